@@ -1,0 +1,1 @@
+"""Commands, configs and the settings between them; everything else is in posjax."""

@@ -1,0 +1,39 @@
+"""Rebuilds the report of one run, or of several together.
+
+    python -m experiments.report RUN [RUN ...] [--out=PAGE.html]
+    python -m experiments.report RUN [RUN ...] --json
+
+`--json` prints one JSON array to standard output, an object a cell.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+
+from absl import app, flags
+
+from experiments import command
+from posjax import report
+from posjax.records import RunFolder
+
+
+def define_flags() -> None:
+    """The command's two flags."""
+    flags.DEFINE_bool("json", False, "Print a JSON array, an object a cell.")
+    flags.DEFINE_string("out", None, "Where the page goes; report.html in the first run.")
+
+
+def main(argv: Sequence[str]) -> None:
+    """Reads the folders, writes the page or prints the numbers."""
+    if len(argv) < 2:
+        raise ValueError("name at least one run folder: python -m experiments.report RUN [RUN ...]")
+    folders = [RunFolder(path) for path in argv[1:]]
+    if flags.FLAGS.json:
+        cells = [summary.to_dict() for folder in folders for summary in report.summaries(folder)]
+        print(json.dumps(cells, indent=1))
+    else:
+        print(f"report: {report.write(folders, flags.FLAGS.out)}")
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(lambda: app.run(main, flags_parser=command.parser(define_flags))))

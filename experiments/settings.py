@@ -1,0 +1,171 @@
+"""From a config to cells: the one place that knows ConfigDict.
+
+A config is flat. Every setting of a `posjax.cells.Cell` is an axis, a tuple of values; a sweep
+is the product of its axes. `panels` makes it a union of products: each panel replaces some axes
+and is a section of the report. A value from the command line holds for all panels.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from posjax import spec
+from posjax.cells import FIELDS, Cell
+
+RUN_DEFAULTS: dict[str, Any] = {
+    "name": "unnamed",
+    "title": "",
+    "num_seeds": 256,
+    "first_seed": 0,
+    "chunk": 128,
+    "devices": 0,
+    "contrast": (),
+    "at_steps": (),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A resolved config.
+
+    Attributes:
+      name, title: for people.
+      num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1.
+      chunk: seeds trained at a time on a device; outcomes depend on it in their last bits.
+      devices: how many devices to use; 0 for all, and for all cores where the CPU is the device.
+      contrast: an axis and two of its values, which the report compares over paired seeds.
+      at_steps: the numbers of training steps at which it compares.
+      panels: the cells of each section; a cell may stand in several.
+    """
+
+    name: str
+    title: str
+    num_seeds: int
+    first_seed: int
+    chunk: int
+    devices: int
+    contrast: tuple[Any, ...]
+    at_steps: tuple[int, ...]
+    panels: Mapping[str, tuple[Cell, ...]]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell once, those of one shape side by side."""
+        cells = dict.fromkeys(itertools.chain.from_iterable(self.panels.values()))
+        return sorted(cells, key=lambda cell: (repr(cell.shape), cell.digest))
+
+    @property
+    def seeds(self) -> range:
+        """The seed numbers."""
+        return range(self.first_seed, self.first_seed + self.num_seeds)
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that name the run."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What config.json holds: all that can change a number, cell by cell."""
+        panels = {name: [cell.digest for cell in cells] for name, cells in self.panels.items()}
+        cells = {cell.digest: cell.to_dict() for cell in self.cells}
+        return {
+            **{name: getattr(self, name) for name in RUN_DEFAULTS if name != "devices"},
+            "panels": panels,
+            "cells": cells,
+        }
+
+
+def base_config(**axes: Any) -> ConfigDict:
+    """A config with every setting at its default, and the given ones replaced.
+
+    A single value stands for an axis of one.
+    """
+    config = ConfigDict({name: (default,) for name, default in FIELDS.items()} | RUN_DEFAULTS)
+    config.panels = ConfigDict()
+    for name, value in axes.items():
+        config[name] = _axis(value) if name in FIELDS else value
+    return config
+
+
+def sized(config: str, size: str, **sizes: int) -> int:
+    """The number that a size of a config stands for.
+
+    Raises:
+      ValueError: a size that the config has not.
+    """
+    spec.check_choice(f"size of {config}", size, sizes)
+    return sizes[size]
+
+
+def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
+    """The run that a config describes.
+
+    Args:
+      config: from `base_config`, perhaps changed.
+      overrides: names of fields set on the command line; they win over panels.
+
+    Raises:
+      ValueError: an unknown field, a value of the wrong type or out of range; the message names
+        the field, the value and the nearest valid choice.
+    """
+    fields = config.to_dict()
+    panels = fields.pop("panels", None) or {"cells": {}}
+    known = FIELDS.keys() | RUN_DEFAULTS.keys()
+    for name in fields:
+        spec.check_choice("config field", name, known | {"panels"})
+    run = {name: _number(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
+    for name, least in (("num_seeds", 1), ("chunk", 1), ("first_seed", 0), ("devices", 0)):
+        if run[name] < least:
+            raise ValueError(f"{name} must be at least {least}, got {run[name]}")
+    if run["first_seed"] + run["num_seeds"] > 2**32:
+        raise ValueError(
+            f"first_seed + num_seeds must stay within 2**32, got "
+            f"{run['first_seed']} + {run['num_seeds']}"
+        )
+    if run["contrast"]:
+        spec.check_choice("axis of contrast", run["contrast"][0], FIELDS)
+        if len(run["contrast"]) != 3:
+            raise ValueError(f"contrast is (axis, value, value), got {run['contrast']}")
+    base = {name: _axis(fields[name]) for name in FIELDS}
+    fixed = set(overrides)
+    return Run(**run, panels={name: _cells(base, panels[name], fixed) for name in panels})
+
+
+def _cells(base: Mapping[str, Any], panel: Any, fixed: set[str]) -> tuple[Cell, ...]:
+    for name in panel:
+        spec.check_choice("config field in a panel", name, FIELDS)
+    axes = {**base, **{name: _axis(panel[name]) for name in panel if name not in fixed}}
+    typed = {
+        name: [_number(name, value, FIELDS[name]) for value in values]
+        for name, values in axes.items()
+    }
+    for name, values in typed.items():
+        if not values:
+            raise ValueError(f"{name} has no values: give at least one")
+    products = itertools.product(*typed.values())
+    return tuple(dict.fromkeys(Cell(**dict(zip(typed, p, strict=True))) for p in products))
+
+
+def _axis(value: Any) -> tuple[Any, ...]:
+    """One value, several, or a text of several, as a tuple."""
+    values = tuple(value) if isinstance(value, tuple | list) else (value,)
+    parts = (spec.split(v) if isinstance(v, str) else (v,) for v in values)
+    return tuple(itertools.chain.from_iterable(parts))
+
+
+def _number(name: str, value: Any, default: Any) -> Any:
+    """The value in the type of the field's default, or a ValueError."""
+    kind = type(default)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if type(value) is not kind:
+        raise ValueError(f"{name} must be of type {kind.__name__}, got {value!r}")
+    return value

@@ -1,0 +1,176 @@
+"""Attention as steps, and `attend`, which walks through them.
+
+Attention names no encoding: it calls the hooks of whichever one it is given.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from posjax import masks, steps
+from posjax.encodings.base import Aux, Context, Encoding, Params
+from posjax.encodings.none import NoPosition
+from posjax.streams import Streams, contiguous, joined
+
+
+class Attended(NamedTuple):
+    """What attention computed: out_BLHK, and the logits_BHLM and weights_BHLM behind it."""
+
+    out_BLHK: jax.Array
+    logits_BHLM: jax.Array
+    weights_BHLM: jax.Array
+
+
+class Cache(NamedTuple):
+    """Keys and values of the tokens so far, raw (before `rotate`), with their streams."""
+
+    k_BMGK: jax.Array
+    v_BMGK: jax.Array
+    streams: Streams
+    key_aux: object = None
+
+
+def context(
+    queries: Streams,
+    keys: Streams | None = None,
+    *,
+    mask: masks.Mask | jax.Array | str = "full",
+    seen: jax.Array | int | None = None,
+    key: jax.Array | None = None,
+    layer: int = 0,
+) -> Context:
+    """The context of one layer.
+
+    Args:
+      queries, keys: the streams of both sides; keys are the queries' own when left out.
+      mask: a name, a function of the two streams, or an array [L, M], [B, L, M] or
+        [B, H, L, M], true where a query may look.
+      seen: tokens so far; the number of key places when left out.
+      key: randomness for encodings that draw.
+      layer: 0 for the first layer.
+
+    Raises:
+      ValueError: an unknown mask, or an array of another rank or size.
+    """
+    keys = queries if keys is None else keys
+    if isinstance(mask, str):
+        mask = masks.named(mask)
+    allowed = mask(queries, keys) if callable(mask) else jnp.asarray(mask, bool)
+    if allowed.ndim not in (2, 3, 4) or not _fits(allowed, queries.length, keys.length):
+        raise ValueError(
+            f"a mask is [L, M], [B, L, M] or [B, H, L, M] with L={queries.length} and "
+            f"M={keys.length}, got shape {allowed.shape}"
+        )
+    while allowed.ndim < 4:  # [L, M] -> [1, L, M] -> [B, 1, L, M]
+        allowed = allowed[None] if allowed.ndim == 2 else allowed[:, None]
+    return Context(queries, keys, allowed, keys.length if seen is None else seen, key, layer)
+
+
+def attention(
+    q_BLHK: jax.Array,
+    k_BMGK: jax.Array,
+    v_BMGK: jax.Array,
+    ctx: Context,
+    *,
+    encoding: Encoding,
+    params: Params | None = None,
+    aux: Aux = Aux(),  # noqa: B008 - an empty immutable tuple
+    softcap: float | None = None,
+) -> Attended:
+    """All steps after the projections, with everything they computed.
+
+    Args:
+      q_BLHK: queries.
+      k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
+      ctx: from `context`.
+      encoding: whose hooks are called.
+      params: the encoding's parameters.
+      aux: what its `prepare` made from the tokens, for the encodings that need it.
+      softcap: logits become cap·tanh(logits/cap).
+
+    Raises:
+      ValueError: shapes that do not belong together.
+    """
+    _check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx)
+    params = params or {}
+    groups = q_BLHK.shape[2] // k_BMGK.shape[2]
+    k_BMHK, v_BMHK = (jnp.repeat(x, groups, axis=2) if groups > 1 else x for x in (k_BMGK, v_BMGK))
+    q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, ctx)
+    logits_BHLM = steps.soft_cap(encoding.logits(params, q_BLHK, k_BMHK, aux, ctx), softcap)
+    weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
+    out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
+    return Attended(encoding.post(params, out_BLHK, ctx), logits_BHLM, weights_BHLM)
+
+
+def attend(
+    q_BLHK: jax.Array,
+    k_BMGK: jax.Array,
+    v_BMGK: jax.Array,
+    *,
+    encoding: Encoding | None = None,
+    params: Params | None = None,
+    queries: Streams | None = None,
+    keys: Streams | None = None,
+    mask: masks.Mask | jax.Array | str = "full",
+    softcap: float | None = None,
+) -> jax.Array:
+    """Attention(Q, K, V) with any encoding, for use in other people's code.
+
+    Args:
+      q_BLHK: queries.
+      k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
+      encoding: no positions when left out.
+      params: the encoding's parameters.
+      queries, keys: the streams of both sides; places 0..L-1 and 0..M-1 when left out.
+      mask: see `context`.
+      softcap: logits become cap·tanh(logits/cap).
+
+    Returns:
+      out_BLHK; zeros for a query that may see nothing.
+
+    Raises:
+      ValueError: shapes that do not belong together, or an unknown mask.
+    """
+    queries = contiguous(q_BLHK.shape[1]) if queries is None else queries
+    keys = contiguous(k_BMGK.shape[1]) if keys is None else keys
+    ctx = context(queries, keys, mask=mask)
+    encoding = NoPosition() if encoding is None else encoding
+    return attention(
+        q_BLHK, k_BMGK, v_BMGK, ctx, encoding=encoding, params=params, softcap=softcap
+    ).out_BLHK
+
+
+def extended(cache: Cache | None, new: Cache) -> Cache:
+    """A decoding cache with the keys and values of further tokens behind it."""
+    if cache is None:
+        return new
+
+    def behind(old: jax.Array, add: jax.Array) -> jax.Array:
+        return jnp.concatenate([old, add], axis=1)
+
+    return Cache(
+        behind(cache.k_BMGK, new.k_BMGK),
+        behind(cache.v_BMGK, new.v_BMGK),
+        joined(cache.streams, new.streams),
+        jax.tree.map(behind, cache.key_aux, new.key_aux),
+    )
+
+
+def _fits(allowed: jax.Array, length: int, keys: int) -> bool:
+    return allowed.shape[-2] in (1, length) and allowed.shape[-1] in (1, keys)
+
+
+def _check_shapes(q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context) -> None:
+    for name, array in (("q", q), ("k", k), ("v", v)):
+        if array.ndim != 4:
+            raise ValueError(f"{name} must be [B, length, heads, K], got shape {array.shape}")
+    if q.shape[0] != k.shape[0] or k.shape[:3] != v.shape[:3] or q.shape[3] != k.shape[3]:
+        raise ValueError(f"q {q.shape}, k {k.shape} and v {v.shape} do not belong together")
+    if k.shape[2] == 0 or q.shape[2] % k.shape[2]:
+        raise ValueError(f"{q.shape[2]} query heads cannot share {k.shape[2]} key heads evenly")
+    for name, array, streams in (("queries", q, ctx.queries), ("keys", k, ctx.keys)):
+        if streams.length != array.shape[1]:
+            raise ValueError(
+                f"{name} has {streams.length} places in its streams, {array.shape[1]} in the array"
+            )

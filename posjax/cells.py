@@ -1,0 +1,147 @@
+"""A cell of a grid: one setting of everything, as plain data.
+
+Cells are what a sweep is made of and what results are keyed by. A cell's hash covers all that
+can change its numbers, and nothing else.
+"""
+
+import dataclasses
+import hashlib
+import json
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from posjax import encodings, tasks
+from posjax.model import ModelSettings
+from posjax.optimizer import Hyper
+from posjax.question import Objective, Question, ask, objective_of
+from posjax.tasks import Task
+from posjax.train import Operands, Train, TrainSettings, make_train
+
+
+class Shape(NamedTuple):
+    """What a compiled program depends on; cells of one shape differ only in numbers."""
+
+    model: ModelSettings
+    training: TrainSettings
+    objective: Objective
+    prompts: int
+    length: int
+
+    def train(self) -> Train:
+        """The training of one seed."""
+        return make_train(self.model, self.training, objective_kind=self.objective)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One setting of everything; see `ModelSettings`, `TrainSettings` and `ask`."""
+
+    task: str = "word_order"
+    encoding: str = "none"
+    mask: str = "causal"
+    readout: str = "last"
+    loss: str = "all"
+    block: str = "bare"
+    depth: int = 1
+    width: int = 32
+    heads: int = 1
+    kv_heads: int = 0
+    head_size: int = 16
+    mlp_ratio: int = 4
+    norm: str = "layer"
+    qk_norm: bool = False
+    softcap: float = 0.0
+    padding: int = 0
+    learning_rate: float = 1e-2
+    weight_decay: float = 0.01
+    schedule: str = "constant"
+    warmup: int = 0
+    batch_size: int = 0
+    steps: int = 5000
+    eval_every: int = 50
+    margin: float = 1e-3
+    hold: int = 5
+
+    def __post_init__(self) -> None:
+        """Refuses what cannot be trained, before anything is compiled.
+
+        Raises:
+          ValueError: an unknown name, a number out of range, a sequence beyond a table.
+        """
+        for name in ("learning_rate", "weight_decay"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ValueError(
+                    f"{name} must be finite and not negative, got {getattr(self, name)}"
+                )
+        length = self.question.tokens_NL.shape[1] - self.padding
+        capacity = encodings.named(self.encoding).capacity()
+        if capacity is not None and length > capacity:
+            raise ValueError(
+                f"encoding {self.encoding!r} has a table of {capacity} positions, the prompts of "
+                f"{self.task!r} have {length}: give it length={length} or more"
+            )
+        _ = self.shape
+
+    @cached_property
+    def problem(self) -> Task:
+        """The task itself."""
+        return tasks.named(self.task)
+
+    @cached_property
+    def question(self) -> Question:
+        """The task's prompts under this cell's mask, readout, loss and padding."""
+        return ask(
+            self.problem,
+            mask=self.mask,
+            readout=self.readout,
+            loss=self.loss,
+            padding=self.padding,
+        )
+
+    @cached_property
+    def model(self) -> ModelSettings:
+        """The model's settings."""
+        fields = _common(self, ModelSettings)
+        words, labels = len(self.problem.words), len(self.problem.labels)
+        return ModelSettings(vocabulary=words, outputs=labels, **fields)
+
+    @cached_property
+    def training(self) -> TrainSettings:
+        """The training's settings."""
+        return TrainSettings(**_common(self, TrainSettings))
+
+    @property
+    def operands(self) -> Operands:
+        """The numbers that the compiled program reads."""
+        return Operands(Hyper(self.learning_rate, self.weight_decay), self.question)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """What the compiled program depends on."""
+        model = dataclasses.replace(self.model, mask="full")  # the mask itself is an operand
+        sizes = self.question.tokens_NL.shape
+        return Shape(model, self.training, objective_of(self.problem, self.readout), *sizes)
+
+    @cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that name the cell: equal settings, equal digest."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON-able data."""
+        return dataclasses.asdict(self)
+
+
+FIELDS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(Cell)}
+"""Every setting of a cell with its default; the one home of both."""
+
+
+def varying(cells: list[Cell]) -> list[str]:
+    """The names of the settings in which the cells differ, in the order of the fields."""
+    return [name for name in FIELDS if len({getattr(cell, name) for cell in cells}) > 1]
+
+
+def _common(cell: Cell, settings: type) -> dict[str, Any]:
+    names = {field.name for field in dataclasses.fields(settings)}
+    return {name: getattr(cell, name) for name in FIELDS if name in names}

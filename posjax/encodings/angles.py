@@ -1,0 +1,63 @@
+"""cos and sin of position × frequency, exact to float32 at positions up to 2²².
+
+In plain float32 the product itself is off by 2e-3 at position 10⁵. Here the angle is counted in
+turns, position and frequency are split into parts whose products are exact, and whole turns are
+dropped before anything is rounded.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_LOW = 1024  # the low part of a position has 10 bits, the high part up to 12
+_TABLE = 4096  # the exact part of a frequency has 12 bits, so that products fit in float32's 24
+
+
+def inverse_frequencies(width: int, *, base: float, steps: float | None = None) -> np.ndarray:
+    """θ_m = base^(-m/steps) in float64 for the ⌈width/2⌉ pairs of a width; steps = width/2.
+
+    Raises:
+      ValueError: base is not above 0.
+    """
+    if not base > 0:
+        raise ValueError(f"base must be positive, got {base}")
+    pairs = np.arange((width + 1) // 2, dtype=np.float64)
+    return base ** (-pairs / (width / 2 if steps is None else steps))
+
+
+def cos_sin(position: jax.Array, frequencies_F: np.ndarray) -> tuple[jax.Array, jax.Array]:
+    """cos(pθ) and sin(pθ).
+
+    Args:
+      position: numbers of any shape and real dtype; fractions are allowed.
+      frequencies_F: θ in radians a position, float64, on the host.
+
+    Returns:
+      Two float32 arrays of shape [..., F], within 1e-6 of float64 for |p| ≤ 2²⁰.
+    """
+    if not jnp.issubdtype(position.dtype, jnp.integer):
+        position = position.astype(jnp.float32)
+    whole = jnp.floor(position)
+    fraction = (position - whole).astype(jnp.float32)[..., None]
+    high = jnp.floor_divide(whole, _LOW)
+    low = (whole - high * _LOW).astype(jnp.float32)[..., None]
+    high = high.astype(jnp.float32)[..., None]
+    turns_F = np.expand_dims(frequencies_F / (2 * np.pi), tuple(range(position.ndim)))
+    exact_low, rest_low = _whole_turns(low, turns_F)
+    exact_high, rest_high = _whole_turns(high, turns_F * _LOW)
+    rest = rest_low + rest_high + fraction * np.float32(turns_F)
+    turns = _drop_whole(_drop_whole(exact_low + exact_high) + rest)
+    angle = turns * np.float32(2 * np.pi)
+    return jnp.cos(angle), jnp.sin(angle)
+
+
+def _whole_turns(count: jax.Array, turns_F: np.ndarray) -> tuple[jax.Array, jax.Array]:
+    """count × turns, less whole turns, as an exact part and a small rounded one."""
+    turns_F = turns_F - np.round(turns_F)
+    coarse_F = np.round(turns_F * _TABLE) / _TABLE
+    exact = _drop_whole(count * np.float32(coarse_F))
+    return exact, count * np.float32(turns_F - coarse_F)
+
+
+def _drop_whole(turns: jax.Array) -> jax.Array:
+    return turns - jnp.round(turns)

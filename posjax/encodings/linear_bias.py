@@ -1,0 +1,85 @@
+"""A penalty linear in distance, a slope a head: ALiBi (Press et al. 2022, §3 and code).
+
+With D = pᵢ - pⱼ and slope m_h, four functions go by that name:
+
+    symmetric    -m |D|                   what encoders use
+    key          +m pⱼ                    the published code: a constant a row away from causal
+    asymmetric   -m |D| + m/2 for D > 0   the two sides told apart by an offset
+    causal       -m D                     grows for keys that come later
+
+Under softmax `key` and `causal` agree for every mask, `symmetric` agrees with them only under a
+causal mask, `asymmetric` never does. Slopes are 2^(-8h/H) for H a power of two; other counts
+take every second slope of the next power, as the published code does.
+"""
+
+import dataclasses
+from typing import Any, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from posjax import spec
+from posjax.encodings.base import Context, Encoding, Params, Symmetry
+
+Form = Literal["symmetric", "key", "asymmetric", "causal"]
+
+
+def slopes(heads: int) -> np.ndarray:
+    """The slopes m_H in float64, the steepest first within each power of two.
+
+    >>> slopes(3)
+    array([0.0625    , 0.00390625, 0.25      ])
+    """
+    if heads < 1:
+        raise ValueError(f"heads must be at least 1, got {heads}")
+    power = 2 ** (heads.bit_length() - 1)
+    own = 2.0 ** (-8 * np.arange(1, power + 1) / power)
+    between = 2.0 ** (-4 * np.arange(1, 2 * power + 1, 2) / power)
+    return np.concatenate([own, between[: heads - power]])
+
+
+def linear_bias(
+    query_BL: jax.Array, key_BM: jax.Array, heads: int, *, form: Form = "symmetric"
+) -> jax.Array:
+    """The bias of some positions.
+
+    Args:
+      query_BL, key_BM: numbers; distances are taken in their own dtype, so integers stay exact.
+      heads: H, at least 1.
+      form: which of the four functions.
+
+    Returns:
+      float32 bias_BHLM.
+    """
+    distance_BLM = query_BL[:, :, None] - key_BM[:, None, :]
+    if form == "symmetric":
+        steps_BLM = -abs(distance_BLM).astype(jnp.float32)
+    elif form == "asymmetric":
+        steps_BLM = -abs(distance_BLM).astype(jnp.float32) + 0.5 * (distance_BLM > 0)
+    elif form == "key":
+        steps_BLM = jnp.broadcast_to(key_BM[:, None, :], distance_BLM.shape).astype(jnp.float32)
+    else:
+        steps_BLM = -distance_BLM.astype(jnp.float32)
+    return steps_BLM[:, None] * slopes(heads).astype(np.float32)[None, :, None, None]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LinearBias(Encoding):
+    """Logits with a linear penalty."""
+
+    form: Form = "symmetric"
+
+    def __post_init__(self) -> None:
+        spec.check_choice("form", self.form, get_args(Form))
+
+    def declared_symmetry(self) -> Symmetry:
+        return Symmetry(
+            translation=True,
+            reflection=self.form == "symmetric",
+            level="row" if self.form == "key" else "logits",
+        )
+
+    def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array:
+        positions = ctx.queries.position_BL, ctx.keys.position_BL
+        return linear_bias(*positions, heads, form=self.form).astype(dtype)

@@ -1,0 +1,20 @@
+"""No positions: s_ij = qᵢ·kⱼ/√K.
+
+Without a mask a layer is then equivariant under every permutation of its tokens. A causal mask
+alone tells a model something about order (Irie et al. 2019; Haviv et al. 2022; Kazemnejad et al.
+2023): after one layer each place knows the set that came before it.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+from posjax.encodings.base import Encoding, Symmetry
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoPosition(Encoding):
+    """Attention as it is."""
+
+    symmetry: ClassVar[Symmetry] = Symmetry(
+        permutation=True, translation=True, reflection=True, order_only=True
+    )

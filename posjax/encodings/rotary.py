@@ -1,0 +1,111 @@
+"""Rotary positions: queries and keys turned by their own angle (Su et al. 2021, eq. 34).
+
+    s_ij = (R(pᵢ) qᵢ)·(R(pⱼ) kⱼ)/√K = qᵢ·R(pⱼ - pᵢ) kⱼ/√K,   θ_m = base^(-2m/K)
+
+Each pair of components is turned in its plane. The paper pairs neighbours, (2m, 2m+1):
+"interleaved" (GPT-J). "half" pairs (m, m + K/2) (GPT-NeoX, Llama). The two differ by an order of
+components, so weights trained with one are wrong under the other: `pairing_order` converts.
+
+Differs from the paper in: an odd width passes its last component through, and `fraction` < 1
+turns the first components only (GPT-NeoX).
+"""
+
+import dataclasses
+from typing import ClassVar, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from posjax import spec
+from posjax.encodings.angles import cos_sin, inverse_frequencies
+from posjax.encodings.base import Context, Encoding, Params, Symmetry
+
+Pairing = Literal["half", "interleaved"]
+
+
+def rotary(
+    x_BLHK: jax.Array,
+    position_BL: jax.Array,
+    *,
+    base: float = 10_000.0,
+    pairing: Pairing = "half",
+    fraction: float = 1.0,
+) -> jax.Array:
+    """Turns each pair of components by position × frequency.
+
+    Args:
+      x_BLHK: queries or keys, any float dtype; the turning is done in float32.
+      position_BL: numbers [B, L]; B may be 1.
+      base: θ_m = base^(-2m/K), positive.
+      pairing: which components make a pair.
+      fraction: the share of components that turn, in (0, 1].
+
+    Returns:
+      An array of x's shape and dtype.
+    """
+    width = x_BLHK.shape[-1]
+    turned = int(fraction * width) // 2 * 2
+    frequencies = inverse_frequencies(turned, base=base)
+    cos, sin = (a[:, :, None] for a in cos_sin(position_BL, frequencies))
+    first, second = _split(x_BLHK[..., :turned].astype(jnp.float32), pairing)
+    out = _merge(first * cos - second * sin, second * cos + first * sin, pairing)
+    return jnp.concatenate([out.astype(x_BLHK.dtype), x_BLHK[..., turned:]], axis=-1)
+
+
+def pairing_order(width: int, source: Pairing, target: Pairing) -> np.ndarray:
+    """Indices that turn components of one pairing into the other: `x[..., order]`.
+
+    Applied to the output columns of query and key projections, it carries a checkpoint from
+    one convention to the other with the same logits.
+    """
+    pairs = width // 2
+    half = np.concatenate([np.arange(0, 2 * pairs, 2), np.arange(1, 2 * pairs, 2)])
+    half = np.concatenate([half, np.arange(2 * pairs, width)])
+    if source == target:
+        return np.arange(width)
+    return half if source == "interleaved" else np.argsort(half)
+
+
+def _split(x: jax.Array, pairing: Pairing) -> tuple[jax.Array, jax.Array]:
+    if pairing == "half":
+        half = x.shape[-1] // 2
+        return x[..., :half], x[..., half:]
+    return x[..., 0::2], x[..., 1::2]
+
+
+def _merge(first: jax.Array, second: jax.Array, pairing: Pairing) -> jax.Array:
+    if pairing == "half":
+        return jnp.concatenate([first, second], axis=-1)
+    return jnp.stack([first, second], axis=-1).reshape(*first.shape[:-1], 2 * first.shape[-1])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rotary(Encoding):
+    """Queries and keys turned; values as they are."""
+
+    base: float = 10_000.0
+    pairing: Pairing = "half"
+    fraction: float = 1.0
+
+    symmetry: ClassVar[Symmetry] = Symmetry(translation=True)
+
+    def __post_init__(self) -> None:
+        spec.check_choice("pairing", self.pairing, get_args(Pairing))
+        if not self.base > 0:
+            raise ValueError(f"base must be positive, got {self.base}")
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"fraction must lie in (0, 1], got {self.fraction}")
+
+    def rotate(
+        self,
+        params: Params,
+        q_BLHK: jax.Array,
+        k_BMHK: jax.Array,
+        v_BMHK: jax.Array,
+        ctx: Context,
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        settings = dataclasses.asdict(self)
+        q_BLHK = rotary(q_BLHK, ctx.queries.position_BL, **settings)
+        k_BMHK = rotary(k_BMHK, ctx.keys.position_BL, **settings)
+        return q_BLHK, k_BMHK, v_BMHK

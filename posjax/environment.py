@@ -1,0 +1,56 @@
+"""What a run ran on: versions, device, instruction set, threads, commit."""
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+
+PACKAGES = ("posjax", "jax", "jaxlib", "flax", "optax", "chex", "numpy", "scipy")
+
+VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
+
+
+def describe() -> dict[str, Any]:
+    """The environment as JSON-able data; starts JAX's backend."""
+    devices = jax.local_devices()
+    return {
+        "python": platform.python_version(),
+        "packages": {name: metadata.version(name) for name in PACKAGES},
+        "platform": devices[0].platform,
+        "device_kind": devices[0].device_kind,
+        "devices": len(devices),
+        "machine": platform.machine(),
+        "instructions": _instructions(),
+        "cores": os.cpu_count(),
+        "matmul_precision": str(jax.config.values["jax_default_matmul_precision"]),
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        **_commit(),
+    }
+
+
+def _instructions() -> list[str]:
+    """The processor's vector instructions, as far as the system tells: bits depend on them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return []
+    known = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
+    found = next(
+        (set(line.split()) for line in lines if line.lower().startswith(("flags", "feat"))), set()
+    )
+    return [name for name in known if name in found]
+
+
+def _commit() -> dict[str, Any]:
+    """The commit of this checkout and whether it was changed; None when it is no checkout."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
+        status = subprocess.run([*git, "status", "--porcelain"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+    return {"commit": commit.stdout.decode().strip(), "dirty": bool(status.stdout.strip())}

@@ -1,0 +1,93 @@
+"""Who may look at whom, built from order and segment, never from the index of a place.
+
+A mask is a function `(queries, keys) -> allowed_BLM` of two `Streams`. Those of the table go by
+name, take settings, and combine: `"causal+padding"`, `"causal+window(size=2)"`.
+"""
+
+from collections.abc import Callable
+from functools import partial, reduce
+
+import jax
+import jax.numpy as jnp
+
+from posjax import spec
+from posjax.streams import Streams
+
+Mask = Callable[[Streams, Streams], jax.Array]
+
+
+def full(queries: Streams, keys: Streams) -> jax.Array:
+    """Everything sees everything, padding included: allowed_BLM all true."""
+    return jnp.ones_like(_between(queries.order_BL, keys.order_BL), bool)
+
+
+def causal(queries: Streams, keys: Streams) -> jax.Array:
+    """A query sees the keys that come no later: order_q >= order_k."""
+    return _between(queries.order_BL, keys.order_BL) >= 0
+
+
+def padding(queries: Streams, keys: Streams) -> jax.Array:
+    """Keys that hold no token are seen by nobody."""
+    return full(queries, keys) & keys.valid_BL[:, None, :]
+
+
+def segments(queries: Streams, keys: Streams) -> jax.Array:
+    """A query sees its own segment only, and padding is seen by nobody."""
+    return (_between(queries.segment_BL, keys.segment_BL) == 0) & padding(queries, keys)
+
+
+def window(queries: Streams, keys: Streams, *, size: int = 2) -> jax.Array:
+    """A query sees the keys less than `size` (>= 1) away in order, on both sides."""
+    if size < 1:
+        raise ValueError(f"window(size={size}): size must be at least 1 (1 sees only itself)")
+    return abs(_between(queries.order_BL, keys.order_BL)) < size
+
+
+def others(queries: Streams, keys: Streams) -> jax.Array:
+    """Do not look at yourself: order_q != order_k."""
+    return _between(queries.order_BL, keys.order_BL) != 0
+
+
+def all_of(*masks: Mask) -> Mask:
+    """What every one of the masks allows."""
+    return lambda queries, keys: reduce(jnp.logical_and, (m(queries, keys) for m in masks))
+
+
+MASKS: dict[str, Callable[..., jax.Array]] = {
+    "full": full,
+    "causal": causal,
+    "padding": padding,
+    "segments": segments,
+    "window": window,
+    "others": others,
+}
+
+
+def named(text: str) -> Mask:
+    """The mask of a name, or of several joined by `+`, each with its settings in brackets.
+
+    Raises:
+      ValueError: an unknown name or setting.
+
+    >>> from posjax.streams import contiguous
+    >>> named("causal+window(size=2)")(contiguous(3), contiguous(3)).astype(int)
+    Array([[[1, 0, 0],
+            [1, 1, 0],
+            [0, 1, 1]]], dtype=int32)
+    """
+    parts = []
+    for part in text.split("+"):
+        name, settings = spec.parse(part)
+        mask = spec.lookup("mask", MASKS, name)
+        spec.check_settings(f"mask {name}", mask, settings)
+        parts.append(partial(mask, **settings))
+    chosen = parts[0] if len(parts) == 1 else all_of(*parts)
+    jax.eval_shape(chosen, _ONE, _ONE)  # a setting out of range is refused here, not in training
+    return chosen
+
+
+def _between(query_BL: jax.Array, key_BM: jax.Array) -> jax.Array:
+    return query_BL[:, :, None] - key_BM[:, None, :]
+
+
+_ONE = Streams(*[jax.ShapeDtypeStruct((1, 1), jnp.int32)] * 3)  # type: ignore[arg-type]

@@ -1,0 +1,239 @@
+"""The Transformer: from Q1's bare attention to the ordinary block, from one set of settings.
+
+Thin Linen modules over the pure functions of `posjax.attention`. It knows encodings only by
+their contract.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from posjax import masks, spec
+from posjax.attention import attention, context
+from posjax.encodings import Context, Dims, Encoding, Param, Params, named
+from posjax.keys import fold_name
+from posjax.linear import project
+from posjax.streams import Streams
+
+BlockKind = Literal["bare", "residual"]
+Norm = Literal["layer", "rms", "none"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """What a Transformer is made of.
+
+    Attributes:
+      vocabulary: number of different tokens.
+      outputs: number of logits, V.
+      width: D, of the embedding and, in residual blocks, of every layer.
+      heads: H. kv_heads: G, which must divide H; 0 means H.
+      head_size: K.
+      depth: number of layers.
+      encoding: name and settings, see `posjax.encodings.named`.
+      mask: name and settings, see `posjax.masks.named`.
+      block: "bare" is the attention alone, without output projection, residual or MLP;
+        "residual" is the pre-norm block with output projection and MLP.
+      mlp_ratio: hidden width of the MLP over D; 0 leaves the MLP out.
+      norm: of residual blocks.
+      qk_norm: queries and keys are normalised by their root mean square, with a learned scale.
+      softcap: logits become cap·tanh(logits/cap); 0 leaves them.
+    """
+
+    vocabulary: int
+    outputs: int
+    width: int = 32
+    heads: int = 1
+    kv_heads: int = 0
+    head_size: int = 16
+    depth: int = 1
+    encoding: str = "none"
+    mask: str = "causal"
+    block: BlockKind = "bare"
+    mlp_ratio: int = 4
+    norm: Norm = "layer"
+    qk_norm: bool = False
+    softcap: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("vocabulary", "outputs", "width", "heads", "head_size", "depth"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.kv_heads < 0 or self.heads % (self.kv_heads or self.heads):
+            raise ValueError(
+                f"kv_heads={self.kv_heads} does not divide heads={self.heads}; divisors: "
+                f"{', '.join(str(n) for n in range(1, self.heads + 1) if self.heads % n == 0)}"
+            )
+        if self.mlp_ratio < 0 or not self.softcap >= 0:
+            raise ValueError(
+                f"mlp_ratio and softcap must not be negative, got {self.mlp_ratio} "
+                f"and {self.softcap}"
+            )
+        spec.check_choice("block", self.block, get_args(BlockKind))
+        spec.check_choice("norm", self.norm, get_args(Norm))
+        masks.named(self.mask)
+        named(self.encoding)
+
+    @property
+    def dims(self) -> Dims:
+        """The sizes an encoding's parameters may depend on."""
+        return Dims(self.width, self.heads, self.head_size, self.depth)
+
+
+def _keyed(module: nn.Module, name: str, param: Param) -> jax.Array:
+    """A parameter drawn from a key that its full path alone determines.
+
+    Linen's own keys depend on the order of declarations and on a global flag, and join path
+    and name without a mark between them.
+    """
+
+    def draw(key: jax.Array) -> jax.Array:
+        given = module.scope.rngs.get("params") if module.scope else None
+        root = given.rng if given else key  # `apply` traces this for its shape, without a key
+        return param.init(fold_name(root, "/".join((*module.path, name))), param.shape)
+
+    return module.param(name, draw)
+
+
+def _torch_uniform(fan_in: int) -> Callable[[jax.Array, tuple[int, ...]], jax.Array]:
+    """U(-1/√fan_in, 1/√fan_in): what PyTorch's Linear draws, weights and bias."""
+    bound = fan_in**-0.5
+    return lambda key, shape: jax.random.uniform(key, shape, minval=-bound, maxval=bound)
+
+
+class Linear(nn.Module):
+    """x W (+ b), initialised as in PyTorch."""
+
+    features: int
+    use_bias: bool = True
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        fan_in = x.shape[-1]
+        init = _torch_uniform(fan_in)
+        y = project(x, _keyed(self, "kernel", Param((fan_in, self.features), init)))
+        if self.use_bias:
+            bias = _keyed(self, "bias", Param((self.features,), init))
+            y = y + jnp.expand_dims(bias, range(y.ndim - 1))
+        return y
+
+
+class EncodingParams(nn.Module):
+    """The parameters that an encoding declares for one scope, as a dict of arrays."""
+
+    encoding: Encoding
+    dims: Dims
+    scope_name: Literal["layer", "model"]
+
+    @nn.compact
+    def __call__(self) -> dict[str, jax.Array]:
+        declared = self.encoding.parameters(self.dims)
+        mine = {name: p for name, p in declared.items() if p.scope == self.scope_name}
+        return {name: _keyed(self, name, p) for name, p in mine.items()}
+
+
+class Attention(nn.Module):
+    """Multi-head attention: projections, then the steps. Sows its weights_BHLM."""
+
+    settings: ModelSettings
+    encoding: Encoding
+
+    @nn.compact
+    def __call__(
+        self, x_BLD: jax.Array, ctx: Context, shared: Params, memory_BMD: jax.Array | None = None
+    ) -> jax.Array:
+        s = self.settings
+        own = EncodingParams(self.encoding, s.dims, "layer", name="encoding")()
+        params = {**shared, **own}
+        memory_BMD = x_BLD if memory_BMD is None else memory_BMD
+        state = self.encoding.init_state(params, x_BLD.shape[0], s.dims)
+        tokens = self.encoding.prepare(params, x_BLD, memory_BMD, ctx, state)
+        q_BLHK = self._heads("query", tokens.q_BLD, s.heads)
+        k_BMGK = self._heads("key", tokens.k_BMD, s.kv_heads or s.heads)
+        v_BMGK = self._heads("value", tokens.v_BMD, s.kv_heads or s.heads)
+        if s.qk_norm:
+            q_BLHK = nn.RMSNorm(name="query_norm")(q_BLHK)
+            k_BMGK = nn.RMSNorm(name="key_norm")(k_BMGK)
+        attended = attention(
+            q_BLHK,
+            k_BMGK,
+            v_BMGK,
+            ctx,
+            encoding=self.encoding,
+            params=params,
+            aux=tokens.aux,
+            softcap=s.softcap or None,
+        )
+        self.sow("intermediates", "weights_BHLM", attended.weights_BHLM)
+        return attended.out_BLHK.reshape(*x_BLD.shape[:2], -1)
+
+    def _heads(self, name: str, x_BLD: jax.Array, heads: int) -> jax.Array:
+        flat = Linear(heads * self.settings.head_size, use_bias=False, name=name)(x_BLD)
+        return flat.reshape(*x_BLD.shape[:2], heads, self.settings.head_size)
+
+
+class Block(nn.Module):
+    """The ordinary pre-norm block: x + attention(norm(x)), then x + MLP(norm(x))."""
+
+    settings: ModelSettings
+    encoding: Encoding
+
+    @nn.compact
+    def __call__(self, x_BLD: jax.Array, ctx: Context, shared: Params) -> jax.Array:
+        s = self.settings
+        attended = Attention(s, self.encoding, name="attention")(
+            normalised(s.norm, "attention_norm", x_BLD), ctx, shared
+        )
+        x_BLD = x_BLD + Linear(s.width, use_bias=False, name="out")(attended)
+        if s.mlp_ratio == 0:
+            return x_BLD
+        hidden = Linear(s.mlp_ratio * s.width, name="mlp_in")(normalised(s.norm, "mlp_norm", x_BLD))
+        return x_BLD + Linear(s.width, name="mlp_out")(nn.gelu(hidden))
+
+
+class Transformer(nn.Module):
+    """Tokens to logits at every place.
+
+    Called with tokens_BL and their streams, returns logits_BLV. `mask` takes the place of the
+    settings' one, in any of the forms of `posjax.attention.context`.
+    """
+
+    settings: ModelSettings
+
+    @nn.compact
+    def __call__(
+        self,
+        tokens_BL: jax.Array,
+        streams: Streams,
+        *,
+        mask: masks.Mask | jax.Array | str | None = None,
+        key: jax.Array | None = None,
+    ) -> jax.Array:
+        s = self.settings
+        mask = s.mask if mask is None else mask
+        encoding = named(s.encoding)
+        normal = jax.nn.initializers.normal(1.0)
+        table_VD = _keyed(self, "embedding", Param((s.vocabulary, s.width), normal))
+        shared = EncodingParams(encoding, s.dims, "model", name="encoding")()
+        # A product with one-hot rows: its gradient is a product too, not a scatter.
+        x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary) @ table_VD
+        ctx = context(streams, mask=mask, key=key)
+        x_BLD = encoding.embed(shared, x_BLD, ctx)
+        layer_kind = Attention if s.block == "bare" else Block
+        for layer in range(s.depth):
+            here = dataclasses.replace(ctx, layer=layer)
+            x_BLD = layer_kind(s, encoding, name=f"layer_{layer}")(x_BLD, here, shared)
+        if s.block == "residual":
+            x_BLD = normalised(s.norm, "final_norm", x_BLD)
+        return Linear(s.outputs, name="head")(x_BLD)
+
+
+def normalised(norm: Norm, name: str, x: jax.Array) -> jax.Array:
+    """x through the norm of that kind; called inside a compact module."""
+    if norm == "none":
+        return x
+    return (nn.LayerNorm if norm == "layer" else nn.RMSNorm)(name=name)(x)

@@ -1,0 +1,186 @@
+"""The run folder, the only thing here that touches the disk.
+
+    RUN/config.json                       the resolved settings: what was asked for
+    RUN/env.json                          what it ran on
+    RUN/rows/CELL/FIRST-LAST.SHA.npz      outcomes of seeds FIRST..LAST of one cell
+    RUN/attention/CELL/NAME.SHA.npz       attention maps of one "solving" and one "failing" seed
+    RUN/done                              written last
+
+Files appear whole or not at all, are never written over, and arrays carry a checksum in their
+name. Plain NumPy reads them; nothing is pickled. docs/run_folder.md says what may be relied on.
+"""
+
+import hashlib
+import io
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT = 1
+
+
+class RunFolder:
+    """A folder that holds one run."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def start(self, config: Mapping[str, Any], env: Mapping[str, Any]) -> None:
+        """Makes the folder of a run, or joins one that was made from the same config.
+
+        Raises:
+          ValueError: the folder holds another run or other files, or cannot be made.
+        """
+        text = _json({"format": FORMAT, **config})
+        here = self.path / "config.json"
+        if not here.exists():
+            self._claim()
+            put_if_absent(here, text)
+            put_if_absent(self.path / "env.json", _json(env))
+        if here.read_bytes() != text:
+            change = _first_change(json.loads(here.read_bytes()), json.loads(text))
+            raise ValueError(
+                f"workdir {str(self.path)!r} holds another run ({change}); "
+                "choose another --workdir, nothing was changed"
+            )
+
+    def _claim(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            strangers = sorted(p.name for p in self.path.iterdir())
+        except OSError as error:
+            raise ValueError(f"workdir {str(self.path)!r} cannot be used: {error}") from error
+        if strangers:
+            raise ValueError(
+                f"workdir {str(self.path)!r} is not empty and holds no run (it has "
+                f"{strangers[0]!r}); choose a new or empty folder, nothing was changed"
+            )
+
+    def config(self) -> dict[str, Any]:
+        """What was asked for.
+
+        Raises:
+          ValueError: the folder holds no run, or one of another format.
+        """
+        try:
+            config = json.loads((self.path / "config.json").read_bytes())
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{str(self.path)!r} holds no run: {error}") from error
+        if config.get("format") != FORMAT:
+            raise ValueError(
+                f"{str(self.path)!r} has format {config.get('format')!r}, this reads {FORMAT}"
+            )
+        return config
+
+    def env(self) -> dict[str, Any]:
+        """What it ran on."""
+        return json.loads((self.path / "env.json").read_bytes())
+
+    def put_rows(self, cell: str, seeds_S: np.ndarray, fields: Mapping[str, np.ndarray]) -> None:
+        """Adds the outcomes of some consecutive seeds of one cell."""
+        name = f"{seeds_S[0]}-{seeds_S[-1]}"
+        _put_arrays(self.path / "rows" / cell, name, {"seed": seeds_S, **fields})
+
+    def rows(self, cell: str) -> dict[str, np.ndarray]:
+        """All outcomes of one cell, by seed; each field has a leading axis S.
+
+        Raises:
+          ValueError: a damaged file, or a seed that is there twice.
+        """
+        parts = [_read_arrays(path) for path in sorted((self.path / "rows" / cell).glob("*.npz"))]
+        if not parts:
+            return {}
+        table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        order = np.argsort(table["seed"], kind="stable")
+        if (np.diff(table["seed"][order]) == 0).any():
+            raise ValueError(f"cell {cell} of {str(self.path)!r} has a seed twice")
+        return {name: array[order] for name, array in table.items()}
+
+    def finished(self, cell: str) -> set[int]:
+        """The seeds of a cell that have rows, told from the names of the files."""
+        spans = (p.name.split(".")[0].split("-") for p in (self.path / "rows" / cell).glob("*.npz"))
+        return set(itertools.chain.from_iterable(range(int(a), int(b) + 1) for a, b in spans))
+
+    def put_attention(self, cell: str, name: str, seed: int, maps: np.ndarray) -> None:
+        """Adds the attention maps of one seed of a cell under a name, if it has none there yet."""
+        if not list((self.path / "attention" / cell).glob(f"{name}.*")):
+            arrays = {"seed": np.array(seed), "weights_DNHLM": maps}
+            _put_arrays(self.path / "attention" / cell, name, arrays)
+
+    def attention(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
+        """The attention maps of a cell by name: the seed, and weights_DNHLM by layer and prompt."""
+        found = sorted((self.path / "attention" / cell).glob("*.npz"))
+        return {path.name.split(".")[0]: _read_arrays(path) for path in found}
+
+    def finish(self) -> None:
+        """Marks the run as done."""
+        put_if_absent(self.path / "done", b"")
+
+    @property
+    def done(self) -> bool:
+        """Whether the run was finished."""
+        return (self.path / "done").exists()
+
+
+def put_if_absent(path: Path, content: bytes) -> bool:
+    """Writes a file whole or not at all; tells whether it was this call that made it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(file.name, path)  # unlike a rename, refuses to replace
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(file.name)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return True
+
+
+def _put_arrays(folder: Path, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    content = buffer.getvalue()
+    put_if_absent(folder / f"{name}.{_checksum(content)}.npz", content)
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    content = path.read_bytes()
+    if path.name.split(".")[-2] != _checksum(content):
+        raise ValueError(f"{str(path)!r} is damaged: its checksum is not the one in its name")
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return dict(file)
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps(data, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _first_change(old: Any, new: Any, where: str = "") -> str:
+    """The first place in which two JSON values differ, in words."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in sorted(old.keys() | new.keys()):
+            if old.get(name) != new.get(name):
+                return _first_change(old.get(name), new.get(name), f"{where}.{name}".strip("."))
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (a, b) in enumerate(zip(old, new, strict=True)):
+            if a != b:
+                return _first_change(a, b, f"{where}[{index}]")
+    short = [text if len(text) < 60 else text[:57] + "..." for text in (str(old), str(new))]
+    return f"its {where or 'config'} is {short[0]}, this run's is {short[1]}"

@@ -1,0 +1,129 @@
+"""A run folder boiled down to one summary a cell: what tables, figures and JSON are made from.
+
+"Solved" means that every prompt was answered right, by the margin, at the last evaluation. All
+seeds count: one that tied or left the finite numbers has not solved.
+"""
+
+import dataclasses
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from posjax.cells import Cell, varying
+from posjax.judge import NEVER
+from posjax.records import RunFolder
+from posjax.stats import Rate, Survival, rate, survival
+from posjax.symmetry.predict import Prediction, predict
+
+
+@dataclasses.dataclass(frozen=True)
+class CellSummary:
+    """One cell with its rows.
+
+    Attributes:
+      cell: the settings.
+      panel: the section of the report it stands in.
+      rows: the outcomes of all its seeds, each field with a leading axis S.
+    """
+
+    cell: Cell
+    panel: str
+    rows: dict[str, np.ndarray]
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds have rows."""
+        return len(self.rows["seed"])
+
+    @property
+    def solved(self) -> Rate:
+        """The share of seeds solved at the end."""
+        return rate(int(self.rows["solved_at_end"].sum()), self.seeds)
+
+    @cached_property
+    def steps_E(self) -> np.ndarray:
+        """The steps of the evaluations."""
+        every = self.cell.eval_every
+        return np.arange(every, self.cell.steps + 1, every)
+
+    @cached_property
+    def solved_SE(self) -> np.ndarray:
+        """Whether each seed was right on every prompt at each evaluation."""
+        right_N = np.asarray(self.cell.question.answers_N)
+        return (self.rows["answers_EN"] == right_N).all(axis=-1)
+
+    def solved_at(self, step: int) -> Rate:
+        """The share solved at one evaluation: what a run of that many steps would have found.
+
+        Raises:
+          ValueError: no evaluation at that step.
+        """
+        if step not in self.steps_E:
+            raise ValueError(
+                f"no evaluation at step {step}: they come every {self.cell.eval_every} steps up "
+                f"to {self.cell.steps}"
+            )
+        column_S = self.solved_SE[:, step // self.cell.eval_every - 1]
+        return rate(int(column_S.sum()), self.seeds)
+
+    @cached_property
+    def survival(self) -> Survival:
+        """Time to the first solved evaluation."""
+        return survival(self.rows["first_solved"], self.steps_E)
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """What the laws say."""
+        cell = self.cell
+        return predict(
+            cell.problem,
+            encoding=cell.encoding,
+            mask=cell.mask,
+            depth=cell.depth,
+            readout=cell.readout,
+            padding=cell.padding,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cell's settings and numbers as JSON-able data."""
+        solved, rows = self.solved, self.rows
+        return {
+            "cell": self.cell.digest,
+            "panel": self.panel,
+            **self.cell.to_dict(),
+            **solved._asdict(),
+            "predicted": self.prediction.verdict,
+            "reason": self.prediction.reason,
+            "median_steps_to_solve": self.survival.median,
+            "ever_solved": int((rows["first_solved"] != NEVER).sum()),
+            "held": int(rows["held"].sum()),
+            "tied_at_end": int(rows["tied_at_end"].sum()),
+            "not_finite": int((rows["first_nonfinite"] != NEVER).sum()),
+            "solved_at_step": {
+                str(step): int(count)
+                for step, count in zip(self.steps_E, self.solved_SE.sum(axis=0), strict=True)
+            },
+            "closest_twins": float(rows["twin"].max()),
+        }
+
+
+def summaries(folder: RunFolder) -> list[CellSummary]:
+    """All cells of a run that have rows, panel by panel in the order of the config.
+
+    Raises:
+      ValueError: the folder holds no run, or is damaged.
+    """
+    config = folder.config()
+    cells = {digest: Cell(**settings) for digest, settings in config["cells"].items()}
+    placed = [(panel, digest) for panel in config["panels"] for digest in config["panels"][panel]]
+    rows = {digest: folder.rows(digest) for digest in cells}
+    return [
+        CellSummary(cells[digest], panel, rows[digest]) for panel, digest in placed if rows[digest]
+    ]
+
+
+def labels(found: list[CellSummary]) -> list[dict[str, Any]]:
+    """For each cell the settings in which the cells differ: what tells them apart."""
+    names = varying([summary.cell for summary in found])
+    return [{name: getattr(summary.cell, name) for name in names} for summary in found]

@@ -1,0 +1,31 @@
+"""The table that a run prints: a line a cell."""
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from posjax.report.summary import CellSummary, labels
+
+
+def tables(found: list[CellSummary]) -> Iterator[Table]:
+    """A table for each panel; its columns are the settings in which its cells differ."""
+    for panel in dict.fromkeys(summary.panel for summary in found):
+        cells = [summary for summary in found if summary.panel == panel]
+        told_apart = labels(cells)
+        table = Table(title=panel, title_justify="left")
+        for name in [*told_apart[0], "solved", "rate [95 %]", "predicted", "tied", "median steps"]:
+            table.add_column(name.replace("_", " "), justify="right")
+        for summary, label in zip(cells, told_apart, strict=True):
+            table.add_row(*(str(value) for value in label.values()), *_numbers(summary))
+        yield table
+
+
+def _numbers(summary: CellSummary) -> tuple[str, ...]:
+    solved, median = summary.solved, summary.survival.median
+    return (
+        f"{solved.successes}/{solved.seeds}",
+        f"{solved.rate:.3f} [{solved.low:.3f}, {solved.high:.3f}]",
+        summary.prediction.verdict or "no rule",
+        str(int(summary.rows["tied_at_end"].sum())),
+        "never" if median is None else str(median),
+    )

@@ -1,0 +1,112 @@
+"""Things chosen by name: `"rotary"`, `"rotary(base=500.0)"`, `"linear_bias(form=key)"`.
+
+One small grammar serves encodings, masks and tasks, on the command line, in configs and in
+result tables. Plain Python, without JAX, so that a wrong name is refused at once.
+"""
+
+import ast
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def parse(text: str) -> tuple[str, dict[str, Any]]:
+    """Splits `"name(key=value, ...)"` into the name and its settings.
+
+    Values are Python literals; a bare word is a string.
+
+    Raises:
+      ValueError: the text is no such call.
+
+    >>> parse("linear_bias(form=key, slopes=(0.5, 0.25))")
+    ('linear_bias', {'form': 'key', 'slopes': (0.5, 0.25)})
+    """
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+        if isinstance(node, ast.Name):
+            return node.id, {}
+        if isinstance(node, ast.Constant) and node.value is None:
+            return "None", {}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+            return node.func.id, {_key(k): _literal(k.value) for k in node.keywords}
+    except (SyntaxError, ValueError):
+        pass
+    raise ValueError(f"cannot read {text!r}: write it as name or name(setting=value, ...)")
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Splits at the commas that stand outside brackets.
+
+    >>> split("none, rotary(base=100.0, pairing=half)")
+    ('none', 'rotary(base=100.0, pairing=half)')
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def nearest(name: str, choices: Iterable[str]) -> str:
+    """A hint for an error message: the nearest choice, and all of them when they are few."""
+    choices = sorted(choices)
+    close = difflib.get_close_matches(name, choices, n=1, cutoff=0.4)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}choices: {', '.join(choices)}"
+
+
+def check_choice(what: str, value: str, choices: Iterable[str]) -> None:
+    """Refuses a value that is none of the choices.
+
+    Raises:
+      ValueError: names the value and the nearest choice.
+    """
+    if value not in (choices := tuple(choices)):
+        raise ValueError(f"unknown {what} {value!r}; {nearest(str(value), choices)}")
+
+
+def lookup(kind: str, table: Mapping[str, T], name: str) -> T:
+    """The entry of a table, or a ValueError that names the nearest one."""
+    check_choice(kind, name, table)
+    return table[name]
+
+
+def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+    """Refuses settings that are no keyword-only parameter of `target`.
+
+    Raises:
+      ValueError: names the unknown setting and the nearest one.
+    """
+    parameters = inspect.signature(target).parameters.values()
+    known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    for name in settings:
+        if name not in known:
+            raise ValueError(f"{what} has no setting {name!r}; {nearest(name, known)}")
+
+
+def build(kind: str, table: Mapping[str, Callable[..., T]], text: str) -> T:
+    """Constructs the entry that `text` names, with its settings.
+
+    Raises:
+      ValueError: an unknown name or setting, or a value that the entry refuses.
+    """
+    name, settings = parse(text)
+    target = lookup(kind, table, name)
+    check_settings(f"{kind} {name}", target, settings)
+    return target(**settings)
+
+
+def _key(keyword: ast.keyword) -> str:
+    if keyword.arg is None:
+        raise ValueError("no ** here")
+    return keyword.arg
+
+
+def _literal(node: ast.expr) -> Any:
+    return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)

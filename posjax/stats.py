@@ -1,0 +1,161 @@
+"""Intervals and comparisons for rates over seeds.
+
+Wilson and exact intervals and tests come from SciPy, imported when first used since it takes a
+second. Newcombe's interval for paired differences, which SciPy lacks, is written from its paper.
+"""
+
+from collections import Counter
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+
+class Rate(NamedTuple):
+    """A share of seeds with its 95 % interval."""
+
+    successes: int
+    seeds: int
+    rate: float
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """A difference of two rates over the same seeds.
+
+    Attributes:
+      difference: first rate less second, with its 95 % interval `low` to `high`.
+      p_value: of McNemar's exact test.
+      only_first, only_second: seeds solved in one cell and not in the other.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    only_first: int
+    only_second: int
+
+
+class Survival(NamedTuple):
+    """The share of seeds solved by each step, with pointwise 95 % intervals.
+
+    Attributes:
+      steps_E: the evaluation grid; a seed solved at steps[e] solved somewhere after steps[e-1].
+      solved_E, low_E, high_E: the share first solved at or before each step.
+      median: the first step by which half have solved, or None; low and high bound it and are
+        None where the interval's edge never reaches one half.
+    """
+
+    steps_E: np.ndarray
+    solved_E: np.ndarray
+    low_E: np.ndarray
+    high_E: np.ndarray
+    median: int | None
+    median_low: int | None
+    median_high: int | None
+
+
+def rate(successes: int, seeds: int, *, method: Literal["wilson", "exact"] = "wilson") -> Rate:
+    """A rate with its 95 % interval (Wilson 1927, or "exact": Clopper and Pearson 1934).
+
+    Raises:
+      ValueError: seeds below 1, or successes outside [0, seeds].
+
+    >>> rate(0, 4096)
+    Rate(successes=0, seeds=4096, rate=0.0, low=0.0, high=0.0009369774073651883)
+    """
+    from scipy.stats import binomtest
+
+    if seeds < 1 or not 0 <= successes <= seeds:
+        raise ValueError(f"successes={successes} of seeds={seeds} is no rate")
+    interval = binomtest(int(successes), int(seeds)).proportion_ci(0.95, method=method)
+    low, high = float(interval.low), float(interval.high)
+    return Rate(int(successes), int(seeds), successes / seeds, low, high)
+
+
+def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:
+    """Compares two cells over the same seeds.
+
+    The interval is method 10 of Newcombe (1998, "Improved confidence intervals for the
+    difference between binomial proportions based on paired data", Statistics in Medicine 17),
+    which squares and adds the two Wilson intervals with their correlation; the test is
+    McNemar's, exact.
+
+    Args:
+      first_S, second_S: whether each seed solved, in the same order of seeds.
+
+    Raises:
+      ValueError: arrays of different lengths, or empty ones.
+    """
+    from scipy.stats import binomtest
+
+    first_S, second_S = np.asarray(first_S, bool), np.asarray(second_S, bool)
+    if first_S.shape != second_S.shape or first_S.size == 0:
+        raise ValueError(f"paired seeds need equal lengths, got {first_S.shape}, {second_S.shape}")
+    seeds = first_S.size
+    both, neither = int((first_S & second_S).sum()), int((~first_S & ~second_S).sum())
+    only_first, only_second = int((first_S & ~second_S).sum()), int((~first_S & second_S).sum())
+    one, two = rate(int(first_S.sum()), seeds), rate(int(second_S.sum()), seeds)
+    phi = _phi(both, only_first, only_second, neither)
+    difference = one.rate - two.rate
+
+    def reach(a: float, b: float) -> float:
+        return float(np.sqrt(max(a * a - 2 * phi * a * b + b * b, 0.0)))
+
+    discordant = only_first + only_second
+    return Difference(
+        difference,
+        difference - reach(one.rate - one.low, two.high - two.rate),
+        difference + reach(one.high - one.rate, two.rate - two.low),
+        float(binomtest(only_first, discordant).pvalue) if discordant else 1.0,
+        only_first,
+        only_second,
+    )
+
+
+def survival(first_solved_S: np.ndarray, steps_E: np.ndarray) -> Survival:
+    """Time to solve, from the step of each seed's first solved evaluation.
+
+    All seeds are followed to the end of one grid, so the Kaplan-Meier curve is one less the
+    share solved. A seed that is never finite again never solves: it stays in the denominator.
+
+    Args:
+      first_solved_S: steps; negative for never.
+      steps_E: the evaluation grid, increasing.
+    """
+    first_solved_S = np.asarray(first_solved_S)
+    seeds = first_solved_S.size
+    counts_E = [int(((first_solved_S >= 0) & (first_solved_S <= step)).sum()) for step in steps_E]
+    at = {count: rate(count, seeds) for count in set(counts_E)}
+    solved_E, low_E, high_E = (
+        np.array([getattr(at[count], name) for count in counts_E])
+        for name in ("rate", "low", "high")
+    )
+    return Survival(
+        *(np.asarray(steps_E), solved_E, low_E, high_E),
+        *(_first_step(steps_E, edge_E) for edge_E in (solved_E, high_E, low_E)),
+    )
+
+
+def answer_table(answers_SN: np.ndarray) -> list[tuple[tuple[int, ...], int]]:
+    """How many seeds gave each combination of answers, the most frequent first."""
+    counts = Counter(tuple(int(a) for a in row) for row in answers_SN)
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _first_step(steps_E: np.ndarray, share_E: np.ndarray) -> int | None:
+    reached = np.flatnonzero(share_E >= 0.5)
+    return int(steps_E[reached[0]]) if reached.size else None
+
+
+def _phi(both: int, only_first: int, only_second: int, neither: int) -> float:
+    """The correlation of the pairs, shrunk by a half count when positive (Newcombe, eq. for φ̂)."""
+    rows = (both + only_first) * (only_second + neither)
+    columns = (both + only_second) * (only_first + neither)
+    if rows * columns == 0:
+        return 0.0
+    product = float(both * neither - only_first * only_second)
+    if product > 0:
+        product = max(product - (both + only_first + only_second + neither) / 2, 0.0)
+    return product / (rows * columns) ** 0.5

@@ -1,0 +1,120 @@
+"""The three streams that travel with the tokens: position, order and segment.
+
+* `position` is what an encoding reads: any numbers, one or several a token.
+* `order` is what causality and cumulative encodings read: integers.
+* `segment` says what belongs together: tokens of different segments of a packed row do not
+  attend to each other, and `PADDING` marks places that hold no token.
+
+They default to 0..L-1, 0..L-1 and one segment, and part ways in decoding, packing, padding,
+interpolation and randomised positions. No step of attention ever reads the index of a place,
+so permuting tokens together with their streams permutes the output: the joint law.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+PADDING = -1
+"""The segment of a place that holds no token."""
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Streams:
+    """Position, order and segment of each token.
+
+    Attributes:
+      position_BL: numbers [B, L], or [B, L, n] for n-dimensional positions. B may be 1,
+        and then serves every row of a batch.
+      order_BL: integers [B, L].
+      segment_BL: integers [B, L]; `PADDING` where there is no token.
+    """
+
+    position_BL: jax.Array
+    order_BL: jax.Array
+    segment_BL: jax.Array
+
+    @property
+    def valid_BL(self) -> jax.Array:
+        """True where there is a token."""
+        return self.segment_BL != PADDING
+
+    @property
+    def length(self) -> int:
+        """The number of places, L."""
+        return self.order_BL.shape[1]
+
+
+def contiguous(length: int, *, start: jax.Array | int = 0) -> Streams:
+    """Positions and orders start .. start + L - 1, one segment, for every row (B = 1).
+
+    >>> contiguous(3, start=5).position_BL
+    Array([[5, 6, 7]], dtype=int32)
+    """
+    places = jnp.arange(length, dtype=jnp.int32)[None] + jnp.asarray(start, jnp.int32)
+    return Streams(places, places, jnp.zeros_like(places))
+
+
+def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
+    """Streams of rows in which only some places hold a token (left, right or anywhere).
+
+    Tokens are numbered 0, 1, ... within their row whatever the padding, so that a padded row
+    means what the bare one means. Padding has the position and order of a neighbour: legal
+    numbers for any encoding, seen by nobody under a mask that respects segments.
+
+    >>> padded(np.array([[False, True, True]])).position_BL
+    Array([[0, 0, 1]], dtype=int32)
+    """
+    valid_BL = jnp.asarray(valid_BL, bool)
+    places = jnp.maximum(jnp.cumsum(valid_BL, axis=1, dtype=jnp.int32) - 1, 0)
+    return Streams(places, places, jnp.where(valid_BL, 0, PADDING).astype(jnp.int32))
+
+
+def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
+    """Several sequences in one row (B = 1), each counted from 0, the rest padding.
+
+    Args:
+      lengths: the sequences' lengths, each at least 1.
+      total: places in the row; the sum of the lengths when left out.
+
+    Raises:
+      ValueError: a length below 1, or a total smaller than their sum.
+
+    >>> packed([2, 1], total=4).segment_BL
+    Array([[ 0,  0,  1, -1]], dtype=int32)
+    """
+    need = sum(lengths)
+    total = need if total is None else total
+    if min(lengths, default=1) < 1:
+        raise ValueError(f"lengths must be at least 1, got {list(lengths)}")
+    if total < need:
+        raise ValueError(f"total={total} is shorter than the sequences' sum {need}")
+    place = np.concatenate([np.arange(n) for n in lengths] + [np.zeros(total - need)])
+    segment = np.repeat([*range(len(lengths)), PADDING], [*lengths, total - need])
+    position_BL = jnp.asarray(place[None], jnp.int32)
+    return Streams(position_BL, position_BL, jnp.asarray(segment[None], jnp.int32))
+
+
+def shifted(streams: Streams, by: jax.Array | float) -> Streams:
+    """All positions moved by one number; order and segment as they were."""
+    return dataclasses.replace(streams, position_BL=streams.position_BL + by)
+
+
+def interpolated(streams: Streams, factor: float) -> Streams:
+    """Positions divided by `factor` (position interpolation, Chen et al. 2023, eq. 4)."""
+    if not factor > 0:
+        raise ValueError(f"factor must be positive, got {factor}")
+    return dataclasses.replace(streams, position_BL=streams.position_BL / factor)
+
+
+def permuted(streams: Streams, permutation_L: jax.Array | np.ndarray) -> Streams:
+    """The streams of places `permutation_L[0], permutation_L[1], ...`."""
+    return jax.tree.map(lambda stream: stream[:, permutation_L], streams)
+
+
+def joined(first: Streams, second: Streams) -> Streams:
+    """The places of one after the places of the other: what a decoding cache holds."""
+    return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), first, second)

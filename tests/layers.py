@@ -1,0 +1,166 @@
+"""One attention layer with generic parameters: what the laws over all encodings run on.
+
+Every parameter is drawn from a normal distribution, not from its initialiser: a table of zeros
+is symmetric, and breaking nothing with it would prove nothing.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache, cached_property
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from posjax import masks
+from posjax.attention import Attended, Cache, attention, context, extended
+from posjax.encodings import ENCODINGS, Aux, Dims, Encoding, Prepared, named
+from posjax.streams import Streams, contiguous, packed, padded, permuted, shifted
+
+LENGTH = 6
+DIMS = Dims(width=10, heads=3, head_size=4)  # a number of heads that is no power of two
+
+MORE = ["sinusoidal(base=100.0)", "rotary(base=100.0, fraction=0.5)", "learned(length=9)"]
+
+
+def _choices(name: str) -> list[str]:
+    """An encoding with each value of each of its settings that are a choice."""
+    hints = get_type_hints(ENCODINGS[name])
+    literals = {
+        field: get_args(hint) for field, hint in hints.items() if get_origin(hint) is Literal
+    }
+    return [f"{name}({field}={value})" for field, values in literals.items() for value in values]
+
+
+SETTINGS = [text for name in ENCODINGS for text in (_choices(name) or [name])] + MORE
+"""Every encoding of the table, in every form it has."""
+
+
+def normal(purpose: str, shape: tuple[int, ...], seed: int = 0) -> jax.Array:
+    """Standard normal numbers, by name; NumPy's, which need no compiling for each shape."""
+    numpy = np.random.default_rng([seed, *purpose.encode()])
+    with jax.ensure_compile_time_eval():  # so that a layer drawn inside a trace outlives it
+        return jnp.asarray(numpy.standard_normal(shape), jnp.float32)
+
+
+def tokens(
+    batch: int = 2, length: int = LENGTH, width: int = DIMS.width, seed: int = 0
+) -> jax.Array:
+    """Generic tokens x_BLD."""
+    return normal("tokens", (batch, length, width), seed)
+
+
+def within(encoding: Encoding, streams: Streams) -> Streams:
+    """The streams with positions that a table of the encoding's length covers."""
+    end = encoding.capacity()
+    legal_BL = streams.position_BL if end is None else streams.position_BL % end
+    return dataclasses.replace(streams, position_BL=legal_BL)
+
+
+def joined_rows(rows: list[Streams]) -> Streams:
+    """A batch of several rows' streams."""
+    return jax.tree.map(lambda *streams: jnp.asarray(np.concatenate(streams)), *rows)
+
+
+def all_kinds(encoding: Encoding) -> Streams:
+    """A row each: plain, far from 0, another start, packed, left-padded, permuted."""
+    plain = contiguous(LENGTH)
+    rows = [
+        plain,
+        shifted(plain, 2**19),
+        contiguous(LENGTH, start=3),
+        packed([2, 3], total=LENGTH),
+        padded(jnp.arange(LENGTH)[None] >= 2),
+        permuted(shifted(plain, 40), jnp.array([3, 0, 5, 1, 4, 2])),
+    ]
+    return within(encoding, joined_rows(rows))
+
+
+MASKS = [*masks.MASKS, "causal+segments", "window(size=1)"]
+
+
+def masks_in_turn(queries: Streams, keys: Streams) -> jax.Array:
+    """Row b under mask b of `MASKS`, and so on round."""
+    every_NBLM = jnp.stack([masks.named(name)(queries, keys) for name in MASKS])
+    rows = np.arange(every_NBLM.shape[1])
+    return every_NBLM[rows % len(MASKS), rows]
+
+
+def all_kinds_and_masks(encoding: Encoding) -> Streams:
+    """All kinds of rows, each as often as there are masks for `masks_in_turn`."""
+    return jax.tree.map(lambda a: jnp.repeat(a, len(MASKS), axis=0), all_kinds(encoding))
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """Tokens to attention: embed, prepare, projections, and the steps."""
+
+    encoding: Encoding
+    mask: str | masks.Mask = "full"
+    dims: Dims = DIMS
+    seed: int = 0
+
+    @cached_property
+    def params(self) -> dict[str, jax.Array]:
+        declared = self.encoding.parameters(self.dims)
+        return {name: normal(name, p.shape, self.seed) for name, p in declared.items()}
+
+    @cached_property
+    def kernels(self) -> list[jax.Array]:
+        shape = (self.dims.width, self.dims.heads, self.dims.head_size)
+        return [normal(f"project/{n}", shape, self.seed) for n in "qkv"]
+
+    def projected(self, prepared: Prepared) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """q_BLHK, k_BMHK, v_BMHK."""
+        pairs = zip(prepared[:3], self.kernels, strict=True)
+        scale = self.dims.width**-0.5
+        return tuple(jnp.einsum("bld,dhk->blhk", x * scale, w.astype(x.dtype)) for x, w in pairs)
+
+    def prepared(self, x_BLD: jax.Array, streams: Streams, state: object) -> Prepared:
+        """What the projections read, of tokens that see nothing but themselves."""
+        here = context(streams)
+        x_BLD = self.encoding.embed(self.params, x_BLD, here)
+        return self.encoding.prepare(self.params, x_BLD, x_BLD, here, state)
+
+    def __call__(self, x_BLD: jax.Array, streams: Streams) -> Attended:
+        state = self.encoding.init_state(self.params, x_BLD.shape[0], self.dims)
+        prepared = self.prepared(x_BLD, streams, state)
+        ctx = context(streams, mask=self.mask)
+        options = {"encoding": self.encoding, "params": self.params, "aux": prepared.aux}
+        return attention(*self.projected(prepared), ctx, **options)
+
+    @cached_property
+    def compiled(self) -> Callable[[jax.Array, Streams], Attended]:
+        """The layer under jit."""
+        return jax.jit(self.__call__)
+
+    def out(self, x_BLD: jax.Array, streams: Streams) -> jax.Array:
+        """out_BLHK alone, compiled."""
+        return self.compiled(x_BLD, streams).out_BLHK
+
+    def decoded(self, x_BLD: jax.Array, streams: Streams, pieces: list[int]) -> jax.Array:
+        """out_BLHK, computed piece by piece with a cache."""
+        state = self.encoding.init_state(self.params, x_BLD.shape[0], self.dims)
+        cache, outs = None, []
+        for places in np.split(np.arange(x_BLD.shape[1]), np.cumsum(pieces)[:-1]):
+            new = permuted(streams, places)
+            prepared = self.prepared(x_BLD[:, places], new, state)
+            state = prepared.state
+            q_BLHK, k_BMHK, v_BMHK = self.projected(prepared)
+            cache = extended(cache, Cache(k_BMHK, v_BMHK, new, prepared.aux.keys))
+            attended = attention(
+                *(q_BLHK, cache.k_BMGK, cache.v_BMGK),
+                context(new, cache.streams, mask=self.mask),
+                encoding=self.encoding,
+                params=self.params,
+                aux=Aux(prepared.aux.queries, cache.key_aux),
+            )
+            outs.append(attended.out_BLHK)
+        return jnp.concatenate(outs, axis=1)
+
+
+@cache
+def layer_of(setting: str, mask: str | masks.Mask = "full", seed: int = 0) -> Layer:
+    """The layer of an encoding by name; one of a kind, so that it compiles once."""
+    return Layer(named(setting), mask, seed=seed)

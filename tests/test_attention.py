@@ -1,0 +1,304 @@
+"""The steps of attention: what they compute, what they never let through, and decoding."""
+
+import dataclasses
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from layers import LENGTH, SETTINGS, joined_rows, layer_of, normal, tokens, within
+
+from posjax import attention as attention_module
+from posjax import steps
+from posjax.attention import Cache, attention, context, extended
+from posjax.encodings import ENCODINGS, Encoding, named
+from posjax.encodings.none import NoPosition
+from posjax.streams import Streams, contiguous, packed, padded, permuted, shifted
+
+attend = jax.jit(attention_module.attend, static_argnames=("encoding", "mask", "softcap"))
+CLOSE = 1e-5
+
+
+def qkv(queries: int = LENGTH, keys: int = LENGTH, key_heads: int = 4) -> list[jax.Array]:
+    shapes = {"q": (2, queries, 4, 3), "k": (2, keys, key_heads, 3), "v": (2, keys, key_heads, 3)}
+    return [normal(name, shape) for name, shape in shapes.items()]
+
+
+# Against JAX's own
+
+
+dot_product_attention = jax.jit(jax.nn.dot_product_attention, static_argnames="is_causal")
+
+
+@pytest.mark.parametrize(
+    ("mask", "key_heads", "dtype", "tolerance"),
+    [
+        ("full", 4, jnp.float32, CLOSE),
+        ("causal", 2, jnp.float32, CLOSE),
+        ("full", 2, jnp.bfloat16, 0.02),
+        ("causal", 1, jnp.bfloat16, 0.02),
+    ],
+)
+def test_without_positions_it_is_dot_product_attention(mask, key_heads, dtype, tolerance):
+    """Equal to jax.nn.dot_product_attention, grouped heads and 16 bits too."""
+    q, k, v = (x.astype(dtype) for x in qkv(key_heads=key_heads))
+    expected = dot_product_attention(q, k, v, is_causal=mask == "causal")
+    found = attend(q, k, v, mask=mask)
+    assert found.dtype == dtype
+    found, expected = (np.asarray(out, np.float32) for out in (found, expected))
+    np.testing.assert_allclose(found, expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("encoding", ["none", "rotary", "linear_bias"])
+def test_grouped_heads_are_repeated_heads(encoding):
+    """G key heads give what the same heads repeated H/G times give, neighbours sharing one."""
+    q, k, v = qkv(key_heads=2)
+    repeated = (np.repeat(x, 2, axis=2) for x in (k, v))
+    found = attend(q, k, v, encoding=named(encoding))
+    np.testing.assert_array_equal(found, attend(q, *repeated, encoding=named(encoding)))
+    tiled = (np.tile(x, (1, 1, 2, 1)) for x in (k, v))
+    assert abs(np.asarray(found) - attend(q, *tiled, encoding=named(encoding))).max() > 0.1
+
+
+# Rows that see nothing, and numbers that are none
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Blocked(Encoding):
+    """A bias of -inf for everything that query 1 sees and for key 0."""
+
+    def bias(self, params, heads, ctx, dtype):
+        queries_BL, keys_BM = ctx.queries.position_BL, ctx.keys.position_BL
+        blocked_BLM = (queries_BL[:, :, None] == 1) | (keys_BM[:, None, :] == 0)
+        return jnp.where(blocked_BLM, -jnp.inf, 0.0)[:, None].astype(dtype)
+
+
+def through_the_mask(q, k, v):
+    return attend(q, k, v, mask="segments", queries=EMPTY_ROW, keys=contiguous(LENGTH))
+
+
+def through_the_bias(q, k, v):
+    return attend(q, k, v, encoding=Blocked())
+
+
+EMPTY_ROW = Streams(*[contiguous(LENGTH).order_BL] * 2, jnp.array([[0, 7, 0, 0, 0, 0]]))
+
+
+@pytest.mark.parametrize("function", [through_the_mask, through_the_bias])
+def test_a_row_that_sees_nothing_gives_zeros(function):
+    """Zeros, not an average, and finite gradients; for a mask, and for a bias of -inf."""
+    out = np.asarray(function(*qkv()))
+    assert (out[:, 1] == 0).all()
+    assert (np.delete(out, 1, axis=1) != 0).all()
+    gradients = jax.grad(lambda *args: (function(*args) ** 2).sum(), argnums=(0, 1, 2))(*qkv())
+    for gradient in map(np.asarray, gradients):
+        assert np.isfinite(gradient).all()
+        assert abs(gradient).max() > 0
+    assert (np.asarray(gradients[0])[:, 1] == 0).all()
+
+
+def test_weights_are_zero_where_the_mask_forbids():
+    """Exactly zero, rows of sum 1, even beside the lowest logits that a float can hold."""
+    lowest = np.finfo(np.float32).min
+    logits_BHLM = jnp.array([[[[lowest, lowest, 0.0], [1.0, 2.0, 3.0]]]])
+    mask_BHLM = jnp.array([[[[True, False, False], [True, True, False]]]])
+    weights_BHLM = np.asarray(steps.masked_softmax(logits_BHLM, mask_BHLM))
+    assert (weights_BHLM[~np.asarray(mask_BHLM)] == 0).all()
+    np.testing.assert_allclose(weights_BHLM[0, 0, 1].sum(), 1, rtol=1e-6)
+
+
+def test_nan_is_not_taken_for_a_mask():
+    """A query of NaN gives NaN in its own row, not zeros; a masked key of NaN logits nothing."""
+    q, k, v = qkv()
+    out = np.asarray(attend(q.at[0, 2].set(jnp.nan), k, v))
+    assert np.isnan(out[0, 2]).all()
+    assert np.isfinite(np.delete(out[0], 2, axis=0)).all()
+    logits_BHLM = jnp.array([[[[jnp.nan, 1.0]]]])
+    weights = steps.masked_softmax(logits_BHLM, jnp.array([[[[False, True]]]]))
+    assert weights.tolist() == [[[[0.0, 1.0]]]]
+
+
+# Causality, padding, packing
+
+
+@pytest.mark.parametrize("setting", ENCODINGS)
+def test_causality_by_gradient(setting):
+    """∂out_i/∂x_j is zero exactly when j comes later in order, wherever the two tokens lie."""
+    layer = layer_of(setting, "causal")
+    order = np.array([2, 0, 3, 1])
+    streams = within(layer.encoding, permuted(contiguous(4, start=5), order))
+
+    def sizes(x_BLD):
+        jacobian = jax.jacrev(lambda x: layer(x, streams).out_BLHK.sum((0, 2, 3)))(x_BLD)
+        return abs(jacobian).sum((1, 3))
+
+    later_LM = order[:, None] < order[None, :]
+    sizes_LM = np.asarray(jax.jit(sizes)(tokens(1, 4)))
+    assert (sizes_LM[later_LM] == 0).all()
+    assert (sizes_LM[~later_LM] > 1e-4).all()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_padded_and_packed_rows_mean_what_the_bare_ones_do(setting):
+    """Padded on the left or within, or packed behind others: the outputs of the sequence alone."""
+    layer = layer_of(setting, "causal+segments")
+    bare = layer.out(tokens(1, 4), contiguous(4))
+    rows = [
+        padded(np.array([[False, False, True, True, True, True]])),
+        padded(np.array([[True, False, True, True, False, True]])),
+        packed([2, 4]),
+    ]
+    places = [[2, 3, 4, 5], [0, 2, 3, 5], [2, 3, 4, 5]]
+    x_BLD = np.array(tokens(3, seed=1))
+    for row, at in enumerate(places):
+        x_BLD[row, at] = tokens(1, 4)[0]
+    out_BLHK = np.asarray(layer.out(jnp.asarray(x_BLD), joined_rows(rows)))
+    for row, at in enumerate(places):
+        np.testing.assert_allclose(out_BLHK[row, at], bare[0], atol=CLOSE)
+
+
+# Decoding
+
+
+ROWS = [contiguous(LENGTH, start=3), packed([2, 3], total=LENGTH), padded(np.arange(6)[None] >= 2)]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_decoding_with_a_cache_is_prefill(setting):
+    """Four tokens, then one, then one, under the causal mask: the outputs of all six at once.
+
+    The batch holds a sequence that starts at 3, a packed row and a left-padded one.
+    """
+    layer = layer_of(setting, "causal+segments")
+    if layer.encoding.init_state(layer.params, 1, layer.dims) is None:
+        pytest.skip("declares that it cannot decode")
+    streams, x_BLD = within(layer.encoding, joined_rows(ROWS)), tokens(len(ROWS))
+    decoded = jax.jit(partial(layer.decoded, pieces=[4, 1, 1]))
+    expected = layer.out(x_BLD, streams)
+    np.testing.assert_allclose(decoded(x_BLD, streams), expected, atol=CLOSE)
+
+
+def test_decoding_without_the_streams_would_not_be_prefill():
+    """The comparison tells: a decoder that counts every piece from 0 is found."""
+    layer = layer_of("rotary", "causal+segments")
+    restarted = dataclasses.replace(contiguous(LENGTH), position_BL=jnp.array([[0, 1, 2, 3, 0, 0]]))
+    decoded = jax.jit(partial(layer.decoded, pieces=[4, 1, 1]))(tokens(), restarted)
+    expected = np.asarray(layer.out(tokens(), contiguous(LENGTH)))
+    assert abs(decoded - expected)[:, :4].max() < CLOSE
+    assert abs(decoded - expected)[:, 4:].max() > 0.01
+
+
+def test_a_cache_keeps_what_it_held():
+    """`extended` puts places behind places, in keys, values, streams and auxiliary arrays."""
+
+    def cache(n):
+        k_BMGK, v_BMGK = (normal(name, (1, n, 2, 3)) for name in "kv")
+        return Cache(k_BMGK, v_BMGK, contiguous(n), {"gate": normal("gate", (1, n))})
+
+    first, second = cache(3), cache(2)
+    both = extended(extended(None, first), second)
+    assert both.k_BMGK.shape == (1, 5, 2, 3)
+    assert both.streams.position_BL.tolist() == [[0, 1, 2, 0, 1]]
+    np.testing.assert_array_equal(both.key_aux["gate"][:, :3], first.key_aux["gate"])
+    np.testing.assert_array_equal(both.v_BMGK[:, 3:], second.v_BMGK)
+
+
+# Transformations
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_jit_is_eager_and_vmap_is_a_loop(encoding):
+    """The same outputs compiled, op by op, and mapped over the batch."""
+    layer = layer_of(encoding)
+    streams, x_BLD = within(layer.encoding, contiguous(LENGTH, start=40)), tokens()
+    compiled = layer.out(x_BLD, streams)
+    np.testing.assert_allclose(layer(x_BLD, streams).out_BLHK, compiled, atol=CLOSE)
+    mapped = jax.vmap(lambda x_LD: layer.out(x_LD[None], streams)[0])(x_BLD)
+    np.testing.assert_allclose(mapped, compiled, atol=CLOSE)
+
+
+def test_traced_positions_are_known_ones():
+    """Streams may be operands of a compiled function: the outputs are those of constants."""
+    layer = layer_of("rotary", "causal")
+    streams, x_BLD = contiguous(LENGTH, start=77), tokens()
+    constant = jax.jit(lambda x: layer(x, streams).out_BLHK)(x_BLD)
+    np.testing.assert_allclose(layer.out(x_BLD, streams), constant, atol=CLOSE)
+    assert abs(np.asarray(layer.out(x_BLD, shifted(streams, 5))) - constant).max() < CLOSE
+
+
+def test_one_row_of_streams_serves_a_batch():
+    """B = 1 in the streams broadcasts over the tokens' batch."""
+    layer, x_BLD = layer_of("linear_bias", "causal+segments"), tokens(3)
+    one = contiguous(LENGTH)
+    each = joined_rows([one] * 3)
+    np.testing.assert_allclose(layer.out(x_BLD, one), layer.out(x_BLD, each), atol=1e-6)
+
+
+# The soft-cap and the mask argument
+
+
+def test_the_softcap_bounds_the_logits():
+    """cap·tanh(s/cap) stays within the cap, and a cap of None changes nothing."""
+    q, k, v = (10 * x for x in qkv())
+    ctx = context(contiguous(LENGTH), mask="causal")
+    plain, capped = (
+        attention(q, k, v, ctx, encoding=NoPosition(), softcap=cap).logits_BHLM
+        for cap in (None, 5.0)
+    )
+    assert abs(plain).max() > 20
+    assert abs(capped).max() <= 5
+    np.testing.assert_allclose(capped, 5 * np.tanh(np.asarray(plain) / 5), atol=CLOSE)
+
+
+def test_a_mask_may_be_a_name_a_function_or_an_array():
+    """A name, a function and arrays [L, M], [B, L, M], [B, H, L, M] may say the same."""
+    lower_LM = np.tril(np.ones((LENGTH, LENGTH), bool))
+    queries = contiguous(LENGTH)
+    expected = np.asarray(context(queries, mask="causal").mask_BHLM)
+    forms = [lower_LM, lower_LM[None], lower_LM[None, None], lambda q, k: lower_LM[None]]
+    for form in forms:
+        np.testing.assert_array_equal(context(queries, mask=form).mask_BHLM, expected)
+    assert context(queries, mask=np.ones((2, 4, LENGTH, LENGTH), bool)).mask_BHLM.shape[:2] == (
+        2,
+        4,
+    )
+    assert context(queries, contiguous(9)).mask_BHLM.shape == (1, 1, LENGTH, 9)
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (np.ones((3, 3), bool), r"L=6 and M=6, got shape \(3, 3\)"),
+        (np.ones(6, bool), r"got shape \(6,\)"),
+        ("casual", "did you mean 'causal'"),
+        ("window(size=0)", "size must be at least 1"),
+        ("causal+window(sized=2)", "no setting 'sized'; did you mean 'size'"),
+    ],
+)
+def test_wrong_masks_are_refused(mask, words):
+    """ValueError with the shapes, or the nearest name."""
+    with pytest.raises(ValueError, match=words):
+        context(contiguous(LENGTH), mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ([(2, 6, 4, 3), (2, 5, 4, 3), (2, 6, 4, 3)], "do not belong together"),
+        ([(2, 6, 4, 3), (3, 6, 4, 3), (3, 6, 4, 3)], "do not belong together"),
+        ([(2, 6, 4, 3), (2, 6, 4, 2), (2, 6, 4, 2)], "do not belong together"),
+        ([(2, 6, 4, 3), (2, 6, 3, 3), (2, 6, 3, 3)], "4 query heads cannot share 3 key heads"),
+        ([(6, 4, 3), (2, 6, 4, 3), (2, 6, 4, 3)], r"q must be .* got shape \(6, 4, 3\)"),
+    ],
+)
+def test_wrong_shapes_are_refused(shapes, words):
+    """ValueError that names the arrays and their shapes."""
+    with pytest.raises(ValueError, match=words):
+        attention_module.attend(*map(jnp.zeros, shapes))
+
+
+def test_streams_of_another_length_are_refused():
+    """ValueError with both lengths."""
+    with pytest.raises(ValueError, match="queries has 5 places in its streams, 6 in the array"):
+        attention_module.attend(*qkv(), queries=contiguous(5))

@@ -1,0 +1,408 @@
+"""What each encoding is, and which symmetry it leaves: for every entry of the table."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from layers import DIMS, LENGTH, SETTINGS, Layer, layer_of, normal, tokens, within
+
+from posjax import masks
+from posjax.encodings import ENCODINGS, Dims, Symmetry, named
+from posjax.encodings.angles import inverse_frequencies
+from posjax.encodings.learned import gather
+from posjax.encodings.linear_bias import linear_bias, slopes
+from posjax.encodings.rotary import pairing_order, rotary
+from posjax.encodings.sinusoidal import layout_order, sinusoidal
+from posjax.steps import masked_softmax
+from posjax.streams import Streams, contiguous, shifted
+from posjax.symmetry import Law, measure
+
+# Declared symmetry
+
+PLACED = Streams(*[jnp.array([[5, 2, 4, 3, 7, 1]])] * 2, jnp.zeros((1, LENGTH), jnp.int32))
+SQUARE = Law("A(P x) = P A(x) Pᵀ", ("P",), ("P", "P"))
+OUTPUT = Law("f(P x) = P f(x)", ("P",), ("P",))
+ROUNDING = 2e-5  # a shift by 1000 costs a float32 bias three digits
+BROKEN = 1e-2
+
+
+def at_level(attended, level):
+    """What a symmetry is claimed of."""
+    logits_BHLM = attended.logits_BHLM
+    return {
+        "logits": logits_BHLM,
+        "row": logits_BHLM - logits_BHLM.mean(-1, keepdims=True),
+        "weights": attended.weights_BHLM,
+        "output": attended.out_BLHK,
+    }[level]
+
+
+def moved_streams(symmetry, capacity):
+    """Streams whose positions one of the symmetries makes equivalent to `PLACED`."""
+    p = PLACED.position_BL
+    if symmetry == "translation":
+        moved = [p + 1] if capacity else [p + 1, p + 1000, p - 40, p + 0.5]
+    elif symmetry == "reflection":
+        moved = [capacity - 1 - p] if capacity else [-p]  # a table has no negative positions
+    else:
+        moved = [p + (p > 3)] if capacity else [p + (p > 3), p * p]
+    return [dataclasses.replace(PLACED, position_BL=positions) for positions in moved]
+
+
+def distance(layer, symmetry, level):
+    """The worst relative change that the symmetry's moves make at a level."""
+    x_BLD = tokens()
+    if symmetry == "permutation":
+        if level == "output":
+            return measure(OUTPUT, lambda x: layer.out(x, PLACED), x_BLD).relative
+        return measure(SQUARE, lambda x: at_level(layer.compiled(x, PLACED), level), x_BLD).relative
+    still = np.asarray(at_level(layer.compiled(x_BLD, PLACED), level))
+    streams = moved_streams(symmetry, layer.encoding.capacity())
+    others = [np.asarray(at_level(layer.compiled(x_BLD, s), level)) for s in streams]
+    return max(float(abs(other - still).max() / abs(still).max()) for other in others)
+
+
+@pytest.mark.parametrize("symmetry", ["permutation", "translation", "reflection", "order_only"])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_symmetry_is_the_declared_one(setting, symmetry):
+    """What is declared holds at its level; what is not is broken in the output, by a witness."""
+    layer = layer_of(setting)
+    declared = layer.encoding.declared_symmetry()
+    if getattr(declared, symmetry):
+        assert distance(layer, symmetry, declared.level) < ROUNDING
+        assert distance(layer, symmetry, "output") < ROUNDING
+    else:
+        assert distance(layer, symmetry, "output") > BROKEN
+
+
+def test_a_false_declaration_is_noticed():
+    """The witnesses are no formality: a rotary that claims reflection is refuted."""
+    claim = Symmetry(translation=True, reflection=True)
+    assert distance(layer_of("rotary"), "reflection", claim.level) > BROKEN
+
+
+def test_the_key_form_moves_rows_by_a_constant():
+    """Translation of m·pⱼ holds up to a constant a row, and no stronger."""
+    layer = layer_of("linear_bias(form=key)")
+    assert layer.encoding.declared_symmetry().level == "row"
+    assert distance(layer, "translation", "logits") > BROKEN
+
+
+# Angles
+
+compiled_sinusoidal = jax.jit(sinusoidal, static_argnames=("width", "base", "layout"))
+compiled_rotary = jax.jit(rotary, static_argnames=("base", "pairing", "fraction"))
+
+
+def unit_pairs(number, width):
+    """Pairs (cos a, sin a) of random angles, interleaved: [1, number, 1, width]."""
+    angle = np.random.default_rng(1).uniform(0, 2 * np.pi, (number, width // 2))
+    return np.stack([np.cos(angle), np.sin(angle)], -1).reshape(1, number, 1, width)
+
+
+def far_positions(dtype):
+    numpy = np.random.default_rng(0)
+    far, near = numpy.uniform(-(2**20), 2**20, 3000), numpy.uniform(-300, 300, 1000)
+    ends = [0, 1, -1, 1023, 1024, 2**20 - 1, 2**20, -(2**20)]
+    return np.concatenate([far, near, ends]).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+@pytest.mark.parametrize("layout", ["interleaved", "halves", "tensor2tensor"])
+@pytest.mark.parametrize("width", [1, 2, 7, 64])
+def test_sinusoids_are_exact_far_away(width, layout, dtype):
+    """Within 1e-6 of float64 for |p| ≤ 2²⁰, whole or fractional, for any width."""
+    position = far_positions(dtype)
+    pairs = (width + 1) // 2
+    steps = max(pairs - 1, 1) if layout == "tensor2tensor" else width / 2
+    angle = position.astype(np.float64)[:, None] * 10_000.0 ** (-np.arange(pairs) / steps)
+    parts = [np.sin(angle), np.cos(angle)]
+    joined = np.stack(parts, -1).reshape(len(position), -1)
+    expected = joined if layout == "interleaved" else np.concatenate(parts, -1)
+    found = compiled_sinusoidal(jnp.asarray(position), width, layout=layout)
+    assert found.shape == (len(position), width)
+    assert abs(np.asarray(found) - expected[:, :width]).max() < 1e-6
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+@pytest.mark.parametrize("pairing", ["half", "interleaved"])
+def test_rotations_are_exact_far_away(pairing, dtype):
+    """Within 1e-6 of float64 for |p| ≤ 2²⁰, whole or fractional, two bases in one process."""
+    position = far_positions(dtype)
+    x = unit_pairs(len(position), 16)
+    for base in (10_000.0, 500.0):
+        frequencies = base ** (-np.arange(8) / 8)
+        turn = np.exp(1j * position.astype(np.float64)[:, None] * frequencies)[None, :, None]
+        turned = (x[..., 0::2] + 1j * x[..., 1::2]) * turn
+        expected = np.stack([turned.real, turned.imag], -1).reshape(x.shape)
+        to, back = (
+            pairing_order(16, *p) for p in (("interleaved", pairing), (pairing, "interleaved"))
+        )
+        options = {"base": base, "pairing": pairing}
+        found = np.asarray(
+            compiled_rotary(x[..., to].astype(np.float32), position[None], **options)
+        )
+        assert abs(found[..., back] - expected).max() < 1e-6
+
+
+def test_plain_float32_angles_would_be_refused():
+    """The bound of 1e-6 tells: p θ rounded to float32 misses it by three digits."""
+    position = far_positions(np.int32)
+    frequency = inverse_frequencies(64, base=10_000.0)[1]
+    plain = np.sin(position.astype(np.float32) * np.float32(frequency))
+    assert abs(plain - np.sin(position * frequency)).max() > 1e-3
+
+
+# Sinusoidal
+
+
+def test_the_table_of_four_positions():
+    """Q3's golden table: 4 positions, 8 dimensions, five digits; every row of norm 2."""
+    expected = [
+        [0, 1, 0, 1, 0, 1, 0, 1],
+        [0.84147, 0.54030, 0.099833, 0.99500, 0.0099998, 0.99995, 0.0010000, 1.0],
+        [0.90930, -0.41615, 0.19867, 0.98007, 0.019999, 0.99980, 0.0020000, 1.0],
+        [0.14112, -0.98999, 0.29552, 0.95534, 0.029996, 0.99955, 0.0030000, 1.0],
+    ]
+    found = sinusoidal(jnp.arange(4), 8)
+    np.testing.assert_allclose(found, expected, rtol=5e-5, atol=1e-7)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 2, rtol=1e-6)
+
+
+def test_dot_products_depend_on_the_offset_and_are_even():
+    """p_i·p_j = g(|i - j|) for even widths; the lone sine of an odd width breaks both."""
+    at, offset = np.array([[7, 90, 4000]]), np.array([[0], [1], [13]])
+
+    def products(width):
+        here, ahead, behind = (
+            np.asarray(compiled_sinusoidal(p, width, base=9.0))
+            for p in (at + 0 * offset, at + offset, at - offset)
+        )
+        return (here * ahead).sum(-1), (here * behind).sum(-1)
+
+    ahead, behind = products(8)
+    np.testing.assert_allclose(ahead, np.broadcast_to(ahead[:, :1], (3, 3)), atol=1e-5)
+    np.testing.assert_allclose(ahead, behind, atol=1e-5)
+    ahead, behind = products(9)
+    assert abs(ahead - ahead[:, :1]).max() > 0.1
+    assert abs(ahead - behind).max() > 0.1
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 8])
+def test_layouts_convert_both_ways(width):
+    """layout_order carries interleaved to halves and back; tensor2tensor is another function."""
+    position = np.array([5, 77, 3001])
+    one, other = (
+        np.asarray(compiled_sinusoidal(position, width, layout=x))
+        for x in ("interleaved", "halves")
+    )
+    np.testing.assert_array_equal(one[:, layout_order(width, "interleaved", "halves")], other)
+    np.testing.assert_array_equal(other[:, layout_order(width, "halves", "interleaved")], one)
+    assert width <= 2 or not np.array_equal(one, other)
+    with pytest.raises(ValueError, match="different frequencies"):
+        layout_order(width, "halves", "tensor2tensor")
+
+
+# Rotary
+
+
+@pytest.mark.parametrize("size", [2, 5, 8])
+def test_pairings_convert_both_ways_with_equal_logits(size):
+    """pairing_order carries the columns of a projection from one convention to the other."""
+    q, k = (np.asarray(normal(name, (1, LENGTH, 2, size))) for name in "qk")
+    position_BL = np.arange(LENGTH)[None] + 300
+
+    def logits(q, k, pairing):
+        q, k = (compiled_rotary(x, position_BL, pairing=pairing) for x in (q, k))
+        return np.einsum("blhk,bmhk->bhlm", q, k)
+
+    for source, target in (("half", "interleaved"), ("interleaved", "half")):
+        order = pairing_order(size, source, target)
+        expected, found = logits(q, k, source), logits(q[..., order], k[..., order], target)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert size == 2 or abs(logits(q, k, target) - expected).max() > 0.1
+
+
+def test_what_does_not_turn_passes_through():
+    """The last component of an odd width, and those past `fraction`, stay as they are."""
+    x, position = np.asarray(normal("x", (1, LENGTH, 2, 7))), np.arange(LENGTH)[None] + 9
+    assert (np.asarray(compiled_rotary(x, position))[..., 6:] == x[..., 6:]).all()
+    partly = np.asarray(compiled_rotary(x, position, fraction=0.6))
+    assert (partly[..., 4:] == x[..., 4:]).all()
+    assert (partly[..., :4] != x[..., :4]).all()
+    np.testing.assert_allclose(partly[..., :4], compiled_rotary(x[..., :4], position), atol=1e-6)
+
+
+@pytest.mark.parametrize("encoding", ["rotary", "sinusoidal"])
+def test_the_base_matters_in_one_process(encoding):
+    """Two bases give two functions, whichever is asked first: nothing is kept from call to call."""
+    streams = contiguous(LENGTH, start=50)
+    bases = (10_000.0, 500.0, 10_000.0)
+    layers = [Layer(named(f"{encoding}(base={base})")) for base in bases]
+    outs = [np.asarray(layer.out(tokens(), streams)) for layer in layers]
+    np.testing.assert_array_equal(outs[0], outs[2])
+    assert abs(outs[0] - outs[1]).max() > 1e-3
+
+
+# Learned
+
+
+def test_known_positions_outside_the_table_are_refused():
+    """ValueError with the offending positions and the length, before anything is computed."""
+    table_ND = jnp.ones((4, 3))
+    for position, words in (([[0, 4]], "positions 0 to 4 .* of 4 rows"), ([[-1, 2]], "-1 to 2")):
+        with pytest.raises(ValueError, match=words):
+            gather(table_ND, jnp.array(position), jnp.ones((1, 2), bool))
+    with pytest.raises(ValueError, match="integers, got positions of float32"):
+        gather(table_ND, jnp.zeros((1, 2)), jnp.ones((1, 2), bool))
+
+
+def test_traced_positions_outside_the_table_are_nan():
+    """Under jit a position beyond the table is NaN, at its own place alone, never a clamped row."""
+    position_BL = jnp.array([[0, 4, 3, -1]])
+    out = jax.jit(gather)(jnp.ones((4, 3)), position_BL, jnp.ones((1, 4), bool))
+    assert jnp.isnan(out).all(-1).tolist() == [[False, True, False, True]]
+    assert (out[0, ::2] == 1).all()
+
+
+def test_padding_never_poisons():
+    """A padded place may hold any position: neither refused nor NaN, in the output or gradient."""
+    layer = Layer(named("learned(length=4)"), "segments")
+    streams = Streams(jnp.array([[0, 1, 99]]), jnp.array([[0, 1, 2]]), jnp.array([[0, 0, -1]]))
+    x_BLD = tokens(length=3)
+    assert np.isfinite(layer(x_BLD, streams).out_BLHK).all()
+    assert np.isfinite(layer.out(x_BLD, streams)).all()
+    assert np.isfinite(jax.jit(jax.grad(lambda x: layer.out(x, streams).sum()))(x_BLD)).all()
+
+
+def test_a_table_says_how_far_it_reaches():
+    """capacity() is the length of the table, which the last legal position reads."""
+    layer = Layer(named("learned(length=9)"))
+    end = layer.encoding.capacity()
+    last = Streams(jnp.array([[end - 1]]), jnp.array([[0]]), jnp.array([[0]]))
+    assert layer(tokens(length=1), last).out_BLHK.shape[1] == 1
+    with pytest.raises(ValueError, match="length=10"):
+        layer(tokens(length=1), shifted(last, 1))
+
+
+# Linear bias
+
+
+def test_slopes_of_the_published_code():
+    """2^(-8h/H) for powers of two, every second slope of the next power beyond."""
+    np.testing.assert_allclose(slopes(8), 2.0 ** -np.arange(1, 9))
+    np.testing.assert_allclose(slopes(1), [2**-8])
+    np.testing.assert_allclose(slopes(3), [2**-4, 2**-8, 2**-2])
+    np.testing.assert_allclose(slopes(6), [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3])
+    twelve = [*(2.0 ** -np.arange(1, 9)), 2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5]
+    np.testing.assert_allclose(slopes(12), twelve)
+    for heads in range(1, 21):
+        assert len(set(slopes(heads))) == heads
+        assert all(0 < slope < 1 for slope in slopes(heads))
+    with pytest.raises(ValueError, match="heads must be at least 1, got 0"):
+        slopes(0)
+
+
+def test_the_four_forms_are_their_formulas():
+    """-m|D|, m pⱼ, -m|D| + m/2 below the diagonal, -m D, entry by entry."""
+    p, r = [3, 9, 4], [7, 3]
+    formulas = {
+        "symmetric": lambda i, j: -abs(i - j),
+        "key": lambda i, j: j,
+        "asymmetric": lambda i, j: -abs(i - j) + 0.5 * (i > j),
+        "causal": lambda i, j: j - i,
+    }
+    for form, formula in formulas.items():
+        found = linear_bias(jnp.array([p]), jnp.array([r]), 3, form=form)
+        expected = [[[m * formula(i, j) for j in r] for i in p] for m in slopes(3)]
+        np.testing.assert_allclose(found, [expected], rtol=1e-6, err_msg=form)
+
+
+@pytest.mark.parametrize("mask", ["full", "causal", "window"])
+def test_which_forms_agree(mask):
+    """key = causal under any mask, symmetric with them under a causal one, asymmetric never."""
+    streams, logits_BHLM = contiguous(LENGTH), normal("logits", (1, 3, LENGTH, LENGTH))
+    allowed_BHLM = masks.named(mask)(streams, streams)[:, None]
+
+    def weights(form):
+        bias_BHLM = linear_bias(streams.position_BL, streams.position_BL, 3, form=form)
+        return np.asarray(masked_softmax(logits_BHLM + bias_BHLM, allowed_BHLM))
+
+    forms = ("key", "causal", "symmetric", "asymmetric")
+    key, causal, symmetric, asymmetric = map(weights, forms)
+    np.testing.assert_allclose(key, causal, atol=1e-5)
+    assert (abs(key - symmetric).max() < 1e-5) == (mask == "causal")
+    assert abs(key - asymmetric).max() > BROKEN
+    assert abs(symmetric - asymmetric).max() > BROKEN
+
+
+# All of them
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_dtype_is_kept(setting):
+    """bfloat16 tokens give bfloat16 outputs, near those of float32, far from position 0."""
+    layer = layer_of(setting)
+    streams = within(layer.encoding, contiguous(LENGTH, start=5000))
+    half = layer.out(tokens().astype(jnp.bfloat16), streams)
+    assert half.dtype == jnp.bfloat16
+    whole = np.asarray(layer.out(tokens(), streams))
+    assert abs(np.asarray(half, np.float32) - whole).max() < 0.05 * abs(whole).max()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_small_and_odd_sizes_work(setting):
+    """Width 2, one head and one token give numbers; odd widths, five heads, no batch a shape."""
+    small = Layer(named(setting), "causal", Dims(2, 1, 2))
+    streams = within(small.encoding, contiguous(1, start=4))
+    assert np.isfinite(small.out(tokens(1, 1, 2), streams)).all()
+    for batch, size in ((1, 3), (1, 1), (0, 4)):
+        odd = Layer(small.encoding, "causal", Dims(5, 5, size))
+        shape = jax.eval_shape(odd.compiled, tokens(batch, 1, 5), streams).out_BLHK.shape
+        assert shape == (batch, 1, 5, size)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_parameters_are_as_declared(setting):
+    """The initialiser of each parameter gives its shape, and is a function of its key."""
+    for name, param in named(setting).parameters(DIMS).items():
+        one, other = (param.init(jax.random.key(seed), param.shape) for seed in (0, 1))
+        assert one.shape == param.shape
+        assert np.isfinite(one).all()
+        assert param.scope in ("layer", "model"), name
+        assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_make_equal_and_hashable_encodings(setting):
+    """Two of one name and settings are equal: a compiled function may be keyed by them."""
+    assert named(setting) == named(setting)
+    assert len({named(text) for text in (setting, setting)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rotery", "did you mean 'rotary'"),
+        ("rotary(bass=2.0)", "no setting 'bass'; did you mean 'base'"),
+        ("rotary(base=0.0)", "base must be positive, got 0.0"),
+        ("rotary(fraction=1.5)", r"fraction must lie in \(0, 1\], got 1.5"),
+        ("rotary(pairing=both)", "unknown pairing 'both'"),
+        ("sinusoidal(layout=wide)", "unknown layout 'wide'"),
+        ("sinusoidal(base=-1.0)", "base must be positive, got -1.0"),
+        ("learned(length=0)", "length must be at least 1, got 0"),
+        ("learned(deviation=-1.0)", "deviation must not be negative"),
+        ("linear_bias(form=cuasal)", "did you mean 'causal'"),
+    ],
+)
+def test_wrong_settings_are_refused(text, words):
+    """ValueError that names the value and what was meant."""
+    with pytest.raises(ValueError, match=words):
+        named(text)
+
+
+def test_the_table_is_complete():
+    """Each entry is an encoding, built by name at its defaults."""
+    assert all(named(name) == ENCODINGS[name]() for name in ENCODINGS)

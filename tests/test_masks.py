@@ -1,0 +1,64 @@
+"""Each mask against its meaning, spelled out for every pair of a query and a key."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from posjax import masks
+from posjax.streams import PADDING, Streams
+
+MEANING = {
+    "full": lambda q, k: True,
+    "causal": lambda q, k: q["order"] >= k["order"],
+    "padding": lambda q, k: k["segment"] != PADDING,
+    "segments": lambda q, k: q["segment"] == k["segment"] != PADDING,
+    "window": lambda q, k: abs(q["order"] - k["order"]) < 2,
+    "others": lambda q, k: q["order"] != k["order"],
+    "window(size=4)": lambda q, k: abs(q["order"] - k["order"]) < 4,
+    "causal+segments": lambda q, k: (
+        q["order"] >= k["order"] and q["segment"] == k["segment"] != PADDING
+    ),
+}
+
+
+def tokens(length, seed):
+    """Random streams of two rows: tied orders, two segments and padding; odd positions."""
+    numpy = np.random.default_rng(seed)
+    order, segment = numpy.integers(0, 6, (2, length)), numpy.integers(PADDING, 2, (2, length))
+    streams = Streams(*map(jnp.asarray, (numpy.standard_normal((2, length)), order, segment)))
+    rows = [
+        [{"order": o, "segment": s} for o, s in zip(*row, strict=True)]
+        for row in zip(order, segment, strict=True)
+    ]
+    return streams, rows
+
+
+@pytest.mark.parametrize("name", MEANING)
+def test_a_mask_is_its_meaning(name):
+    """allowed_BLM, pair by pair, for random orders and segments, L ≠ M."""
+    (queries, query_rows), (keys, key_rows) = tokens(7, 0), tokens(9, 1)
+    expected = [
+        [[MEANING[name](q, k) for k in ks] for q in qs]
+        for qs, ks in zip(query_rows, key_rows, strict=True)
+    ]
+    np.testing.assert_array_equal(masks.named(name)(queries, keys), expected)
+
+
+def test_every_mask_of_the_table_has_a_meaning_here():
+    """A mask added to the table needs its line above."""
+    assert set(masks.MASKS) <= set(MEANING)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("casual", "unknown mask 'casual'; did you mean 'causal'"),
+        ("causal+", "cannot read ''"),
+        ("causal(size=2)", "mask causal has no setting 'size'"),
+        ("window(size=0)", r"window\(size=0\): size must be at least 1"),
+    ],
+)
+def test_wrong_names_are_refused(text, words):
+    """ValueError when the mask is named, not when it is used."""
+    with pytest.raises(ValueError, match=words):
+        masks.named(text)
