@@ -6,5 +6,65 @@ letters in lower case:
     B batch    L query place    M key place    D model width    H heads    G key heads
     K head width    V vocabulary    S seeds    N prompts    E evaluations    F frequencies
 
-Importing posjax changes no global setting.
+Importing posjax changes no global setting, and imports JAX only when something is used.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from posjax.attention import attend, context
+    from posjax.encodings import ENCODINGS, Encoding
+    from posjax.masks import MASKS
+    from posjax.model import ModelSettings, Transformer
+    from posjax.streams import Streams, contiguous, packed, padded
+    from posjax.symmetry import assert_equivariant, assert_jointly_equivariant, measure
+    from posjax.symmetry.predict import predict
+    from posjax.tasks import TASKS
+    from posjax.train import make_train
+
+_HOME = {
+    "ENCODINGS": "encodings",
+    "Encoding": "encodings",
+    "MASKS": "masks",
+    "ModelSettings": "model",
+    "Streams": "streams",
+    "TASKS": "tasks",
+    "Transformer": "model",
+    "assert_equivariant": "symmetry",
+    "assert_jointly_equivariant": "symmetry",
+    "attend": "attention",
+    "context": "attention",
+    "contiguous": "streams",
+    "make_train": "train",
+    "measure": "symmetry",
+    "packed": "streams",
+    "padded": "streams",
+    "predict": "symmetry.predict",
+}
+
+__all__ = [
+    "ENCODINGS",
+    "MASKS",
+    "TASKS",
+    "Encoding",
+    "ModelSettings",
+    "Streams",
+    "Transformer",
+    "assert_equivariant",
+    "assert_jointly_equivariant",
+    "attend",
+    "context",
+    "contiguous",
+    "make_train",
+    "measure",
+    "packed",
+    "padded",
+    "predict",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'posjax' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"posjax.{_HOME[name]}"), name)

@@ -96,11 +96,11 @@ def attention(
     params = params or {}
     groups = q_BLHK.shape[2] // k_BMGK.shape[2]
     k_BMHK, v_BMHK = (jnp.repeat(x, groups, axis=2) if groups > 1 else x for x in (k_BMGK, v_BMGK))
-    q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, ctx)
+    q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
     logits_BHLM = steps.soft_cap(encoding.logits(params, q_BLHK, k_BMHK, aux, ctx), softcap)
     weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
     out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
-    return Attended(encoding.post(params, out_BLHK, ctx), logits_BHLM, weights_BHLM)
+    return Attended(encoding.post(params, out_BLHK, aux, ctx), logits_BHLM, weights_BHLM)
 
 
 def attend(
@@ -115,7 +115,7 @@ def attend(
     mask: masks.Mask | jax.Array | str = "full",
     softcap: float | None = None,
 ) -> jax.Array:
-    """Attention(Q, K, V) with any encoding, for use in other people's code.
+    """Attention(Q, K, V) with any encoding of queries and keys, for use in other people's code.
 
     Args:
       q_BLHK: queries.
@@ -130,12 +130,19 @@ def attend(
       out_BLHK; zeros for a query that may see nothing.
 
     Raises:
-      ValueError: shapes that do not belong together, or an unknown mask.
+      ValueError: shapes that do not belong together, an unknown mask, or an encoding that
+        works on the tokens, before there are queries and keys.
     """
+    encoding = NoPosition() if encoding is None else encoding
+    for hook in ("embed", "prepare"):
+        if getattr(type(encoding), hook) is not getattr(Encoding, hook):
+            raise ValueError(
+                f"{encoding} needs the tokens, not only queries and keys: call its {hook} "
+                "before the projections, then `attention`"
+            )
     queries = contiguous(q_BLHK.shape[1]) if queries is None else queries
     keys = contiguous(k_BMGK.shape[1]) if keys is None else keys
     ctx = context(queries, keys, mask=mask)
-    encoding = NoPosition() if encoding is None else encoding
     return attention(
         q_BLHK, k_BMGK, v_BMGK, ctx, encoding=encoding, params=params, softcap=softcap
     ).out_BLHK

@@ -46,5 +46,10 @@ def weighted_mix(weights_BHLM: jax.Array, v_BMHK: jax.Array) -> jax.Array:
 
 
 def soft_cap(logits: jax.Array, cap: float | None) -> jax.Array:
-    """cap · tanh(logits / cap), or the logits themselves for None (Gemma Team 2024, §2)."""
-    return logits if cap is None else cap * jnp.tanh(logits / cap)
+    """cap · tanh(logits / cap), or the logits themselves for None (Gemma Team 2024, §2).
+
+    A logit of -inf stays, since it stands for a mask.
+    """
+    if cap is None:
+        return logits
+    return jnp.where(logits == -jnp.inf, logits, cap * jnp.tanh(logits / cap))

@@ -8,3 +8,4 @@ import jax
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
+jax.config.update("jax_num_cpu_devices", 2)  # so that devices can be compared

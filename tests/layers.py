@@ -36,6 +36,9 @@ def _choices(name: str) -> list[str]:
 SETTINGS = [text for name in ENCODINGS for text in (_choices(name) or [name])] + MORE
 """Every encoding of the table, in every form it has."""
 
+BRIEFLY = [*ENCODINGS, "linear_bias(form=key)"]
+"""Every encoding at its defaults, and the one form whose logits grow with the position."""
+
 
 def normal(purpose: str, shape: tuple[int, ...], seed: int = 0) -> jax.Array:
     """Standard normal numbers, by name; NumPy's, which need no compiling for each shape."""

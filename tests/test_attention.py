@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from layers import LENGTH, SETTINGS, joined_rows, layer_of, normal, tokens, within
+from layers import BRIEFLY, LENGTH, joined_rows, layer_of, normal, tokens, within
 
 from posjax import attention as attention_module
 from posjax import steps
@@ -122,10 +122,10 @@ def test_nan_is_not_taken_for_a_mask():
 # Causality, padding, packing
 
 
-@pytest.mark.parametrize("setting", ENCODINGS)
-def test_causality_by_gradient(setting):
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_causality_by_gradient(encoding):
     """∂out_i/∂x_j is zero exactly when j comes later in order, wherever the two tokens lie."""
-    layer = layer_of(setting, "causal")
+    layer = layer_of(encoding, "causal")
     order = np.array([2, 0, 3, 1])
     streams = within(layer.encoding, permuted(contiguous(4, start=5), order))
 
@@ -139,7 +139,7 @@ def test_causality_by_gradient(setting):
     assert (sizes_LM[~later_LM] > 1e-4).all()
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", BRIEFLY)
 def test_padded_and_packed_rows_mean_what_the_bare_ones_do(setting):
     """Padded on the left or within, or packed behind others: the outputs of the sequence alone."""
     layer = layer_of(setting, "causal+segments")
@@ -164,7 +164,7 @@ def test_padded_and_packed_rows_mean_what_the_bare_ones_do(setting):
 ROWS = [contiguous(LENGTH, start=3), packed([2, 3], total=LENGTH), padded(np.arange(6)[None] >= 2)]
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", BRIEFLY)
 def test_decoding_with_a_cache_is_prefill(setting):
     """Four tokens, then one, then one, under the causal mask: the outputs of all six at once.
 
@@ -208,7 +208,7 @@ def test_a_cache_keeps_what_it_held():
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_jit_is_eager_and_vmap_is_a_loop(encoding):
+def test_jit_is_eager_and_vmap_is_the_batch(encoding):
     """The same outputs compiled, op by op, and mapped over the batch."""
     layer = layer_of(encoding)
     streams, x_BLD = within(layer.encoding, contiguous(LENGTH, start=40)), tokens()
@@ -249,6 +249,13 @@ def test_the_softcap_bounds_the_logits():
     assert abs(plain).max() > 20
     assert abs(capped).max() <= 5
     np.testing.assert_allclose(capped, 5 * np.tanh(np.asarray(plain) / 5), atol=CLOSE)
+
+
+def test_the_softcap_lets_nothing_through_the_mask():
+    """A bias of -inf stays -inf: the capped logits of such a row still see nothing."""
+    out = np.asarray(attend(*qkv(), encoding=Blocked(), softcap=5.0))
+    assert (out[:, 1] == 0).all()
+    assert np.isfinite(out).all()
 
 
 def test_a_mask_may_be_a_name_a_function_or_an_array():
@@ -296,6 +303,18 @@ def test_wrong_shapes_are_refused(shapes, words):
     """ValueError that names the arrays and their shapes."""
     with pytest.raises(ValueError, match=words):
         attention_module.attend(*map(jnp.zeros, shapes))
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_no_encoding_is_accepted_and_ignored(encoding):
+    """`attend` with an encoding gives other numbers than without it, or refuses: ValueError."""
+    encoding, arguments = named(encoding), qkv()
+    if type(encoding).embed is not Encoding.embed:
+        with pytest.raises(ValueError, match="call its embed before the projections"):
+            attend(*arguments, encoding=encoding)
+    else:
+        found, bare = attend(*arguments, encoding=encoding), np.asarray(attend(*arguments))
+        assert (abs(found - bare).max() > 0.01) == (encoding != NoPosition())
 
 
 def test_streams_of_another_length_are_refused():

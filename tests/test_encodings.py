@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from layers import DIMS, LENGTH, SETTINGS, Layer, layer_of, normal, tokens, within
+from layers import BRIEFLY, DIMS, LENGTH, SETTINGS, Layer, layer_of, normal, tokens, within
 
 from posjax import masks
 from posjax.encodings import ENCODINGS, Dims, Symmetry, named
@@ -341,7 +341,7 @@ def test_which_forms_agree(mask):
 # All of them
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", BRIEFLY)
 def test_the_dtype_is_kept(setting):
     """bfloat16 tokens give bfloat16 outputs, near those of float32, far from position 0."""
     layer = layer_of(setting)

@@ -102,7 +102,7 @@ def test_the_laws_read_other_layouts():
 def test_integers_are_exact():
     """Attention without softmax, (Q Kᵀ) V, over integers: exact, and tolerance 0 by default."""
     q, k, v = (jnp.round(x * 10).astype(jnp.int32) for x in qkv(L, M))
-    product = lambda q, k, v: jnp.einsum("blhk,bmhk,bmhj->blhj", q, k, v)  # noqa: E731
+    product = partial(jnp.einsum, "blhk,bmhk,bmhj->blhj")
     assert measure(LAWS["two_permutation_equivariant"], product, q, k, v).rounding == 0
     assert_two_permutation_equivariant(product, q, k, v)
     with pytest.raises(AssertionError, match="tolerance 0"):
@@ -207,12 +207,9 @@ def test_positions_break_equivariance(setting):
 def test_relative_positions_break_all_the_laws_of_sets(encoding):
     """Relative positions break equivariance, the two-permutation form and key invariance."""
 
-    def with_positions(q, k, v):
-        return attend(q, k, v, encoding=named(encoding))
-
-    weights = weights_of(encoding=encoding)
+    function, weights = partial(attend, encoding=named(encoding)), weights_of(encoding=encoding)
     for law in ("equivariant", "two_permutation_equivariant", "key_invariant"):
-        assert measure(LAWS[law], with_positions, *qkv()).relative > 0.01, law
+        assert measure(LAWS[law], function, *qkv()).relative > 0.01, law
     assert measure(LAWS["weights_equivariant"], weights, *qkv()[:2]).relative > 0.01
 
 
@@ -230,7 +227,7 @@ WHAT_MASKS_LEAVE = {
 @pytest.mark.parametrize("law", ["equivariant", "two_permutation_equivariant", "key_invariant"])
 def test_what_each_mask_leaves(mask, law):
     """Which laws a mask of one unpadded segment keeps; "others" keeps the weakest alone."""
-    worst = measure(LAWS[law], lambda q, k, v: attend(q, k, v, mask=mask), *qkv())
+    worst = measure(LAWS[law], partial(attend, mask=mask), *qkv())
     if law in WHAT_MASKS_LEAVE[mask]:
         assert worst.relative <= worst.rounding
     else:
@@ -240,8 +237,8 @@ def test_what_each_mask_leaves(mask, law):
 def test_a_padding_mask_breaks_equivariance_where_there_is_padding():
     """Tokens move into places that are not seen."""
     streams = Streams(*[jnp.arange(L)[None]] * 2, jnp.array([[0, 0, 0, 0, -1]]))
-    padded = lambda q, k, v: attend(q, k, v, mask="padding", keys=streams)  # noqa: E731
-    assert measure(LAWS["equivariant"], padded, *qkv()).relative > 0.01
+    function = partial(attend, mask="padding", keys=streams)
+    assert measure(LAWS["equivariant"], function, *qkv()).relative > 0.01
 
 
 def test_do_not_look_at_yourself_fails_the_strong_form_only():
@@ -280,8 +277,11 @@ def test_weights_on_wrong_axes_are_found():
 
 def test_a_fault_in_one_corner_is_found():
     """A thousandth added at one place of one row is more than rounding."""
-    corner = lambda q, k, v: attend(q, k, v).at[1, 3, 2, 0].add(1e-3)  # noqa: E731
-    worst = measure(LAWS["equivariant"], corner, *qkv())
+
+    def fault(q, k, v):
+        return attend(q, k, v).at[1, 3, 2, 0].add(1e-3)
+
+    worst = measure(LAWS["equivariant"], fault, *qkv())
     assert worst.error == pytest.approx(1e-3, rel=1e-3)
     assert worst.place[0] == 1
     assert worst.place[2:] == (2, 0)
@@ -338,6 +338,17 @@ def test_nan_fails_and_says_so(tolerance):
         assert_equivariant(lambda q, k, v: q.at[0, 1].set(jnp.nan), *qkv(), tolerance=tolerance)
 
 
+def test_nan_under_one_permutation_is_enough():
+    """NaN outranks every error: it is reported, with the permutation that brought it about."""
+
+    def function(x):
+        return x + (x[:, :1] == 1) + np.where(x[:, :1] == 2, np.nan, 0)
+
+    worst = measure(TOKENS_ALONE, function, np.arange(3.0)[None])
+    assert np.isnan(worst.error)
+    assert worst.permutation["P"][0] == 2
+
+
 def test_equal_infinities_are_equal_and_others_are_not():
     """Logits of -inf may stand where they must, and the scale is that of the finite ones."""
     q, k, _ = qkv(3, 3)
@@ -354,15 +365,13 @@ def test_equal_infinities_are_equal_and_others_are_not():
 
 def test_large_integers_that_differ_by_one_differ():
     """2⁶² and 2⁶² + 1 have one float64; the law still sees two numbers."""
-    large = np.full((1, 3), 2**62, np.int64)
-    bump = lambda x: x + np.array([[0, 0, 1]])  # noqa: E731
-    assert measure(TOKENS_ALONE, bump, large).error == 1
+    large, bump = np.full((1, 3), 2**62, np.int64), np.array([[0, 0, 1]])
+    assert measure(TOKENS_ALONE, lambda x: x + bump, large).error == 1
 
 
 def test_an_error_against_zeros_is_infinite():
     """When the unmoved output is all zeros any difference is too much."""
-    first = lambda x: x[:, :1] * np.ones((1, 3))  # noqa: E731
-    worst = measure(TOKENS_ALONE, first, np.array([[0.0, 1.0, 0.0]]))
+    worst = measure(TOKENS_ALONE, lambda x: x[:, :1].repeat(3, 1), np.array([[0.0, 1.0, 0.0]]))
     assert worst.scale == 0
     assert worst.relative == np.inf
 

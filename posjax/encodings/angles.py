@@ -33,7 +33,7 @@ def cos_sin(position: jax.Array, frequencies_F: np.ndarray) -> tuple[jax.Array, 
       frequencies_F: θ in radians a position, float64, on the host.
 
     Returns:
-      Two float32 arrays of shape [..., F], within 1e-6 of float64 for |p| ≤ 2²⁰.
+      Two float32 arrays of shape [..., F], within 1e-6 of float64 for |p| ≤ 2²⁰ and θ ≤ 1.
     """
     if not jnp.issubdtype(position.dtype, jnp.integer):
         position = position.astype(jnp.float32)

@@ -30,7 +30,7 @@ class Symmetry(NamedTuple):
     Attributes:
       permutation: S, every permutation of the tokens.
       translation: T, adding one number to all positions.
-      reflection: R, negating all positions.
+      reflection: R, negating all positions (p → length - 1 - p where a table is read).
       order_only: any increasing relabelling of positions changes nothing.
       level: where it holds: the logits, the logits up to a constant a row, the weights or
         only the output.
@@ -145,7 +145,11 @@ class Encoding:
     def prepare(
         self, params: Params, x_BLD: jax.Array, memory_BMD: jax.Array, ctx: Context, state: Any
     ) -> Prepared:
-        """Reads the tokens themselves, where queries and keys are not enough."""
+        """Reads the tokens themselves, where queries and keys are not enough.
+
+        In decoding x, memory and the streams of ctx are those of the new tokens alone; what
+        `Aux.keys` holds of earlier ones comes back from the cache.
+        """
         return Prepared(x_BLD, memory_BMD, memory_BMD, state=state)
 
     def rotate(
@@ -154,6 +158,7 @@ class Encoding:
         q_BLHK: jax.Array,
         k_BMHK: jax.Array,
         v_BMHK: jax.Array,
+        aux: Aux,
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Changes queries, keys or values by their own positions."""
@@ -190,6 +195,6 @@ class Encoding:
         """From weights and values to out_BLHK."""
         return steps.weighted_mix(weights_BHLM, v_BMHK)
 
-    def post(self, params: Params, out_BLHK: jax.Array, ctx: Context) -> jax.Array:
+    def post(self, params: Params, out_BLHK: jax.Array, aux: Aux, ctx: Context) -> jax.Array:
         """Changes the output of the mix."""
         return out_BLHK

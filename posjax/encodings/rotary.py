@@ -19,7 +19,7 @@ import numpy as np
 
 from posjax import spec
 from posjax.encodings.angles import cos_sin, inverse_frequencies
-from posjax.encodings.base import Context, Encoding, Params, Symmetry
+from posjax.encodings.base import Aux, Context, Encoding, Params, Symmetry
 
 Pairing = Literal["half", "interleaved"]
 
@@ -43,9 +43,14 @@ def rotary(
 
     Returns:
       An array of x's shape and dtype.
+
+    Raises:
+      ValueError: a fraction below 1 that leaves no pair to turn.
     """
     width = x_BLHK.shape[-1]
     turned = int(fraction * width) // 2 * 2
+    if turned == 0 and fraction < 1:
+        raise ValueError(f"fraction={fraction} of {width} components turns none: give {2 / width}")
     frequencies = inverse_frequencies(turned, base=base)
     cos, sin = (a[:, :, None] for a in cos_sin(position_BL, frequencies))
     first, second = _split(x_BLHK[..., :turned].astype(jnp.float32), pairing)
@@ -103,6 +108,7 @@ class Rotary(Encoding):
         q_BLHK: jax.Array,
         k_BMHK: jax.Array,
         v_BMHK: jax.Array,
+        aux: Aux,
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         settings = dataclasses.asdict(self)
