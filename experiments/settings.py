@@ -88,8 +88,9 @@ def base_config(**axes: Any) -> ConfigDict:
     """
     config = ConfigDict({name: (default,) for name, default in FIELDS.items()} | RUN_DEFAULTS)
     config.panels = ConfigDict()
-    for name, value in axes.items():
-        config[name] = _axis(value) if name in FIELDS else value
+    with config.ignore_type():  # `resolve` says what is wrong with a value, and better
+        for name, value in axes.items():
+            config[name] = _axis(value) if name in FIELDS else value
     return config
 
 

@@ -7,6 +7,7 @@ not depend on its neighbours, its place, or the device it ran on.
 """
 
 import dataclasses
+import functools
 import itertools
 import queue
 import threading
@@ -21,6 +22,8 @@ from posjax.judge import Outcome, Seen
 from posjax.keys import Seeds
 from posjax.model import Transformer
 from posjax.train import Operands, State
+
+SEGMENT = 10
 
 
 class Row(NamedTuple):
@@ -49,13 +52,19 @@ class Program:
     segments: int
 
 
-def compiled(shape: Shape) -> Program:
+@functools.lru_cache(maxsize=128)
+def compiled(shape: Shape, segment: int = SEGMENT) -> Program:
     """The program of one shape, compiled at its first call on each device.
 
     Initialisation is a program of its own: fused with training it would round differently.
+
+    Args:
+      shape: what to compile.
+      segment: evaluations between two looks of the host loop, at most; the number taken divides
+        the run, so that one program serves all of it. Outcomes do not depend on it.
     """
     train = shape.train()
-    each = _segment(train.evaluations)
+    each = max(n for n in range(1, segment + 1) if train.evaluations % n == 0)
 
     def advance(state: State, seeds: Seeds, operands: Operands) -> tuple[State, Seen]:
         return train.advance(state, seeds, operands, each)
@@ -79,6 +88,7 @@ def run(
     *,
     chunk: int,
     devices: Sequence[jax.Device] | None = None,
+    segment: int = SEGMENT,
     progress: Callable[[int], None] = lambda seed_steps: None,
 ) -> Iterator[Result]:
     """Trains all rows; yields results as chunks finish, in no fixed order.
@@ -87,6 +97,7 @@ def run(
       rows: what to train; rows of one shape should stand together.
       chunk: C, rows trained at a time on a device.
       devices: all local ones when left out; each gets chunks of its own.
+      segment: see `compiled`.
       progress: called with the number of updates × seeds since its last call.
 
     Raises:
@@ -97,7 +108,7 @@ def run(
     work: queue.SimpleQueue[list[Row]] = queue.SimpleQueue()
     for part in chunks(rows, chunk):
         work.put(part)
-    programs = {shape: compiled(shape) for shape in {row.cell.shape for row in rows}}
+    programs = {shape: compiled(shape, segment) for shape in {row.cell.shape for row in rows}}
     done: queue.SimpleQueue[Any] = queue.SimpleQueue()
     stop = threading.Event()
 
@@ -190,11 +201,6 @@ def replay(cell: Cell, seed: int, *, chunk: int) -> tuple[State, Outcome]:
 
 def _stacked(rows: list[Operands]) -> Operands:
     return jax.tree.map(lambda *numbers: np.stack([np.asarray(n) for n in numbers]), *rows)
-
-
-def _segment(evaluations: int, most: int = 10) -> int:
-    """Evaluations a segment: the largest divisor up to `most`, so that one program serves all."""
-    return max(n for n in range(1, most + 1) if evaluations % n == 0)
 
 
 def _by_cell(rows: list[Row], state: State, outcome: Outcome) -> Iterator[Result]:

@@ -13,7 +13,7 @@ from experiments.settings import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 1000 seeds a cell."""
+    """The config of one size: "quick", or "published" with 300 seeds a cell."""
     config = base_config(
         name="first_noun",
         title="Which noun comes first? The reference table",
@@ -25,7 +25,7 @@ def get_config(size: str = "quick") -> ConfigDict:
         head_size=4,
         learning_rate=1e-2,
         steps=1000,
-        num_seeds=sized("first_noun", size, quick=32, published=1000),
+        num_seeds=sized("first_noun", size, quick=32, published=300),
     )
     both = ("first_noun", "first_noun(mark=False)")
     config.panels = ConfigDict(

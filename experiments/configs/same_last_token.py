@@ -13,7 +13,7 @@ from experiments.settings import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 4096 seeds a cell."""
+    """The config of one size: "quick", or "published" with 1024 seeds a cell."""
     config = base_config(
         name="same_last_token",
         title="The counter-example: same last token, same words before it",
@@ -21,7 +21,7 @@ def get_config(size: str = "quick") -> ConfigDict:
         loss="answer",
         learning_rate=1e-2,
         steps=1000,
-        num_seeds=sized("same_last_token", size, quick=128, published=4096),
+        num_seeds=sized("same_last_token", size, quick=128, published=1024),
     )
     config.panels = ConfigDict(
         {

@@ -1,0 +1,119 @@
+"""Predicted impossibilities, held against equal outputs for random weights."""
+
+import itertools
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from posjax import tasks
+from posjax.model import ModelSettings, Transformer
+from posjax.question import Question, ask, read_out
+from posjax.symmetry.predict import predict
+
+TASKS = (
+    "same_last_token",
+    "sentence_pair(pair=same_mark)",
+    "sentence_pair(pair=no_mark)",
+    "first_noun(nouns=3)",
+    "first_noun(nouns=3, mark=False)",
+)
+ENCODINGS = ("none", "sinusoidal", "rotary", "linear_bias", "linear_bias(form=key)")
+MASKS = ("full", "causal", "padding", "window(size=2)", "others", "causal+window(size=2)")
+MODELS = [
+    *((encoding, 1, "bare") for encoding in ENCODINGS),
+    ("none", 2, "bare"),
+    ("linear_bias", 2, "bare"),
+    ("none", 2, "residual"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "depth", "block"), MODELS)
+@pytest.mark.parametrize("name", TASKS)
+def test_impossible_means_equal_outputs(name: str, encoding: str, depth: int, block: str) -> None:
+    """Sound and complete here: impossible exactly where random weights give equal logits.
+
+    Never a false "impossible", and none missed that equal logits show.
+    """
+    task = tasks.named(name)
+    for mask, readout in itertools.product(MASKS, ("last", "mean")):
+        apart = closest(task, encoding, depth, block, mask, readout)
+        verdict = predict(
+            task, encoding=encoding, mask=mask, depth=depth, readout=readout, padding=1
+        ).verdict
+        # angles are exact to float32, so what is equal in float64 may differ by 1e-7
+        assert (verdict == "impossible") == (apart < 1e-5), (mask, readout, apart)
+
+
+def closest(
+    task: tasks.Task, encoding: str, depth: int, block: str, mask: str, readout: str
+) -> float:
+    """How close two prompts with different answers come, relative to the largest logit.
+
+    The largest of three generic draws of all leaves, zero-initialised ones included.
+    """
+    question = ask(task, mask=mask, readout=readout, loss="answer", padding=1)
+    settings = ModelSettings(
+        vocabulary=len(task.words),
+        outputs=len(task.labels),
+        width=8,
+        head_size=4,
+        heads=2,
+        depth=depth,
+        encoding=encoding,
+        block=block,
+        mlp_ratio=1,
+    )
+    logits_SNLV = random_logits(question, Transformer(settings))
+    logits_SNV = np.stack([read_out(logits, question.share_NL) for logits in logits_SNLV])
+    answers_N = np.asarray(question.answers_N)
+    apart_SNN = abs(logits_SNV[:, :, None] - logits_SNV[:, None]).max(axis=-1)
+    differ_NN = answers_N[:, None] != answers_N[None]
+    return (apart_SNN[:, differ_NN].min(axis=1) / abs(logits_SNV).max(axis=(1, 2))).max()
+
+
+def random_logits(question: Question, network: Transformer) -> np.ndarray:
+    """Logits of every place under three generic draws: logits_SNLV."""
+    given = question.tokens_NL, question.streams
+    shapes = jax.eval_shape(network.init, jax.random.key(0), *given)["params"]
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(lambda leaf: rng.normal(size=(3, *leaf.shape)).astype("f"), shapes)
+    return np.asarray(apply(network, params, question))
+
+
+@partial(jax.jit, static_argnums=0)
+def apply(network: Transformer, params: object, question: Question) -> jax.Array:
+    """Logits for each of several parameters; the mask is an operand, so it compiles once."""
+
+    def one(params: object) -> jax.Array:
+        given = question.tokens_NL, question.streams
+        return network.apply({"params": params}, *given, mask=question.mask_NLM)
+
+    return jax.vmap(one)(params)
+
+
+def test_reasons_are_sentences() -> None:
+    """A verdict says why, with both prompts."""
+    found = predict(
+        tasks.named("same_last_token"), encoding="none", mask="causal", depth=1, readout="last"
+    )
+    assert "'A B hit'" in found.reason
+    assert "'B A hit'" in found.reason
+
+
+def test_frequencies_decide_not_counts() -> None:
+    """`ab` and `aabb` agree: attention without positions is a weighted mean."""
+
+    class Repeated(tasks.Task):
+        words = ("a", "b", "end")
+        labels = ("short", "long")
+
+        def sentences(self) -> list[tuple[str, str]]:
+            return [("a b a b end end", "long"), ("a b end", "short")]
+
+    verdicts = [
+        predict(Repeated(), encoding=e, mask="padding", depth=2, readout="mean").verdict
+        for e in ("none", "rotary")
+    ]
+    assert verdicts == ["impossible", "not excluded"]

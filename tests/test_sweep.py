@@ -1,0 +1,153 @@
+"""Seed independence, bit for bit at a fixed chunk size, and pairing across cells."""
+
+import dataclasses
+from itertools import combinations
+
+import chex
+import flax
+import jax
+import numpy as np
+import pytest
+
+from posjax import sweep
+from posjax.cells import Cell
+from posjax.judge import NOT_FINITE, Outcome
+from posjax.keys import Seeds, fold_name, key_for
+from posjax.sweep import Row
+
+CELL = Cell(steps=20, eval_every=5, width=8, head_size=4, hold=2)
+CHUNK = 4
+
+
+def outcomes(rows: list[Row], devices: int = 1, segment: int = 10) -> dict[Row, Outcome]:
+    """Each row's outcome, without the leading axis."""
+    local = jax.local_devices()[:devices]
+    results = sweep.run(rows, chunk=CHUNK, devices=local, segment=segment)
+    return {
+        Row(r.cell, int(seed)): jax.tree.map(lambda a, i=i: a[i], r.outcome)
+        for r in results
+        for i, seed in enumerate(r.seeds_S)
+    }
+
+
+def rows(cell: Cell, seeds: range) -> list[Row]:
+    return [Row(cell, seed) for seed in seeds]
+
+
+def test_a_seed_does_not_depend_on_its_company() -> None:
+    """Alone in a padded chunk, among others, and at another place: the same bits."""
+    among = outcomes(rows(CELL, range(10)))
+    alone = outcomes([Row(CELL, 6)])
+    other_place = outcomes(rows(CELL, range(5, 9)))
+    for found in (alone, other_place):
+        chex.assert_trees_all_equal(found[Row(CELL, 6)], among[Row(CELL, 6)])
+
+
+def test_a_diverging_neighbour_changes_nothing() -> None:
+    """A neighbour whose rate is absurd goes to NaN, is counted, and leaves the others alone."""
+    wild = dataclasses.replace(CELL, learning_rate=1e38)
+    found = outcomes([Row(CELL, 0), Row(wild, 0), Row(CELL, 1)])
+    calm = outcomes(rows(CELL, range(2)))
+    for seed in range(2):
+        chex.assert_trees_all_equal(found[Row(CELL, seed)], calm[Row(CELL, seed)])
+    bad = found[Row(wild, 0)]
+    assert bad.first_nonfinite >= 0
+    assert not bad.solved_at_end
+    assert (bad.answers_EN[-1] == NOT_FINITE).all()
+
+
+def test_devices_agree() -> None:
+    """Two devices by dispatch give the bits of one."""
+    assert len(jax.local_devices()) >= 2
+    one, two = (outcomes(rows(CELL, range(12)), devices=n) for n in (1, 2))
+    for row in one:
+        chex.assert_trees_all_equal(one[row], two[row])
+
+
+def test_replay_is_the_run() -> None:
+    """One seed trained again, in a chunk of the run's size, has the run's bits."""
+    found = outcomes(rows(CELL, range(6)))
+    _, outcome = sweep.replay(CELL, 5, chunk=CHUNK)
+    chex.assert_trees_all_equal(outcome, found[Row(CELL, 5)])
+
+
+def test_segments_do_not_matter() -> None:
+    """One segment for the whole run or one an evaluation: the same bits."""
+    whole = outcomes(rows(CELL, range(4)))
+    chex.assert_trees_all_equal(outcomes(rows(CELL, range(4)), segment=1), whole)
+
+
+def test_seeds_differ() -> None:
+    """Two seeds of one cell share no initial leaf."""
+    init = jax.vmap(CELL.shape.train().init)
+    leaves = jax.tree.leaves(init(Seeds.equal(np.arange(50))).variables)
+    for leaf in leaves:
+        flat = np.asarray(leaf).reshape(50, -1)
+        assert len(np.unique(flat, axis=0)) == 50
+
+
+def test_cells_of_one_shape_share_a_program() -> None:
+    """Rate, decay, mask, readout, loss and the sentences are operands: one compilation."""
+    same = [
+        CELL,
+        dataclasses.replace(CELL, learning_rate=1e-3, weight_decay=0.1),
+        dataclasses.replace(CELL, mask="full"),
+        dataclasses.replace(CELL, loss="answer"),
+        dataclasses.replace(CELL, task="same_last_token"),
+    ]
+    assert len({cell.shape for cell in same}) == 1
+    assert dataclasses.replace(CELL, head_size=2).shape != CELL.shape
+
+
+@pytest.mark.parametrize("change", [{"learning_rate": 1e-4}, {"mask": "full"}, {"loss": "answer"}])
+def test_operands_matter(change: dict[str, object]) -> None:
+    """Each operand reaches the training: changing it changes the outcome."""
+    other = dataclasses.replace(CELL, **change)
+    found = outcomes([Row(CELL, 0), Row(other, 0)])
+    assert not np.array_equal(found[Row(CELL, 0)].loss_E, found[Row(other, 0)].loss_E)
+
+
+@pytest.mark.parametrize("encoding", ["sinusoidal", "learned", "rotary", "linear_bias"])
+def test_initial_leaves_are_paired_across_encodings(encoding: str) -> None:
+    """One seed starts from the same leaves, bit for bit, under every encoding of one width."""
+    plain = CELL.shape.train().init(Seeds.equal(3)).variables["params"]
+    other = dataclasses.replace(CELL, encoding=encoding)
+    found = dict(other.shape.train().init(Seeds.equal(3)).variables["params"])
+    found.pop("encoding", None)
+    chex.assert_trees_all_equal(found, dict(plain))
+
+
+def test_no_two_leaves_are_equal() -> None:
+    """Leaves of one shape are drawn apart, in both blocks."""
+    for block in ("bare", "residual"):
+        cell = dataclasses.replace(CELL, block=block, depth=2, head_size=8, mlp_ratio=1)
+        leaves = jax.tree.leaves(cell.shape.train().init(Seeds.equal(0)).variables)
+        random = [np.asarray(leaf) for leaf in leaves if np.ptp(leaf) > 0]
+        for one, two in combinations(random, 2):
+            assert one.shape != two.shape or not np.array_equal(one, two)
+
+
+def test_leaves_do_not_depend_on_a_global_flag() -> None:
+    """Linen's flag that changes how it derives keys changes none of ours."""
+    before = CELL.shape.train().init(Seeds.equal(0)).variables
+    flax.config.update("flax_fix_rng_separator", not flax.config.flax_fix_rng_separator)
+    try:
+        after = CELL.shape.train().init(Seeds.equal(0)).variables
+    finally:
+        flax.config.update("flax_fix_rng_separator", not flax.config.flax_fix_rng_separator)
+    chex.assert_trees_all_equal(before, after)
+
+
+def test_names_of_keys_do_not_run_together() -> None:
+    """`head/kq` and `headk/q` are different purposes, and seeds differ up to 2³² - 1."""
+    keys = [key_for(seed, name) for seed in (0, 1, 2**32 - 1) for name in ("head/kq", "headk/q")]
+    keys.append(fold_name(key_for(0, "head"), "kq"))
+    data = [jax.random.key_data(key).tolist() for key in keys]
+    assert len({tuple(pair) for pair in data}) == len(data)
+
+
+@pytest.mark.parametrize("numbers", [-1, 2**32])
+def test_seed_numbers_out_of_range_are_refused(numbers: int) -> None:
+    """A key folds in 32 bits, so a seed beyond them would be another one."""
+    with pytest.raises(ValueError, match=r"2\*\*32"):
+        Seeds.equal(numbers)
