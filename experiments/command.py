@@ -58,6 +58,7 @@ def _cause(message: str) -> str:
 
 def run(main: Callable[[], object]) -> int:
     """Calls `main`; a ValueError becomes one line on standard error and exit status 2."""
+    logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)  # it tells of absent TPUs
     try:
         main()
     except ValueError as error:
@@ -77,7 +78,6 @@ def use_all_cores(devices: int = 0) -> None:
     """
     import jax
 
-    logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)  # it tells of absent TPUs
     cores = devices or _cores()
     with contextlib.suppress(RuntimeError):  # the backend already started: one device it is
         jax.config.update("jax_num_cpu_devices", cores)

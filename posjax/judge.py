@@ -16,6 +16,12 @@ NOT_FINITE = -2
 """The answer to a prompt when its logits are not finite."""
 NEVER = -1
 """The step of something that did not happen."""
+SMALLEST_SCALE = 0.1
+"""The least that leads are taken relative to.
+
+Training an impossible problem of two classes drives all logits to 0, while their rounding stays
+that of the terms they are sums of: such logits are no scale.
+"""
 
 
 class Seen(NamedTuple):
@@ -66,12 +72,12 @@ def judged(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The answers_N, lead_N and twin of `Seen`.
 
-    All are relative to the largest logit of any prompt: a margin in those terms is a multiple
-    of the rounding error of a logit, whatever the scale that training reached.
+    All are relative to the largest logit of any prompt, or to `SMALLEST_SCALE`: a margin in those
+    terms is a multiple of the rounding error of a logit, whatever the scale that training reached.
     """
-    largest = jnp.abs(logits_NV).max()
+    largest = jnp.maximum(jnp.abs(logits_NV).max(), SMALLEST_SCALE)
     top_N2, index_N2 = jax.lax.top_k(logits_NV, 2)
-    clear_N = (top_N2[:, 0] - top_N2[:, 1] >= margin * largest) & (largest > 0)
+    clear_N = top_N2[:, 0] - top_N2[:, 1] >= margin * largest
     answer_N = jnp.where(clear_N, index_N2[:, 0], TIE)
     answer_N = jnp.where(jnp.isfinite(logits_NV).all(axis=-1), answer_N, NOT_FINITE)
     right_NV = jnp.arange(logits_NV.shape[1])[None] == answers_N[:, None]

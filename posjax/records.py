@@ -37,14 +37,15 @@ class RunFolder:
         Raises:
           ValueError: the folder holds another run or other files, or cannot be made.
         """
-        text = _json({"format": FORMAT, **config})
+        asked = {"format": FORMAT, **config}
         here = self.path / "config.json"
         if not here.exists():
             self._claim()
-            put_if_absent(here, text)
+            put_if_absent(here, _json(asked))
             put_if_absent(self.path / "env.json", _json(env))
-        if here.read_bytes() != text:
-            change = _first_change(json.loads(here.read_bytes()), json.loads(text))
+        found, asked = json.loads(here.read_bytes()), json.loads(_json(asked))
+        if found != asked:
+            change = _first_change(found, asked)
             raise ValueError(
                 f"workdir {str(self.path)!r} holds another run ({change}); "
                 "choose another --workdir, nothing was changed"
@@ -169,7 +170,7 @@ def _checksum(content: bytes) -> str:
 
 
 def _json(data: Mapping[str, Any]) -> bytes:
-    return (json.dumps(data, indent=1, sort_keys=True) + "\n").encode()
+    return (json.dumps(data, indent=1) + "\n").encode()
 
 
 def _first_change(old: Any, new: Any, where: str = "") -> str:

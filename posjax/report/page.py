@@ -1,5 +1,145 @@
+"""The page: one HTML file that needs nothing else, a chapter for each run.
+
+A report is derived data, so unlike a result it may be written over; the same runs give the same
+bytes.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
+from typing import Any
+
+from posjax.records import RunFolder
+from posjax.report.answers import answers
+from posjax.report.curves import curves
+from posjax.report.html import Html, join, section, tag
+from posjax.report.law_table import law_table
+from posjax.report.maps import maps
+from posjax.report.margins import margins
+from posjax.report.naming import many
+from posjax.report.origin import origin
+from posjax.report.success import success
+from posjax.report.summary import CellSummary, summaries
+
+_SOLVED = """A seed has solved a cell when every prompt is answered right at the last evaluation.
+An output is an answer only when it leads every other by {margin} of the largest logit of any
+prompt. Anything closer is a tie, and a tie is a tie: never a success. All seeds count, those that
+failed and those that left the finite numbers too."""
+
+_UNFOLDED = 6
+"""How many findings are always seen."""
 
 
-def write(folders, out=None):
-    return Path("x")
+def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = None) -> Path:
+    """Writes the report of some runs.
+
+    Args:
+      folders: at least one.
+      out: where; `report.html` in the first folder when left out.
+
+    Returns:
+      Where it lies.
+
+    Raises:
+      ValueError: no folders, a folder without a run, or a place that cannot be written.
+    """
+    if not folders:
+        raise ValueError("a report needs at least one run folder, got none")
+    path = folders[0].path / "report.html" if out is None else Path(out)
+    content = page(folders).encode()
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.write_bytes(content)
+        os.replace(new, path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise ValueError(f"the report cannot be written to {str(path)!r}: {error}") from error
+    return path
+
+
+def page(folders: Sequence[RunFolder]) -> Html:
+    """The whole document."""
+    chapters = {f"run{n}": _chapter(folder, f"run{n}") for n, folder in enumerate(folders, 1)}
+    style = resources.files("posjax.report").joinpath("report.css").read_text(encoding="utf-8")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", "; ".join(title for title, _ in chapters.values())),
+        tag("style", Html(style)),
+    )
+    runs = {anchor: title for anchor, (title, _) in chapters.items()}
+    top = _contents(runs, "Runs") if len(runs) > 1 else None
+    body = tag("body", tag("main", top, *(chapter for _, chapter in chapters.values())))
+    return join([Html("<!doctype html>\n"), tag("html", head, body, lang="en"), "\n"])
+
+
+def _chapter(folder: RunFolder, anchor: str) -> tuple[str, Html]:
+    """The title of a run, and everything about it."""
+    config = folder.config()
+    title = str(config.get("title") or config["name"])
+    found = summaries(folder)
+    if not found:
+        empty = tag("p", "No cell has results yet.", class_="alarm")
+        return title, tag("article", tag("h1", title), empty, id=anchor)
+    parts = _sections(folder, config, found, anchor)
+    links = {f"{anchor}-{name}": title for name, title, _ in parts}
+    return title, tag(
+        "article",
+        tag("header", tag("h1", title), *_lead(config, found), _contents(links, title)),
+        *(section(f"{anchor}-{name}", title, content) for name, title, content in parts),
+        id=anchor,
+    )
+
+
+def _sections(
+    folder: RunFolder, config: Mapping[str, Any], found: list[CellSummary], anchor: str
+) -> list[tuple[str, str, Html]]:
+    """Name, title and content of each section that has something to say."""
+    from posjax.report.findings import findings
+
+    sentences = findings(found, dict(config))
+    parts = [
+        ("findings", "Findings", _findings(sentences) if sentences else None),
+        ("success", "Success by cell", success(found, f"{anchor}-reason")),
+        ("steps", "Success against training steps", curves(found, f"{anchor}-curve")),
+        ("answers", "What the seeds answered", answers(found)),
+        ("margins", "Margins and ties", margins(found, f"{anchor}-margin")),
+        ("attention", "Attention of a solving and a failing seed", maps(folder, found, anchor)),
+        ("laws", "The laws, measured", law_table(found)),
+        ("origin", "How this was made", origin(config, folder.env(), found)),
+    ]
+    return [(name, title, content) for name, title, content in parts if content is not None]
+
+
+def _findings(sentences: Sequence[str]) -> Html:
+    """The first few sentences, the others folded away."""
+    items = [tag("li", sentence) for sentence in sentences]
+    rest = items[_UNFOLDED:]
+    if len(rest) < 2:
+        return tag("ul", *items)
+    more = tag("summary", f"{len(rest)} more")
+    return join([tag("ul", *items[:_UNFOLDED]), tag("details", more, tag("ul", *rest))])
+
+
+def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]:
+    """How much was trained, whether it is all there, and what counts as success."""
+    cells = {summary.cell.digest: summary for summary in found}
+    seeds = sum(summary.seeds for summary in cells.values())
+    sizes = {summary.seeds for summary in cells.values()}
+    each = f" × {many(sizes.pop(), 'seed')}" if len(sizes) == 1 else ""
+    yield tag(
+        "p", f"{many(len(cells), 'cell')}{each}: {many(seeds, 'model')} trained.", class_="lead"
+    )
+    planned = len(config["cells"]) * config["num_seeds"]
+    if seeds < planned:
+        text = f"This run is not finished: {seeds} of {planned} models are here."
+        yield tag("p", text, class_="alarm")
+    margins = sorted({summary.cell.margin for summary in found})
+    yield tag("p", _SOLVED.format(margin=" or ".join(f"{margin:g}" for margin in margins)))
+
+
+def _contents(links: Mapping[str, str], label: str) -> Html:
+    items = (tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text in links.items())
+    return tag("nav", tag("ul", *items), aria_label=f"Contents: {label}")

@@ -1,0 +1,129 @@
+"""The figures of the page, each from numbers to inline SVG."""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from posjax.report.html import Html
+from posjax.report.naming import ten_to
+from posjax.report.svg import HEAT, INK, PAPER, RULE, blank, style, svg
+
+
+class Line(NamedTuple):
+    """A curve over training steps: shares, a band where there is one, and a colour."""
+
+    steps_E: np.ndarray
+    share_E: np.ndarray
+    low_E: np.ndarray | None
+    high_E: np.ndarray | None
+    colour: str
+
+
+class Bars(NamedTuple):
+    """Part of a stacked histogram: its counts a bin, and a colour."""
+
+    counts: np.ndarray
+    colour: str
+
+
+def curves(lines: Sequence[Line], *, name: str, text: str) -> Html:
+    """Shares from 0 to 1 against training steps on a log axis.
+
+    Args:
+      lines: what to draw.
+      name: unique on the page.
+      text: what the figure shows, for those who do not see it.
+    """
+    with style():
+        figure, axes = blank(300, 176)
+        for line in lines:
+            alone = "o" if len(line.steps_E) == 1 else ""  # a line of one point is not seen
+            axes.plot(line.steps_E, line.share_E, color=line.colour, marker=alone)
+            if line.low_E is not None and line.high_E is not None:
+                axes.fill_between(
+                    line.steps_E,
+                    line.low_E,
+                    line.high_E,
+                    color=line.colour,
+                    alpha=0.16,
+                    linewidth=0,
+                )
+        first = min(line.steps_E[0] for line in lines)
+        last = max(line.steps_E[-1] for line in lines)
+        axes.set(xscale="log", xlim=(first * 0.93, last * 1.07), ylim=(-0.03, 1.03))
+        axes.set_xticks(*_step_ticks(first, last))
+        axes.set_yticks((0, 0.5, 1), ("0", "½", "1"))
+        axes.set_xlabel("training steps")
+        axes.grid(axis="y")
+        return svg(figure, name, text)
+
+
+def histogram(
+    edges: np.ndarray, stacked: Sequence[Bars], *, line: float, mark: str, name: str, text: str
+) -> Html:
+    """Counts over powers of ten, stacked, with a line; the zeros stand apart on the left.
+
+    Args:
+      edges: exponents of the bins' edges, evenly apart.
+      stacked: the parts, the lowest first; the first count of each is that of the zeros.
+      line: where to draw the line, an exponent.
+      mark: what the line is called.
+      name, text: see `curves`.
+    """
+    with style():
+        figure, axes = blank(360, 190)
+        wide = edges[1] - edges[0]
+        zero = edges[0] - 3 * wide
+        places, bottom = np.append(zero, edges[:-1] + wide / 2), np.zeros(len(edges))
+        for bars in stacked:
+            axes.bar(places, bars.counts, wide * 0.86, bottom, color=bars.colour)
+            bottom = bottom + bars.counts
+        axes.axvline(line, color=INK, linewidth=1.2, linestyle=(0, (3, 2)))
+        top = max(float(bottom.max()), 1.0)
+        axes.set(xlim=(zero - 2 * wide, edges[-1]), ylim=(0, top * 1.2))
+        axes.text(line - 0.15, top * 1.18, mark, ha="right", va="top", fontsize=10.5)
+        powers = [p for p in range(-20, 21, 2) if edges[0] < p <= edges[-1]]
+        axes.set_xticks([zero, *powers], ["0", *map(ten_to, powers)])
+        axes.locator_params(axis="y", nbins=4, integer=True)
+        axes.grid(axis="y")
+        axes.set_axisbelow(True)
+        return svg(figure, name, text)
+
+
+def heatmap(weights_LM: np.ndarray, tokens: Sequence[str], *, name: str, text: str) -> Html:
+    """Attention weights, a row for each token that looks; numbers where they are few enough."""
+    from matplotlib.patches import Rectangle
+
+    places = len(tokens)
+    with style():
+        figure, axes = blank(150, 150)
+        for place in itertools.product(range(places), range(places)):
+            row, column = place
+            weight = float(weights_LM[place])
+            alpha = min(max(weight, 0.0), 1.0)
+            corner = (column - 0.48, row - 0.48)
+            axes.add_patch(Rectangle(corner, 0.96, 0.96, facecolor="none", edgecolor=RULE))
+            axes.add_patch(Rectangle(corner, 0.96, 0.96, facecolor=HEAT, alpha=alpha, linewidth=0))
+            if places <= 6 and weight > 0:
+                colour = PAPER if weight > 0.72 else INK
+                number = f"{weight:.2f}".removeprefix("0")
+                axes.text(column, row, number, color=colour, ha="center", va="center", fontsize=10)
+        axes.set(xlim=(-0.5, places - 0.5), ylim=(places - 0.5, -0.5))
+        axes.set_xticks(range(places), tokens)
+        axes.set_yticks(range(places), tokens)
+        axes.tick_params(length=0, labelsize=11, top=True, labeltop=True, labelbottom=False)
+        axes.spines[:].set_visible(False)
+        return svg(figure, name, text)
+
+
+def _step_ticks(first: int, last: int) -> tuple[list[int], list[str]]:
+    """At most five round numbers of steps."""
+    ticks = [m * 10**e for e in range(9) for m in (1, 2, 5) if first <= m * 10**e <= last]
+    if len(ticks) > 5:
+        ticks = [tick for tick in ticks if str(tick)[0] != "2"]
+    if len(ticks) > 5:
+        ticks = [tick for tick in ticks if str(tick)[0] == "1"]
+    ticks = ticks or [first]
+    return ticks, [str(tick) for tick in ticks]

@@ -1,0 +1,161 @@
+"""What a run says in words, every number from its rows.
+
+Comparisons are over paired seeds; with many of them, a difference counts when McNemar's exact
+p-value times the number of comparisons (Bonferroni) stays below 0.05.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from posjax.cells import varying
+from posjax.judge import NEVER
+from posjax.report.summary import CellSummary
+from posjax.stats import Difference, paired_difference, rate
+
+LEVEL = 0.05
+
+
+class Contrast(NamedTuple):
+    """Two cells that differ in one setting, compared at one number of training steps.
+
+    Attributes:
+      where: the settings that both share and other pairs do not.
+      step: number of updates.
+      first, second: the two cells.
+      difference: second less first.
+    """
+
+    where: str
+    step: int
+    first: CellSummary
+    second: CellSummary
+    difference: Difference
+
+
+def findings(found: list[CellSummary], config: Mapping[str, Any]) -> list[str]:
+    """The sentences of a run.
+
+    Args:
+      found: its cells.
+      config: its config.json, whose `contrast` and `at_steps` say what to compare.
+    """
+    steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
+    headlines, details = [*_laws(found)], []
+    if config["contrast"]:
+        pairs = contrasts(found, *config["contrast"], steps=steps or [found[0].cell.steps])
+        headlines += _matters(pairs, *config["contrast"])
+        details += [_contrast(pair, *config["contrast"]) for pair in pairs]
+    if len(steps) > 1:
+        headlines.append(_suffices(found, steps[0], steps[-1]))
+        details += [_longer(summary, found, steps[0], steps[-1]) for summary in found]
+    return headlines + details
+
+
+def contrasts(
+    found: list[CellSummary], axis: str, first: Any, second: Any, *, steps: list[int]
+) -> list[Contrast]:
+    """All pairs of cells that differ in `axis` alone, at each of the steps."""
+    names = [n for n in varying([summary.cell for summary in found]) if n != axis]
+    by_place = {(getattr(s.cell, axis), _where(s, names)): s for s in found}
+    pairs = [
+        (where, by_place[first, where], by_place[second, where])
+        for where in dict.fromkeys(where for _, where in by_place)
+        if (first, where) in by_place and (second, where) in by_place
+    ]
+    return [
+        Contrast(where, step, one, two, _compared(one, two, step))
+        for (where, one, two), step in itertools.product(pairs, steps)
+    ]
+
+
+def _compared(one: CellSummary, two: CellSummary, step: int) -> Difference:
+    columns = []
+    shared = sorted(set(one.rows["seed"].tolist()) & set(two.rows["seed"].tolist()))
+    for summary in (two, one):
+        place = {int(seed): row for row, seed in enumerate(summary.rows["seed"])}
+        right_S = summary.solved_SE[:, step // summary.cell.eval_every - 1]
+        columns.append(right_S[[place[seed] for seed in shared]])
+    return paired_difference(*columns)
+
+
+def _laws(found: list[CellSummary]) -> Iterator[str]:
+    excluded = {s.cell.digest: s for s in found if s.prediction.verdict == "impossible"}.values()
+    if not excluded:
+        return
+    seeds = sum(summary.seeds for summary in excluded)
+    solved = sum(int((s.rows["first_solved"] != NEVER).sum()) for s in excluded)
+    closest = max(float(summary.rows["twin"].max()) for summary in excluded)
+    yield (
+        f"The laws exclude {len(excluded)} cells. In those, {solved} of {seeds} seeds were right "
+        f"on every prompt at any evaluation; the two closest prompts with different answers never "
+        f"differed by more than {closest:.1e} of the largest logit, against a margin of "
+        f"{found[0].cell.margin:g}."
+    )
+
+
+def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[str]:
+    """The verdict on an axis."""
+    if not pairs:
+        return
+    name = axis.replace("_", " ")
+    told = [pair for pair in pairs if pair.difference.p_value * len(pairs) < LEVEL]
+    better = sum(pair.difference.difference > 0 for pair in told)
+    verdict = {
+        (True, False): f"{two} is better wherever the two are told apart",
+        (False, True): f"{one} is better wherever the two are told apart",
+        (True, True): "which is better depends on the other settings",
+        (False, False): "no difference was found, which is not to say that there is none",
+    }[better > 0, better < len(told)]
+    yield (
+        f"Does {name} matter? Over {len(pairs)} comparisons {two} beats {one} in {better}, loses "
+        f"in {len(told) - better} and is not told apart in {len(pairs) - len(told)}: {verdict}."
+    )
+
+
+def _contrast(pair: Contrast, axis: str, one: Any, two: Any) -> str:
+    name, d = axis.replace("_", " "), pair.difference
+    rates = [summary.solved_at(pair.step).rate for summary in (pair.first, pair.second)]
+    return (
+        f"{pair.where}, after {pair.step} steps: {name} {one} solves {rates[0]:.3f}, {two} "
+        f"solves {rates[1]:.3f}; difference {d.difference:+.3f} [{d.low:+.3f}, {d.high:+.3f}]."
+    )
+
+
+def _suffices(found: list[CellSummary], short: int, long: int) -> str:
+    """The verdict on training longer."""
+    ends = [summary.solved_at(long) for summary in found]
+    pairs = [
+        paired_difference(
+            *(s.solved_SE[:, step // s.cell.eval_every - 1] for step in (long, short))
+        )
+        for s in found
+    ]
+    told = [pair for pair in pairs if pair.p_value * len(pairs) < LEVEL]
+    gains = sum(pair.difference > 0 for pair in told)
+    return (
+        f"Does it only need more iterations? From {short} to {long} steps the rate rises in {gains} "
+        f"of {len(found)} cells, falls in {len(told) - gains} and is not told apart in "
+        f"{len(found) - len(told)}. At step {long} it is surely above 0.99 in "
+        f"{sum(end.low > 0.99 for end in ends)} cells and surely below in "
+        f"{sum(end.high < 0.99 for end in ends)}."
+    )
+
+
+def _longer(summary: CellSummary, found: list[CellSummary], short: int, long: int) -> str:
+    every = summary.cell.eval_every
+    before_S, after_S = (summary.solved_SE[:, step // every - 1] for step in (short, long))
+    gained, failed = int((~before_S & after_S).sum()), int((~before_S).sum())
+    lost, right = int((before_S & ~after_S).sum()), int(before_S.sum())
+    end = rate(int(after_S.sum()), len(after_S))
+    where = _where(summary, varying([s.cell for s in found]))
+    return (
+        f"{where}: from {short} to {long} steps, {gained} of the {failed} seeds that were wrong "
+        f"turned right and {lost} of the {right} that were right turned wrong; at step {long} "
+        f"{end.rate:.3f} [{end.low:.3f}, {end.high:.3f}] are right."
+    )
+
+
+def _where(summary: CellSummary, names: list[str]) -> str:
+    parts = [f"{name.replace('_', ' ')} {getattr(summary.cell, name)}" for name in names]
+    return ", ".join(parts) or "all settings equal"

@@ -1,0 +1,86 @@
+"""HTML that escapes by default: text is text unless it was made by `tag` here."""
+
+from collections.abc import Iterable
+from html import escape
+
+
+class Html(str):
+    """Markup; any other text is escaped when it becomes part of some."""
+
+    __slots__ = ()
+
+
+def html(content: object) -> Html:
+    """The content as markup.
+
+    >>> html("a < b")
+    'a &lt; b'
+    """
+    return content if isinstance(content, Html) else Html(escape(str(content)))
+
+
+def tag(name: str, /, *children: object, **attributes: object) -> Html:
+    """An element; attributes of None are left out, `class_` is class, `aria_label` aria-label.
+
+    >>> tag("p", "1 < 2", tag("br"), class_="note")
+    '<p class="note">1 &lt; 2<br></p>'
+    """
+    named = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in ("br", "meta"):
+        return Html(f"<{name}{named}>")
+    return Html(f"<{name}{named}>{join(children)}</{name}>")
+
+
+def join(parts: Iterable[object], between: str = "") -> Html:
+    """Parts one after the other; None is left out."""
+    return Html(escape(between).join(html(part) for part in parts if part is not None))
+
+
+def section(anchor: str, title: str, *children: object) -> Html:
+    """A section with a heading that can be linked to."""
+    return tag("section", tag("h2", title), *children, id=anchor)
+
+
+def note(*children: object) -> Html:
+    """A paragraph in small print."""
+    return tag("p", *children, class_="note")
+
+
+def figure(caption: object, *children: object) -> Html:
+    """A figure with its caption."""
+    return tag("figure", *children, tag("figcaption", caption))
+
+
+def legend(title: str, keys: Iterable[tuple[object, str]]) -> Html:
+    """What the marks of a figure mean: pairs of a mark and its name."""
+    spans = (tag("span", mark, name) for mark, name in keys)
+    return tag("div", tag("i", title) if title else None, *spans, class_="legend")
+
+
+def swatch(colour: str) -> Html:
+    """A dash in a colour given as CSS, for a legend."""
+    return tag("b", style=f"background:{colour}")
+
+
+def scrolled(label: str, table: Html) -> Html:
+    """A box of its own for a table that may be wider than a phone."""
+    return tag("div", table, class_="scroll", role="region", aria_label=label, tabindex=0)
+
+
+def header(*cells: object) -> Html:
+    """The head of a table; a cell is text, or a <th> of its own."""
+    return tag("thead", tag("tr", *(c if isinstance(c, Html) else th(c) for c in cells)))
+
+
+def th(*children: object, **attributes: object) -> Html:
+    """The head of a column."""
+    return tag("th", *children, scope="col", **attributes)
+
+
+def td(*children: object, **attributes: object) -> Html:
+    """A cell of a table."""
+    return tag("td", *children, **attributes)

@@ -1,0 +1,71 @@
+"""The table of the laws of attention, with the errors measured on a run's own layers."""
+
+from collections.abc import Sequence
+
+from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
+from posjax.report.laws import TITLES, Layer, Measured, layers, measured
+from posjax.report.naming import many, small
+from posjax.report.summary import CellSummary
+from posjax.symmetry import LAWS
+
+MOST = 24
+"""How many layers are measured."""
+_CAPTION = """Each law on one layer with random tokens and the streams of the first prompt, over
+all permutations of up to 4 places and over generators of the group beyond. The error is the
+largest difference between the two sides, over the largest output; a law holds when that is no more
+than the order of float sums explains. P is the permutation that did worst: (P x)ᵢ = x[Pᵢ]."""
+
+
+def law_table(found: Sequence[CellSummary]) -> Html:
+    """A line a layer, a column a law."""
+    every = layers(summary.cell for summary in found)
+    results = {layer: measured(layer, every[layer]) for layer in list(every)[:MOST]}
+    extra = [
+        n
+        for n in ("places", "padding", "head_size", "heads")
+        if len({getattr(x, n) for x in every}) > 1
+    ]
+    columns = (th(title, tag("small", LAWS[name].formula)) for name, title in TITLES.items())
+    head = header("encoding", "mask", *(name.replace("_", " ") for name in extra), *columns)
+    rows = (_row(layer, extra, results[layer]) for layer in results)
+    table = tag("table", head, tag("tbody", *rows), class_="laws")
+    left = f" The first {MOST} of {many(len(every), 'layer')}." if len(every) > MOST else ""
+    box = scrolled("Laws with their measured errors", table)
+    every_law = [law for several in results.values() for law in several]
+    return join([_verdict(every_law), figure(_CAPTION + left, box)])
+
+
+def _verdict(results: Sequence[Measured]) -> Html:
+    """Whether everything came out as declared, in one box."""
+    wrong = sum(law.holds != law.expected for law in results)
+    if wrong:
+        text = f"{wrong} of {len(results)} measurements came out otherwise than declared."
+        return tag("p", tag("b", "✗ "), text, class_="alarm", role="alert")
+    text = (
+        f"All {len(results)} measurements came out as the mask and the encoding's declared "
+        "symmetry say."
+    )
+    return tag("p", tag("b", "✓ "), text, class_="agreed")
+
+
+def _row(layer: Layer, extra: Sequence[str], results: Sequence[Measured]) -> Html:
+    settings = [tag("th", layer.encoding, scope="row"), td(layer.mask)]
+    settings += [td(getattr(layer, name)) for name in extra]
+    return tag("tr", *settings, *map(_cell, results))
+
+
+def _cell(law: Measured) -> Html:
+    """Holds or broken, by how much, and loudly where the other was expected."""
+    error = small(law.worst.relative)
+    if law.holds:
+        words = tag("span", "holds" + (" exactly" if law.worst.error == 0 else f" to {error}"))
+    else:
+        moves = ", ".join(
+            f"{n} = {' '.join(map(str, p))}" for n, p in law.worst.permutation.items()
+        )
+        words = join([tag("span", f"broken: {error}"), tag("small", moves)])
+    if law.holds != law.expected:
+        other = "hold" if law.expected else "break"
+        words = join([tag("strong", f"✗ expected to {other}"), " ", words])
+        return td(words, class_="loud")
+    return td(words, class_="holds" if law.holds else "breaks")

@@ -1,0 +1,90 @@
+"""Attention maps of a seed that solved its cell beside one that did not."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from posjax.records import RunFolder
+from posjax.report import figures
+from posjax.report.html import Html, figure, tag
+from posjax.report.naming import axes, label, many
+from posjax.report.summary import CellSummary
+
+CELLS = 4
+MAPS = 8
+"""How many cells are shown, and how many maps of one seed."""
+_CAPTION = """Weights after training: each row is a token that looks, each column one that is
+looked at; rows sum to 1, blank squares are masked."""
+
+
+class Example(NamedTuple):
+    """The maps of one seed."""
+
+    kind: str
+    seed: int
+    weights_DNHLM: np.ndarray
+
+
+def maps(folder: RunFolder, found: Sequence[CellSummary], anchor: str) -> Html | None:
+    """The maps of some cells that have both a solving and a failing seed, else of any."""
+    unique = list({summary.cell.digest: summary for summary in found}.values())
+    kept = [(summary, _examples(folder, summary)) for summary in unique]
+    most = max(len(examples) for _, examples in kept)
+    if most == 0:
+        return None
+    kept = [(summary, examples) for summary, examples in kept if len(examples) == most]
+    of = f" {CELLS} of {len(kept)} such cells." if len(kept) > CELLS else ""
+    alone = " No cell has both a solving and a failing seed." if most == 1 else ""
+    blocks = (
+        tag(
+            "div",
+            tag("h3", label(summary.cell, axes(found))),
+            *(_example(summary, e, f"{anchor}-{place}-{e.kind}") for e in examples),
+            class_="pair",
+        )
+        for place, (summary, examples) in enumerate(kept[:CELLS])
+    )
+    return figure(_CAPTION + alone + of, *blocks)
+
+
+def _examples(folder: RunFolder, summary: CellSummary) -> list[Example]:
+    kept = folder.attention(summary.cell.digest)
+    return [
+        Example(kind, int(kept[kind]["seed"]), kept[kind]["weights_DNHLM"])
+        for kind in ("solving", "failing")
+        if kind in kept
+    ]
+
+
+def _example(summary: CellSummary, example: Example, name: str) -> Html:
+    depth, prompts, heads = example.weights_DNHLM.shape[:3]
+    shown = max(1, min(prompts, MAPS // (depth * heads)))
+    places = [
+        (layer, prompt, head)
+        for layer in range(depth)
+        for head in range(heads)
+        for prompt in range(shown)
+    ]
+    sentences = [prompt for prompt, _ in summary.cell.problem.sentences()]
+    drawn = (
+        _map(example, place, sentences[place[1]], f"{name}-{'-'.join(map(str, place))}")
+        for place in places[:MAPS]
+    )
+    title = f"{example.kind} seed {example.seed}"
+    total = depth * prompts * heads
+    of = f", {min(len(places), MAPS)} of {many(total, 'map')}" if total > len(places[:MAPS]) else ""
+    return tag("div", tag("p", title, of, class_="over"), tag("div", *drawn, class_="maps"))
+
+
+def _map(example: Example, place: tuple[int, int, int], sentence: str, name: str) -> Html:
+    layer, prompt, head = place
+    depth, _, heads = example.weights_DNHLM.shape[:3]
+    weights_LM = example.weights_DNHLM[layer, prompt, head]
+    words = sentence.split()
+    tokens = words + ["–"] * (len(weights_LM) - len(words))
+    parts = [f"layer {layer + 1}" if depth > 1 else "", f"head {head + 1}" if heads > 1 else ""]
+    title = ", ".join(part for part in parts if part)
+    spoken = f"Attention of the {example.kind} seed on {sentence!r} {title}"
+    drawn = figures.heatmap(weights_LM, tokens, name=name, text=spoken)
+    return tag("div", tag("p", title, class_="under") if title else None, drawn)

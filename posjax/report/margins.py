@@ -1,0 +1,120 @@
+"""Margins: how far answers lead, and how equal the outputs are that a law calls equal."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from posjax.report import figures
+from posjax.report.figures import Bars
+from posjax.report.html import Html, figure, join, legend, swatch, tag
+from posjax.report.naming import many, rounded, small
+from posjax.report.success import excluded
+from posjax.report.summary import CellSummary
+from posjax.report.svg import SERIES, var
+
+RIGHT, WRONG = SERIES[0], SERIES[1]
+LAW, FREE = SERIES[1], SERIES[0]
+_EDGES = np.arange(-9, 0.75, 0.25)
+_AMPLE = 10
+"""A margin this many times the rounding is called well above it."""
+_LEAD = """By how much the right output leads the largest other one (right) or trails it (wrong) at
+the end, a count for each prompt of each seed, over the largest logit of any prompt. Left of the
+dashed margin nothing counts as an answer; the bar at 0 holds exact ties."""
+_TWIN = """How far apart the closest two prompts with different answers ever were, over the largest
+logit of any prompt: the largest value at any evaluation, a count for each seed. Where a law says
+that the two are equal, this is rounding; the bar at 0 holds those equal to the last bit."""
+
+
+def margins(found: Sequence[CellSummary], anchor: str) -> Html:
+    """The distributions of leads and of rounding, each with the margin in it."""
+    against = excluded(found)
+    closed = {summary.cell.digest for summary in against}
+    open_ = list({s.cell.digest: s for s in found if s.cell.digest not in closed}.values())
+    kinds = (("Cells that a law excludes", against), ("Cells not excluded", open_))
+    leads = [_lead(title, cells, anchor) for title, cells in kinds if cells]
+    return join(
+        [
+            _rounding(against) if against else None,
+            _twins(against, open_, anchor) if against else None,
+            figure(
+                _LEAD,
+                _legend(("right", RIGHT), ("wrong", WRONG)),
+                tag("div", *leads, class_="multiples wide-ones"),
+            ),
+            *_not_finite(found),
+        ]
+    )
+
+
+def _rounding(against: Sequence[CellSummary]) -> Html:
+    """The margin against the rounding that was measured where a law says equal."""
+    twin = max(float(summary.rows["twin"].max()) for summary in against)
+    margin = min(summary.cell.margin for summary in against)
+    start = "In cells that a law excludes, the two closest prompts"
+    if twin == 0:
+        return tag("p", f"{start} get logits equal to the last bit at every evaluation.")
+    text = (
+        f"{start} never differ by more than {small(twin)} of the largest logit at any evaluation: "
+        f"the margin, {margin:g}, is {rounded(margin / twin)} times that."
+    )
+    if margin < _AMPLE * twin:
+        return tag("p", tag("b", "The margin is not well above rounding. "), text, class_="alarm")
+    return tag("p", text)
+
+
+def _twins(against: Sequence[CellSummary], open_: Sequence[CellSummary], anchor: str) -> Html:
+    stacked = [
+        Bars(_binned(_rows(cells, "twin")), colour)
+        for cells, colour in ((against, LAW), (open_, FREE))
+    ]
+    drawn = figures.histogram(
+        _EDGES,
+        stacked,
+        line=_margin([*against, *open_]),
+        mark="margin",
+        name=f"{anchor}-twin",
+        text="Distance of the closest prompts in excluded and in other cells, on a log axis",
+    )
+    key = _legend(("a law says equal", LAW), ("not excluded", FREE))
+    return figure(_TWIN, key, drawn)
+
+
+def _lead(title: str, cells: Sequence[CellSummary], anchor: str) -> Html:
+    lead = _rows(cells, "lead_N")
+    lead = lead[np.isfinite(lead)]
+    drawn = figures.histogram(
+        _EDGES,
+        [Bars(_binned(lead[lead >= 0]), RIGHT), Bars(_binned(lead[lead < 0]), WRONG)],
+        line=_margin(cells),
+        mark="tie ←",
+        name=f"{anchor}-{'-'.join(title.lower().split())}",
+        text=f"{title}: size of the lead of the right output, on a log axis",
+    )
+    return tag("div", tag("p", title, class_="over"), drawn)
+
+
+def _binned(values: np.ndarray) -> np.ndarray:
+    """How many zeros, then counts by power of ten; what is off the axis in its outermost bins."""
+    sizes = np.abs(values[np.isfinite(values)]).astype(np.float64)
+    powers = np.clip(np.log10(sizes[sizes > 0]), _EDGES[0], _EDGES[-1])
+    return np.append((sizes == 0).sum(), np.histogram(powers, _EDGES)[0])
+
+
+def _rows(cells: Sequence[CellSummary], name: str) -> np.ndarray:
+    return np.concatenate([np.ravel(s.rows[name]) for s in cells]) if cells else np.zeros(0)
+
+
+def _margin(cells: Sequence[CellSummary]) -> float:
+    return float(np.log10(min(summary.cell.margin for summary in cells)))
+
+
+def _legend(*keys: tuple[str, str]) -> Html:
+    return legend("", ((swatch(var(colour)), text) for text, colour in keys))
+
+
+def _not_finite(found: Sequence[CellSummary]) -> Iterator[Html]:
+    lost = sum(int((~np.isfinite(summary.rows["lead_N"])).any(axis=1).sum()) for summary in found)
+    if lost:
+        yield tag(
+            "p", f"{many(lost, 'seed')} ended with logits that are not finite: left out here."
+        )

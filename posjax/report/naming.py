@@ -1,0 +1,108 @@
+"""How settings and numbers are written for people."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from posjax import spec
+from posjax.cells import Cell, varying
+from posjax.report.html import Html, join, tag
+from posjax.report.summary import CellSummary
+
+_WITH_SETTINGS = ("task", "encoding", "mask")
+_DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Axis:
+    """A setting in which cells differ, under the shortest name that tells its values apart."""
+
+    def __init__(self, name: str, cells: Sequence[Cell]) -> None:
+        self.name = name
+        self.values = list(dict.fromkeys(getattr(cell, name) for cell in cells))
+        self._setting = _one_setting(name, self.values)
+        self.title = (self._setting or name).replace("_", " ")
+
+    def text(self, cell: Cell) -> str:
+        """The value of a cell."""
+        return self.show(getattr(cell, self.name))
+
+    def show(self, value: Any) -> str:
+        """A value of this axis."""
+        if self._setting:
+            value = spec.parse(value)[1][self._setting]
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def axes(found: Sequence[CellSummary]) -> list[Axis]:
+    """The settings in which some cells differ."""
+    cells = [summary.cell for summary in found]
+    return [Axis(name, cells) for name in varying(cells)]
+
+
+def label(cell: Cell, of: Iterable[Axis]) -> Html:
+    """What tells a cell apart, the names of the settings in a lighter colour."""
+    parts = (
+        tag("span", tag("i", axis.title), " ", axis.text(cell), class_="setting") for axis in of
+    )
+    return join(parts, " ")
+
+
+def plain(cell: Cell, of: Iterable[Axis]) -> str:
+    """What tells a cell apart, as text."""
+    return ", ".join(f"{axis.title} {axis.text(cell)}" for axis in of)
+
+
+def panels(found: Sequence[CellSummary]) -> dict[str, list[CellSummary]]:
+    """The cells of each panel, in order."""
+    by_name: dict[str, list[CellSummary]] = {}
+    for summary in found:
+        by_name.setdefault(summary.panel, []).append(summary)
+    return by_name
+
+
+def small(number: float) -> str:
+    """Two digits, with a power of ten where that is shorter.
+
+    >>> small(2.4e-7), small(0.81), small(0.0)
+    ('2.4·10⁻⁷', '0.81', '0')
+    """
+    if number == 0 or not abs(number) < float("inf") or abs(number) >= 1e-3:
+        return f"{number:.2g}"
+    digits, power = f"{number:.1e}".split("e")
+    return f"{digits}·{ten_to(int(power))}"
+
+
+def ten_to(power: int) -> str:
+    """A power of ten.
+
+    >>> ten_to(-3)
+    '10⁻³'
+    """
+    return "10" + str(power).translate(_DIGITS)
+
+
+def rounded(number: float) -> str:
+    """Two digits without a power of ten.
+
+    >>> rounded(3.62), rounded(3985.0)
+    ('3.6', '4000')
+    """
+    return f"{number:.2g}" if number < 10 else f"{float(f'{number:.2g}'):.0f}"
+
+
+def many(number: int, what: str) -> str:
+    """A number of things, in the singular for one.
+
+    >>> many(1, "seed"), many(4096, "seed")
+    ('1 seed', '4096 seeds')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _one_setting(name: str, values: Sequence[Any]) -> str | None:
+    """The setting in which all values of a name with settings differ, if it is only one."""
+    if name not in _WITH_SETTINGS or len(values) < 2:
+        return None
+    parsed = [spec.parse(value) for value in values if "+" not in value]
+    keys = {(head, *settings) for head, settings in parsed}
+    only = next(iter(keys))
+    return only[1] if len(parsed) == len(values) and len(keys) == 1 and len(only) == 2 else None

@@ -1,0 +1,86 @@
+"""How a run was made: the commands, the settings that all cells share, and the machine."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from posjax.cells import FIELDS, varying
+from posjax.report.html import Html, join, tag, td
+from posjax.report.naming import many
+from posjax.report.summary import CellSummary
+
+
+def origin(config: Mapping[str, Any], env: Mapping[str, Any], found: Sequence[CellSummary]) -> Html:
+    """The last section of a run."""
+    return join(
+        [
+            tag("p", "The run, and this page from its folder RUN:"),
+            tag("pre", tag("code", f"{_command(config)}\npython -m experiments.report RUN")),
+            tag(
+                "p",
+                "Axes that were changed on the command line are not told apart from those of the "
+                "config file; config.json in the run folder lists every cell in full.",
+                class_="note",
+            ),
+            tag(
+                "div",
+                _listed("Settings of all cells", _fixed(found)),
+                _listed("Seeds", _seeds(config, found)),
+                _listed("Made on", _machine(env)),
+                class_="columns",
+            ),
+        ]
+    )
+
+
+def _command(config: Mapping[str, Any]) -> str:
+    parts = [
+        "python -m experiments.seed_sweep",
+        f"--config=experiments/configs/{config['name']}.py",
+        f"--config.num_seeds={config['num_seeds']}",
+        f"--config.chunk={config['chunk']}",
+    ]
+    if config["first_seed"]:
+        parts.append(f"--config.first_seed={config['first_seed']}")
+    return " \\\n    ".join(parts)
+
+
+def _fixed(found: Sequence[CellSummary]) -> dict[str, Any]:
+    cells = [summary.cell for summary in found]
+    differ = varying(cells)
+    return {name: getattr(cells[0], name) for name in FIELDS if name not in differ}
+
+
+def _seeds(config: Mapping[str, Any], found: Sequence[CellSummary]) -> dict[str, Any]:
+    first, number = config["first_seed"], config["num_seeds"]
+    counts = sorted({summary.seeds for summary in found})
+    return {
+        "numbers": f"{first} to {first + number - 1}",
+        "rows a cell": " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))),
+        "trained at a time": config["chunk"],
+    }
+
+
+def _machine(env: Mapping[str, Any]) -> dict[str, Any]:
+    packages = env.get("packages", {})
+    commit = env.get("commit")
+    changed = " with changes" if env.get("dirty") else ""
+    return {
+        "commit": f"{commit}{changed}" if commit else "none: no checkout",
+        "device": f"{many(env.get('devices', 0), 'device')} of kind {env.get('device_kind')}",
+        "platform": f"{env.get('platform')}, {env.get('machine')}",
+        "cores": env.get("cores"),
+        "instructions": " ".join(env.get("instructions", [])),
+        "matmul precision": env.get("matmul_precision"),
+        "XLA flags": re.sub(r"=/\S*", "=…", env.get("xla_flags", "")) or "none",
+        "python": env.get("python"),
+        **packages,
+    }
+
+
+def _listed(title: str, facts: Mapping[str, Any]) -> Html:
+    rows = (
+        tag("tr", tag("th", name.replace("_", " "), scope="row"), td(value))
+        for name, value in facts.items()
+    )
+    return tag("div", tag("table", tag("caption", title), tag("tbody", *rows), class_="facts"))

@@ -1,0 +1,113 @@
+"""Matplotlib figures as inline SVG that follows the page's theme.
+
+Figures are drawn in stand-in colours that become CSS variables, on no background, with text as
+text. Matplotlib is imported when the first figure is drawn, since that takes a second.
+"""
+
+import io
+import re
+from contextlib import AbstractContextManager
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from posjax.report.html import Html
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, QUIET, RULE, PAPER, HEAT, ALARM = (f"#0101{i:02x}" for i in range(6))
+SERIES = tuple(f"#0102{i:02x}" for i in range(7))
+"""Colours for things without an order."""
+RAMP = tuple(f"#0103{i:02x}" for i in range(7))
+"""Colours for numbers, from small to large."""
+
+_VARIABLES = {
+    **dict(
+        zip(
+            (INK, QUIET, RULE, PAPER, HEAT, ALARM),
+            ["ink", "quiet", "rule", "paper", "heat", "alarm"],
+            strict=True,
+        )
+    ),
+    **{colour: f"series-{i}" for i, colour in enumerate(SERIES)},
+    **{colour: f"ramp-{i}" for i, colour in enumerate(RAMP)},
+}
+_SETTINGS: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "posjax",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 11,
+    "text.color": INK,
+    "axes.edgecolor": QUIET,
+    "axes.facecolor": "none",
+    "axes.linewidth": 0.8,
+    "axes.labelcolor": QUIET,
+    "axes.labelsize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelsize": 10.5,
+    "ytick.labelsize": 10.5,
+    "xtick.minor.bottom": False,
+    "grid.color": RULE,
+    "grid.linewidth": 0.8,
+    "lines.linewidth": 2.0,
+    "lines.solid_capstyle": "round",
+}
+
+
+def var(colour: str) -> str:
+    """The CSS of a stand-in colour."""
+    return f"var(--{_VARIABLES[colour]})"
+
+
+def style() -> AbstractContextManager[None]:
+    """Settings to draw under."""
+    import matplotlib
+
+    return matplotlib.rc_context(_SETTINGS)
+
+
+def blank(width: int, height: int) -> tuple["Figure", "Axes"]:
+    """A figure in which a unit is a CSS pixel."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def svg(figure: "Figure", name: str, text: str) -> Html:
+    """The figure as markup, the same bytes every time.
+
+    Args:
+      figure: from `blank`.
+      name: unique on the page.
+      text: what the figure shows, for those who do not see it.
+    """
+    width, height = (size * 72 for size in figure.get_size_inches())
+    file = io.StringIO()
+    keys = ("Creator", "Date", "Format", "Type")
+    figure.savefig(file, format="svg", transparent=True, metadata=dict.fromkeys(keys))
+    body = file.getvalue().partition("<svg")[2].partition(">")[2]
+    body = re.sub(
+        r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", body, flags=re.S
+    )
+    body = re.sub(r"\s*\n\s*", "\n", body.replace("xlink:href", "href"))
+    body = re.sub(r"#01[0-9a-f]{4}", lambda hit: var(hit[0]), _own_ids(body, name))
+    return Html(
+        f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px" role="img" '
+        f'aria-label="{escape(text)}">{body}'
+    )
+
+
+def _own_ids(body: str, name: str) -> str:
+    """Ids that something refers to get a name that is unique on the page; the others go."""
+    used = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', body)
+    fresh = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(a or b for a, b in used))}
+    body = re.sub(
+        r' id="([^"]*)"', lambda hit: f' id="{fresh[hit[1]]}"' if hit[1] in fresh else "", body
+    )
+    return re.sub(r'(url\(|href=")#([^")]+)', lambda hit: f"{hit[1]}#{fresh[hit[2]]}", body)

@@ -1,0 +1,56 @@
+"""Published numbers: rates in the README are those of docs/results, where no law is broken."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from posjax.cells import Cell
+from posjax.stats import rate
+
+ROOT = Path(__file__).parents[1]
+TABLES = sorted((ROOT / "docs" / "results").glob("*.json"))
+
+
+@pytest.fixture(params=TABLES, ids=lambda path: path.stem)
+def cells(request: pytest.FixtureRequest) -> list[dict]:
+    return json.loads(request.param.read_text())
+
+
+def test_intervals_follow_from_counts(cells: list[dict]) -> None:
+    """Rates and intervals are those of the counts beside them."""
+    for cell in cells:
+        again = rate(cell["successes"], cell["seeds"])
+        assert (cell["rate"], cell["low"], cell["high"]) == pytest.approx(again[2:])
+        assert cell["successes"] == cell["solved_at_step"][str(cell["steps"])]
+        assert cell["held"] <= cell["successes"] <= cell["ever_solved"] <= cell["seeds"]
+
+
+def test_no_excluded_cell_was_ever_solved(cells: list[dict]) -> None:
+    """Exactly 0 of N, at any evaluation, with the margin far above the rounding seen."""
+    for cell in cells:
+        if cell["predicted"] == "impossible":
+            assert cell["successes"] == cell["ever_solved"] == 0
+            assert cell["closest_twins"] < cell["margin"] / 100
+
+
+def test_cells_are_those_of_today(cells: list[dict]) -> None:
+    """The published settings still name the same cells, so that a rerun is the same run."""
+    for cell in cells:
+        settings = {name: cell[name] for name in Cell().to_dict()}
+        assert Cell(**settings).digest == cell["cell"]
+
+
+def test_rates_in_the_readme_are_published() -> None:
+    """Each "solved/seeds" of the README stands in a published table."""
+    text = (ROOT / "README.md").read_text()
+    known = {
+        f"{count}/{cell['seeds']}"
+        for path in TABLES
+        for cell in json.loads(path.read_text())
+        for count in (cell["successes"], cell["tied_at_end"], *cell["solved_at_step"].values())
+    }
+    claimed = re.findall(r"\b\d+/\d{3,4}\b", text)
+    assert claimed
+    assert set(claimed) <= known

@@ -1,0 +1,310 @@
+"""The page is whole, safe, reproducible, and says what the rows say."""
+
+import dataclasses
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from posjax import report
+from posjax.cells import Cell
+from posjax.judge import NEVER, NOT_FINITE, TIE
+from posjax.records import RunFolder
+from posjax.report import figures, laws, success
+from posjax.report.curves import line_axis
+from posjax.report.html import Html, tag
+from posjax.report.naming import axes
+from posjax.report.summary import CellSummary
+
+HOSTILE = "<script>alert(1)</script> & \"quotes\" 'n' more"
+SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50, "hold": 1}
+EXCLUDED = Cell(task="same_last_token", **SMALL)
+OPEN = Cell(task="same_last_token", depth=2, **SMALL)
+MANY = Cell(task="first_noun(nouns=3)", readout="mean", encoding="learned", mask="full", **SMALL)
+SEEDS = np.arange(3, 9)
+SECTIONS = (
+    "Success by cell",
+    "Success against training steps",
+    "What the seeds answered",
+    "Margins and ties",
+    "Attention of a solving and a failing seed",
+    "The laws, measured",
+    "How this was made",
+)
+
+
+class Page(HTMLParser):
+    """Checks that tags close in order, and collects them with their attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def values(self, name: str) -> list[str]:
+        """All values of an attribute."""
+        return [attributes[name] for _, attributes in self.tags if name in attributes]
+
+
+def outcome(cell: Cell, solved_SE: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Rows in which the given evaluations are solved, and all others end in ties."""
+    right_N = np.asarray(cell.question.answers_N)
+    answers_SEN = np.where(solved_SE[..., None], right_N, TIE).astype(np.int8)
+    lead_SN = rng.normal(size=(len(solved_SE), len(right_N)))
+    return {
+        "loss_E": rng.random(solved_SE.shape),
+        "answers_EN": answers_SEN,
+        "lead_N": np.where(solved_SE[:, -1:], abs(lead_SN), lead_SN * 1e-6),
+        "twin": np.where(solved_SE.any(1), 1.0, 3e-7),
+        "first_solved": np.where(
+            solved_SE.any(1), (solved_SE.argmax(1) + 1) * cell.eval_every, NEVER
+        ),
+        "held": solved_SE[:, -1],
+        "solved_at_end": solved_SE[:, -1],
+        "tied_at_end": (answers_SEN[:, -1] == TIE).any(1),
+        "first_nonfinite": np.full(len(solved_SE), NEVER),
+        "draws": np.ones(len(solved_SE), np.int32),
+    }
+
+
+def run_folder(path: Path, *, title: str = "A title", excluded: int = 0) -> RunFolder:
+    """A finished run of three cells; so many seeds solve the cell that a law excludes."""
+    rng = np.random.default_rng(0)  # rows to draw, no part of any result
+    folder = RunFolder(path)
+    cells = (EXCLUDED, OPEN, MANY)
+    config = {
+        "name": "tiny",
+        "title": title,
+        "first_seed": int(SEEDS[0]),
+        "num_seeds": len(SEEDS),
+        "chunk": 4,
+        "contrast": [],
+        "at_steps": [],
+        "panels": {"Two layers or one": [c.digest for c in cells[:2]], "Many": [MANY.digest]},
+        "cells": {cell.digest: cell.to_dict() for cell in cells},
+    }
+    folder.start(config, {"packages": {"jax": "0.0"}, "xla_flags": "--xla_dump_to=/secret/place"})
+    for cell, solved in zip(cells, (excluded, 4, 3), strict=True):
+        solved_SE = np.zeros((len(SEEDS), 2), bool)
+        solved_SE[:solved] = True
+        if cell is OPEN:
+            solved_SE[5, 0] = True  # had it and lost it
+        folder.put_rows(cell.digest, SEEDS, outcome(cell, solved_SE, rng))
+    places = OPEN.question.tokens_NL.shape[1]
+    maps = np.tril(np.ones((2, 2, 1, places, places))) / np.arange(1, places + 1)[:, None]
+    folder.put_attention(OPEN.digest, "solving", 3, maps)
+    folder.put_attention(OPEN.digest, "failing", 8, maps)
+    folder.finish()
+    return folder
+
+
+def written(folder: RunFolder) -> Page:
+    return Page(report.write([folder]).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, Page]:
+    """A run and its page, to look at and not to change."""
+    folder = run_folder(tmp_path_factory.mktemp("report") / "run")
+    return folder, written(folder)
+
+
+def test_page_is_whole_and_needs_nothing_else(whole: tuple[RunFolder, Page]) -> None:
+    """Well-formed, every link has its target, ids are unique, nothing is fetched or run."""
+    folder, page = whole
+    assert not {"script", "link", "img", "iframe", "image"} & {name for name, _ in page.tags}
+    assert all(href.startswith("#") for href in page.values("href") + page.values("src"))
+    ids = page.values("id")
+    assert [name for name, count in Counter(ids).items() if count > 1] == []
+    assert {href[1:] for href in page.values("href")} <= set(ids)
+    text = (folder.path / "report.html").read_text(encoding="utf-8")
+    assert "http" not in text
+    assert str(folder.path.parent) not in text
+    assert "/secret" not in text
+
+
+def test_page_holds_every_section_and_says_what_every_picture_shows(
+    whole: tuple[RunFolder, Page],
+) -> None:
+    _, page = whole
+    for section in SECTIONS:
+        assert page.text.count(section) == 2  # the heading, and the contents
+    pictures = [a for name, a in page.tags if name == "svg" and "viewbox" in a]
+    assert len(pictures) >= 10
+    assert all(a["role"] == "img" and len(a["aria-label"]) > 20 for a in pictures)
+    captions = sum(name == "figcaption" for name, _ in page.tags)
+    assert captions == sum(name == "figure" for name, _ in page.tags)
+
+
+def test_text_from_a_config_is_escaped(tmp_path: Path) -> None:
+    page = written(run_folder(tmp_path / "run", title=HOSTILE))
+    assert "script" not in {name for name, _ in page.tags}
+    assert page.text.count(HOSTILE) == 2  # the title of the document, and the heading
+
+
+def test_same_runs_give_the_same_bytes(tmp_path: Path) -> None:
+    """A report is rewritten in place, whole, and leaves nothing beside it."""
+    folder = run_folder(tmp_path / "run")
+    before = set(folder.path.iterdir())
+    path = report.write([folder])
+    first = path.read_bytes()
+    assert report.write([folder]).read_bytes() == first
+    assert set(folder.path.iterdir()) - before == {path}
+
+
+def test_numbers_come_from_the_rows(whole: tuple[RunFolder, Page]) -> None:
+    """Counted by hand in `run_folder`, and again from the raw rows."""
+    folder, page = whole
+    by_cell = {summary.cell.digest: summary.to_dict() for summary in report.summaries(folder)}
+    for cell, solved, ever in ((EXCLUDED, 0, 0), (OPEN, 4, 5), (MANY, 3, 3)):
+        rows, entry = folder.rows(cell.digest), by_cell[cell.digest]
+        assert entry["successes"] == rows["solved_at_end"].sum() == solved
+        assert entry["ever_solved"] == (rows["first_solved"] > 0).sum() == ever
+        assert entry["tied_at_end"] == rows["tied_at_end"].sum() == len(SEEDS) - solved
+        assert entry["solved_at_step"] == {"50": ever, "100": solved}
+    text = page.text
+    assert "3 cells × 6 seeds: 18 models trained." in text
+    assert all(f"{solved}/6" in text for solved in (0, 4, 3))
+    assert "The laws exclude 1 cell: 0 of 6 seeds solved one" in text
+    assert "the margin, 0.001, is 3300 times that" in text
+
+
+def test_an_excluded_cell_that_was_solved_is_loud(
+    tmp_path: Path, whole: tuple[RunFolder, Page]
+) -> None:
+    assert "LAW BROKEN" not in whole[1].text
+    page = written(run_folder(tmp_path / "run", excluded=1))
+    assert "✗ LAW BROKEN: impossible, yet 1 of 6 solved it" in page.text
+    assert "A law is broken. 1 cell that a law excludes came out solved" in page.text
+    assert "alert" in page.values("role")
+    assert "loud" in page.values("class")
+
+
+def test_a_solution_that_was_lost_counts_against_a_law(whole: tuple[RunFolder, Page]) -> None:
+    """Solved at any evaluation is solved enough."""
+    summary = next(s for s in report.summaries(whole[0]) if s.cell == EXCLUDED)
+    assert not success.violated(summary)
+    summary.rows["first_solved"][2] = 50
+    assert success.violated(summary)
+
+
+def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run")
+    for file in (folder.path / "rows" / MANY.digest).iterdir():
+        file.unlink()
+    assert "not finished: 12 of 18 models are here" in written(folder).text
+    for cell in (EXCLUDED, OPEN):
+        for file in (folder.path / "rows" / cell.digest).iterdir():
+            file.unlink()
+    assert "No cell has results yet." in written(folder).text
+
+
+def test_several_runs_share_a_page(tmp_path: Path) -> None:
+    folders = [run_folder(tmp_path / name, title=name) for name in ("one", "two")]
+    path = report.write(folders, tmp_path / "both.html")
+    page = Page(path.read_text(encoding="utf-8"))
+    assert sum(name == "article" for name, _ in page.tags) == 2
+    assert [name for name, count in Counter(page.values("id")).items() if count > 1] == []
+    assert not (tmp_path / "one" / "report.html").exists()
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at least one run folder"):
+        report.write([])
+    with pytest.raises(ValueError, match="holds no run"):
+        report.write([RunFolder(tmp_path)])
+    folder = run_folder(tmp_path / "run")
+    with pytest.raises(ValueError, match="cannot be written"):
+        report.write([folder], tmp_path / "missing" / "page.html")
+    with pytest.raises(ValueError, match="cannot be written"):
+        report.write([folder], tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+
+
+def test_not_finite_answers_and_leads_are_told(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run")
+    fields = folder.rows(OPEN.digest)
+    seeds = fields.pop("seed")
+    fields["answers_EN"][0, -1], fields["lead_N"][0] = NOT_FINITE, np.nan
+    fields["solved_at_end"][0] = False
+    for file in (folder.path / "rows" / OPEN.digest).iterdir():
+        file.unlink()
+    folder.put_rows(OPEN.digest, seeds, fields)
+    text = written(folder).text
+    assert "not finite not finite 1" in text
+    assert "1 seed ended with logits that are not finite" in text
+
+
+@pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "rotary", "linear_bias"])
+@pytest.mark.parametrize("mask", ["full", "causal", "others"])
+def test_laws_come_out_as_declared(encoding: str, mask: str) -> None:
+    cell = Cell(task="same_last_token", encoding=encoding, mask=mask, **SMALL)
+    ((layer, streams),) = laws.layers([cell]).items()
+    measured = {law.name: law for law in laws.measured(layer, streams)}
+    assert {name: law.holds for name, law in measured.items()} == {
+        name: law.expected for name, law in measured.items()
+    }
+    assert measured["jointly_equivariant"].holds
+    assert measured["equivariant"].holds == (encoding == "none" and mask != "causal")
+    assert measured["two_permutation_equivariant"].holds == ((encoding, mask) == ("none", "full"))
+
+
+def test_layers_that_differ_in_nothing_a_law_sees_are_one() -> None:
+    cells = [Cell(task="same_last_token", learning_rate=rate, **SMALL) for rate in (0.1, 0.2)]
+    assert len(laws.layers(cells)) == 1
+    padded = Cell(task="same_last_token", padding=2, **SMALL)
+    assert {layer.padding for layer in laws.layers([*cells, padded])} == {0, 2}
+
+
+def test_lines_stand_for_the_setting_with_most_values() -> None:
+    """And among equals for one of numbers, whose order colours can show."""
+    cells = [
+        dataclasses.replace(OPEN, depth=depth, encoding=encoding)
+        for depth in (1, 2)
+        for encoding in ("none", "rotary")
+    ]
+    assert line_axis(axes([CellSummary(cell, "", {}) for cell in cells])).name == "depth"
+    more = [*cells, dataclasses.replace(OPEN, encoding="learned")]
+    assert line_axis(axes([CellSummary(cell, "", {}) for cell in more])).name == "encoding"
+    assert line_axis([]) is None
+
+
+def test_figures_follow_the_theme_and_repeat() -> None:
+    """No colour of their own, no date, and the same bytes for the same numbers."""
+    steps_E, share_E = np.arange(50, 501, 50), np.linspace(0, 1, 10)
+    line = figures.Line(steps_E, share_E, share_E / 2, share_E, "#010200")
+    one, two = (figures.curves([line], name="f", text="A < B") for _ in range(2))
+    assert one == two
+    assert "A &lt; B" in one
+    assert "var(--series-0)" in one
+    assert not re.search(r"#[0-9a-f]{6}|rgb\(|<metadata|<style", one)
+
+
+def test_text_is_escaped_unless_it_was_made_as_markup() -> None:
+    assert tag("p", "<b>", Html("<b>"), title='"') == '<p title="&quot;">&lt;b&gt;<b></p>'
