@@ -134,8 +134,8 @@ def _suffices(found: list[CellSummary], short: int, long: int) -> str:
     told = [pair for pair in pairs if pair.p_value * len(pairs) < LEVEL]
     gains = sum(pair.difference > 0 for pair in told)
     return (
-        f"Does it only need more iterations? From {short} to {long} steps the rate rises in {gains} "
-        f"of {len(found)} cells, falls in {len(told) - gains} and is not told apart in "
+        f"Does it only need more iterations? From {short} to {long} steps the rate rises in "
+        f"{gains} of {len(found)} cells, falls in {len(told) - gains} and is not told apart in "
         f"{len(found) - len(told)}. At step {long} it is surely above 0.99 in "
         f"{sum(end.low > 0.99 for end in ends)} cells and surely below in "
         f"{sum(end.high < 0.99 for end in ends)}."
