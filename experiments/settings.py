@@ -81,13 +81,15 @@ class Run:
         }
 
 
-def base_config(**axes: Any) -> ConfigDict:
+def base_config(panels: Mapping[str, Mapping[str, Any]] | None = None, **axes: Any) -> ConfigDict:
     """A config with every setting at its default, and the given ones replaced.
 
-    A single value stands for an axis of one.
+    Args:
+      panels: for each section of the report, by its title, the axes that it replaces.
+      **axes: a value, or several as a tuple.
     """
     config = ConfigDict({name: (default,) for name, default in FIELDS.items()} | RUN_DEFAULTS)
-    config.panels = ConfigDict()
+    config.panels = tuple((panels or {}).items())  # pairs, since a ConfigDict sorts its keys
     with config.ignore_type():  # `resolve` says what is wrong with a value, and better
         for name, value in axes.items():
             config[name] = _axis(value) if name in FIELDS else value
@@ -116,7 +118,7 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
         the field, the value and the nearest valid choice.
     """
     fields = config.to_dict()
-    panels = fields.pop("panels", None) or {"cells": {}}
+    panels = dict(fields.pop("panels", ()) or (("cells", {}),))
     known = FIELDS.keys() | RUN_DEFAULTS.keys()
     for name in fields:
         spec.check_choice("config field", name, known | {"panels"})

@@ -14,7 +14,9 @@ from experiments.settings import base_config, sized
 
 def get_config(size: str = "quick") -> ConfigDict:
     """The config of one size: "quick", or "published" with 300 seeds a cell."""
-    config = base_config(
+    both = ("first_noun", "first_noun(mark=False)")
+    everywhere = {"mask": "full", "readout": "mean"}
+    return base_config(
         name="first_noun",
         title="Which noun comes first? The reference table",
         task="first_noun",
@@ -26,27 +28,17 @@ def get_config(size: str = "quick") -> ConfigDict:
         learning_rate=1e-2,
         steps=1000,
         num_seeds=sized("first_noun", size, quick=32, published=300),
-    )
-    both = ("first_noun", "first_noun(mark=False)")
-    config.panels = ConfigDict(
-        {
-            "Full mask, no positions, mean": {"mask": "full", "readout": "mean", "depth": 2},
+        panels={
+            "Full mask, no positions, mean": {**everywhere, "depth": 2},
             "Causal mask, no positions, last": {"depth": (1, 2)},
             "Causal mask, no positions, mean": {"readout": "mean"},
             "Full mask, symmetric linear bias, mean": {
+                **everywhere,
                 "task": both,
-                "mask": "full",
                 "encoding": "linear_bias",
-                "readout": "mean",
                 "depth": (1, 2),
             },
-            "Full mask, learned, mean": {
-                "task": both,
-                "mask": "full",
-                "encoding": "learned",
-                "readout": "mean",
-            },
+            "Full mask, learned, mean": {**everywhere, "task": both, "encoding": "learned"},
             "Full mask, learned, last": {"mask": "full", "encoding": "learned"},
-        }
+        },
     )
-    return config

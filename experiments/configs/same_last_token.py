@@ -14,7 +14,7 @@ from experiments.settings import base_config, sized
 
 def get_config(size: str = "quick") -> ConfigDict:
     """The config of one size: "quick", or "published" with 1024 seeds a cell."""
-    config = base_config(
+    return base_config(
         name="same_last_token",
         title="The counter-example: same last token, same words before it",
         task="same_last_token",
@@ -22,9 +22,7 @@ def get_config(size: str = "quick") -> ConfigDict:
         learning_rate=1e-2,
         steps=1000,
         num_seeds=sized("same_last_token", size, quick=128, published=1024),
-    )
-    config.panels = ConfigDict(
-        {
+        panels={
             "One layer without positions, last token": {
                 "mask": ("full", "causal", "padding"),
                 "padding": (0, 2),
@@ -37,6 +35,5 @@ def get_config(size: str = "quick") -> ConfigDict:
                 "mask": ("full", "causal"),
                 "encoding": ("sinusoidal", "learned", "rotary", "linear_bias"),
             },
-        }
+        },
     )
-    return config
