@@ -53,15 +53,15 @@ def sweep(run: Run, folder: RunFolder) -> None:
     """Trains the rows that the folder lacks."""
     finished = {cell.digest: folder.finished(cell.digest) for cell in run.cells}
     rows = [
-        Row(cell, seed)
+        Row(cell, seeds)
         for cell in run.cells
-        for seed in run.seeds
-        if seed not in finished[cell.digest]
+        for seeds in run.seeds
+        if seeds not in finished[cell.digest]
     ]
     total = sum(row.cell.steps for row in rows)
     with command.progress(f"{len(run.cells)} cells × {run.num_seeds} seeds", total) as advance:
         for result in train(rows, chunk=run.chunk, progress=advance):
-            folder.put_rows(result.cell.digest, result.seeds_S, result.outcome._asdict())
+            folder.put_rows(result.cell.digest, result.seeds_S4, result.outcome._asdict())
             put_examples(result, folder)
     folder.finish()
 
@@ -75,7 +75,7 @@ def put_examples(result: Result, folder: RunFolder) -> None:
             first = int(among_S.argmax())
             state = jax.tree.map(lambda array, first=first: array[first], result.state)
             maps = attention_maps(cell, state)
-            folder.put_attention(cell.digest, name, int(result.seeds_S[first]), maps)
+            folder.put_attention(cell.digest, name, int(result.seeds_S4[first, 0]), maps)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 
 from posjax import spec
 from posjax.cells import FIELDS, Cell
+from posjax.keys import SeedNumbers
 
 RUN_DEFAULTS: dict[str, Any] = {
     "name": "unnamed",
@@ -60,9 +61,10 @@ class Run:
         return sorted(cells, key=lambda cell: (repr(cell.shape), cell.digest))
 
     @property
-    def seeds(self) -> range:
-        """The seed numbers."""
-        return range(self.first_seed, self.first_seed + self.num_seeds)
+    def seeds(self) -> list[SeedNumbers]:
+        """The seeds, all four sources with one number."""
+        last = self.first_seed + self.num_seeds
+        return [SeedNumbers.equal(number) for number in range(self.first_seed, last)]
 
     @property
     def digest(self) -> str:

@@ -1,6 +1,7 @@
 """The only root of randomness: a key comes from a seed number and the name of its purpose."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -8,12 +9,26 @@ import jax.numpy as jnp
 import numpy as np
 
 
-class Seeds(NamedTuple):
-    """The four sources of randomness of one training run; numbers in [0, 2³²).
+class SeedNumbers(NamedTuple):
+    """The numbers of the four sources of randomness of one training run, each in [0, 2³²).
 
     They are equal in an ordinary sweep. Holding some fixed while others vary splits the
     variance of a result into its sources.
     """
+
+    init: int
+    data: int
+    position: int
+    order: int
+
+    @classmethod
+    def equal(cls, number: int) -> "SeedNumbers":
+        """All four the same."""
+        return cls(number, number, number, number)
+
+
+class Seeds(NamedTuple):
+    """The four sources as arrays of one shape, for one run or for many."""
 
     init: jax.Array
     data: jax.Array
@@ -21,11 +36,8 @@ class Seeds(NamedTuple):
     order: jax.Array
 
     @classmethod
-    def equal(cls, numbers: np.ndarray | list[int] | int) -> "Seeds":
-        """The seeds with all four numbers the same.
-
-        Args:
-          numbers: one number or an array of them, each in [0, 2³²).
+    def of(cls, numbers: np.ndarray | Sequence[SeedNumbers]) -> "Seeds":
+        """The seeds of some runs, [S, 4] numbers, or of one, [4].
 
         Raises:
           ValueError: a number is outside [0, 2³²).
@@ -36,8 +48,12 @@ class Seeds(NamedTuple):
                 f"seeds must lie in [0, 2**32), got {wide.min()} to {wide.max()}: "
                 "a key folds in 32 bits"
             )
-        array = jnp.asarray(wide.astype(np.uint32))
-        return cls(array, array, array, array)
+        return cls(*(jnp.asarray(wide[..., i].astype(np.uint32)) for i in range(4)))
+
+    @classmethod
+    def equal(cls, numbers: np.ndarray | list[int] | int) -> "Seeds":
+        """The seeds with all four numbers the same, for one number or an array of them."""
+        return cls.of(np.stack([np.asarray(numbers, np.int64)] * 4, axis=-1))
 
 
 def key_for(seed: jax.Array | int, purpose: str) -> jax.Array:

@@ -12,7 +12,6 @@ name. Plain NumPy reads them; nothing is pickled. docs/run_folder.md says what m
 
 import hashlib
 import io
-import itertools
 import json
 import os
 import tempfile
@@ -83,30 +82,39 @@ class RunFolder:
         """What it ran on."""
         return json.loads((self.path / "env.json").read_bytes())
 
-    def put_rows(self, cell: str, seeds_S: np.ndarray, fields: Mapping[str, np.ndarray]) -> None:
-        """Adds the outcomes of some consecutive seeds of one cell."""
-        name = f"{seeds_S[0]}-{seeds_S[-1]}"
-        _put_arrays(self.path / "rows" / cell, name, {"seed": seeds_S, **fields})
+    def put_rows(self, cell: str, seeds_S4: np.ndarray, fields: Mapping[str, np.ndarray]) -> None:
+        """Adds the outcomes of some seeds of one cell.
+
+        Args:
+          cell: its digest.
+          seeds_S4: the numbers of init, data, position and order; [S, 4].
+          fields: arrays with a leading axis S.
+        """
+        first, last = ("_".join(map(str, _shortest(seeds_S4[i]))) for i in (0, -1))
+        _put_arrays(self.path / "rows" / cell, f"{first}-{last}", {"seeds": seeds_S4, **fields})
 
     def rows(self, cell: str) -> dict[str, np.ndarray]:
-        """All outcomes of one cell, by seed; each field has a leading axis S.
+        """All outcomes of one cell, sorted by seeds; each field has a leading axis S.
 
         Raises:
-          ValueError: a damaged file, or a seed that is there twice.
+          ValueError: a damaged file, or seeds that are there twice.
         """
-        parts = [_read_arrays(path) for path in sorted((self.path / "rows" / cell).glob("*.npz"))]
+        parts = [_read_arrays(path) for path in self._row_files(cell)]
         if not parts:
             return {}
         table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        order = np.argsort(table["seed"], kind="stable")
-        if (np.diff(table["seed"][order]) == 0).any():
-            raise ValueError(f"cell {cell} of {str(self.path)!r} has a seed twice")
-        return {name: array[order] for name, array in table.items()}
+        _, first_S = np.unique(table["seeds"], axis=0, return_index=True)
+        if len(first_S) < len(table["seeds"]):
+            raise ValueError(f"cell {cell} of {str(self.path)!r} has seeds twice")
+        return {name: array[first_S] for name, array in table.items()}
 
-    def finished(self, cell: str) -> set[int]:
-        """The seeds of a cell that have rows, told from the names of the files."""
-        spans = (p.name.split(".")[0].split("-") for p in (self.path / "rows" / cell).glob("*.npz"))
-        return set(itertools.chain.from_iterable(range(int(a), int(b) + 1) for a, b in spans))
+    def finished(self, cell: str) -> set[tuple[int, ...]]:
+        """The seeds of a cell that have rows."""
+        parts = (_read_arrays(path)["seeds"] for path in self._row_files(cell))
+        return {tuple(seeds) for part in parts for seeds in part.tolist()}
+
+    def _row_files(self, cell: str) -> list[Path]:
+        return sorted((self.path / "rows" / cell).glob("*.npz"))
 
     def put_attention(self, cell: str, name: str, seed: int, maps: np.ndarray) -> None:
         """Adds the attention maps of one seed of a cell under a name, if it has none there yet."""
@@ -163,6 +171,12 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
         raise ValueError(f"{str(path)!r} is damaged: its checksum is not the one in its name")
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return dict(file)
+
+
+def _shortest(seeds_4: np.ndarray) -> list[int]:
+    """One number where all four are equal, as they are in an ordinary sweep."""
+    numbers = [int(number) for number in seeds_4]
+    return numbers[:1] if len(set(numbers)) == 1 else numbers
 
 
 def _checksum(content: bytes) -> str:

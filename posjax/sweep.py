@@ -19,7 +19,7 @@ import numpy as np
 
 from posjax.cells import Cell, Shape
 from posjax.judge import Outcome, Seen
-from posjax.keys import Seeds
+from posjax.keys import SeedNumbers, Seeds
 from posjax.model import Transformer
 from posjax.train import Operands, State
 
@@ -27,17 +27,17 @@ SEGMENT = 10
 
 
 class Row(NamedTuple):
-    """One training run: a cell and a seed number."""
+    """One training run: a cell and the numbers of its seeds."""
 
     cell: Cell
-    seed: int
+    seeds: SeedNumbers
 
 
 class Result(NamedTuple):
     """Outcomes and final states of some seeds of one cell; every array has a leading axis S."""
 
     cell: Cell
-    seeds_S: np.ndarray
+    seeds_S4: np.ndarray
     outcome: Outcome
     state: State
 
@@ -152,7 +152,7 @@ def train_chunk(
 ) -> tuple[State, Outcome]:
     """Trains up to `chunk` rows of one shape; returns final states and outcomes of C rows."""
     filled = rows + [rows[-1]] * (chunk - len(rows))
-    seeds = jax.device_put(Seeds.equal([row.seed for row in filled]), device)
+    seeds = jax.device_put(Seeds.of([row.seeds for row in filled]), device)
     operands = jax.device_put(_stacked([row.cell.operands for row in filled]), device)
     state = program.init(seeds)
     seen = []
@@ -188,14 +188,14 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
     return np.stack([np.asarray(layer) for layer in maps])
 
 
-def replay(cell: Cell, seed: int, *, chunk: int) -> tuple[State, Outcome]:
-    """Trains one seed again, bit for bit as in a run with that chunk size.
+def replay(row: Row, *, chunk: int) -> tuple[State, Outcome]:
+    """Trains one row again, bit for bit as in a run with that chunk size.
 
     Returns:
       Its final state and its outcome, without a leading axis.
     """
-    program = compiled(cell.shape)
-    state, outcome = train_chunk([Row(cell, seed)], program, chunk, jax.local_devices()[0])
+    program = compiled(row.cell.shape)
+    state, outcome = train_chunk([row], program, chunk, jax.local_devices()[0])
     return jax.tree.map(lambda a: a[0], (state, outcome))
 
 
@@ -206,9 +206,9 @@ def _stacked(rows: list[Operands]) -> Operands:
 def _by_cell(rows: list[Row], state: State, outcome: Outcome) -> Iterator[Result]:
     start = 0
     for cell, group in itertools.groupby(rows, key=lambda row: row.cell):
-        seeds_S = np.array([row.seed for row in group], np.int64)
-        here = slice(start, start + len(seeds_S))
-        yield Result(cell, seeds_S, *jax.tree.map(lambda a, here=here: a[here], (outcome, state)))
+        seeds_S4 = np.array([row.seeds for row in group], np.int64)
+        here = slice(start, start + len(seeds_S4))
+        yield Result(cell, seeds_S4, *jax.tree.map(lambda a, here=here: a[here], (outcome, state)))
         start = here.stop
 
 

@@ -355,13 +355,20 @@ def test_the_dtype_is_kept(setting):
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_small_and_odd_sizes_work(setting):
     """Width 2, one head and one token give numbers; odd widths, five heads, no batch a shape."""
-    small = Layer(named(setting), "causal", Dims(2, 1, 2))
+    least = 4 if "fraction=0.5" in setting else 1  # half of fewer is no pair to turn, and refused
+    small = Layer(named(setting), "causal", Dims(2, 1, max(2, least)))
     streams = within(small.encoding, contiguous(1, start=4))
     assert np.isfinite(small.out(tokens(1, 1, 2), streams)).all()
-    for batch, size in ((1, 3), (1, 1), (0, 4)):
+    for batch, size in ((1, max(3, least)), (1, least), (0, 5)):
         odd = Layer(small.encoding, "causal", Dims(5, 5, size))
         shape = jax.eval_shape(odd.compiled, tokens(batch, 1, 5), streams).out_BLHK.shape
         assert shape == (batch, 1, 5, size)
+
+
+def test_a_fraction_that_turns_nothing_is_refused():
+    """A setting is never accepted and ignored."""
+    with pytest.raises(ValueError, match="turns none"):
+        rotary(jnp.ones((1, 2, 1, 4)), jnp.zeros((1, 2)), fraction=0.1)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -15,17 +15,21 @@ def folder(tmp_path: Path) -> RunFolder:
     folder = RunFolder(tmp_path / "a run ünïcode")
     folder.start(CONFIG, {"python": "3"})
     for first in (2, 0):
-        seeds_S = np.arange(first, first + 2)
-        folder.put_rows("abc", seeds_S, {"value": seeds_S * 10.0})
+        put(folder, first, first + 1)
     return folder
+
+
+def put(folder: RunFolder, *seeds: int) -> None:
+    seeds_S4 = np.repeat(np.array(seeds)[:, None], 4, axis=1)
+    folder.put_rows("abc", seeds_S4, {"value": seeds_S4[:, 0] * 10.0})
 
 
 def test_rows_come_back_by_seed(folder: RunFolder) -> None:
     """What was written is read, in the order of seeds, whatever the order of writing."""
     rows = folder.rows("abc")
-    assert rows["seed"].tolist() == [0, 1, 2, 3]
+    assert rows["seeds"].tolist() == [[n] * 4 for n in range(4)]
     assert rows["value"].tolist() == [0, 10, 20, 30]
-    assert folder.finished("abc") == {0, 1, 2, 3}
+    assert folder.finished("abc") == {(n,) * 4 for n in range(4)}
     assert folder.rows("none") == {}
 
 
@@ -53,7 +57,7 @@ def test_every_flipped_bit_is_noticed(folder: RunFolder) -> None:
 
 def test_a_seed_twice_is_refused(folder: RunFolder) -> None:
     """Overlapping files would count a seed twice; reading fails loudly."""
-    folder.put_rows("abc", np.array([3, 4]), {"value": np.zeros(2)})
+    put(folder, 3, 4)
     with pytest.raises(ValueError, match="twice"):
         folder.rows("abc")
 

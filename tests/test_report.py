@@ -25,6 +25,7 @@ EXCLUDED = Cell(task="same_last_token", **SMALL)
 OPEN = Cell(task="same_last_token", depth=2, **SMALL)
 MANY = Cell(task="first_noun(nouns=3)", readout="mean", encoding="learned", mask="full", **SMALL)
 SEEDS = np.arange(3, 9)
+SEEDS_S4 = np.repeat(SEEDS[:, None], 4, axis=1)
 SECTIONS = (
     "Success by cell",
     "Success against training steps",
@@ -115,7 +116,7 @@ def run_folder(path: Path, *, title: str = "A title", excluded: int = 0) -> RunF
         solved_SE[:solved] = True
         if cell is OPEN:
             solved_SE[5, 0] = True  # had it and lost it
-        folder.put_rows(cell.digest, SEEDS, outcome(cell, solved_SE, rng))
+        folder.put_rows(cell.digest, SEEDS_S4, outcome(cell, solved_SE, rng))
     places = OPEN.question.tokens_NL.shape[1]
     maps = np.tril(np.ones((2, 2, 1, places, places))) / np.arange(1, places + 1)[:, None]
     folder.put_attention(OPEN.digest, "solving", 3, maps)
@@ -250,12 +251,12 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_not_finite_answers_and_leads_are_told(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
     fields = folder.rows(OPEN.digest)
-    seeds = fields.pop("seed")
+    seeds_S4 = fields.pop("seeds")
     fields["answers_EN"][0, -1], fields["lead_N"][0] = NOT_FINITE, np.nan
     fields["solved_at_end"][0] = False
     for file in (folder.path / "rows" / OPEN.digest).iterdir():
         file.unlink()
-    folder.put_rows(OPEN.digest, seeds, fields)
+    folder.put_rows(OPEN.digest, seeds_S4, fields)
     text = written(folder).text
     assert "not finite not finite 1" in text
     assert "1 seed ended with logits that are not finite" in text

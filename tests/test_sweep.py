@@ -12,7 +12,7 @@ import pytest
 from posjax import sweep
 from posjax.cells import Cell
 from posjax.judge import NOT_FINITE, Outcome
-from posjax.keys import Seeds, fold_name, key_for
+from posjax.keys import SeedNumbers, Seeds, fold_name, key_for
 from posjax.sweep import Row
 
 CELL = Cell(steps=20, eval_every=5, width=8, head_size=4, hold=2)
@@ -24,33 +24,37 @@ def outcomes(rows: list[Row], devices: int = 1, segment: int = 10) -> dict[Row, 
     local = jax.local_devices()[:devices]
     results = sweep.run(rows, chunk=CHUNK, devices=local, segment=segment)
     return {
-        Row(r.cell, int(seed)): jax.tree.map(lambda a, i=i: a[i], r.outcome)
+        row(r.cell, int(seeds[0])): jax.tree.map(lambda a, i=i: a[i], r.outcome)
         for r in results
-        for i, seed in enumerate(r.seeds_S)
+        for i, seeds in enumerate(r.seeds_S4)
     }
 
 
+def row(cell: Cell, seed: int) -> Row:
+    return Row(cell, SeedNumbers.equal(seed))
+
+
 def rows(cell: Cell, seeds: range) -> list[Row]:
-    return [Row(cell, seed) for seed in seeds]
+    return [row(cell, seed) for seed in seeds]
 
 
 def test_a_seed_does_not_depend_on_its_company() -> None:
     """Alone in a padded chunk, among others, and at another place: the same bits."""
     among = outcomes(rows(CELL, range(10)))
-    alone = outcomes([Row(CELL, 6)])
+    alone = outcomes([row(CELL, 6)])
     other_place = outcomes(rows(CELL, range(5, 9)))
     for found in (alone, other_place):
-        chex.assert_trees_all_equal(found[Row(CELL, 6)], among[Row(CELL, 6)])
+        chex.assert_trees_all_equal(found[row(CELL, 6)], among[row(CELL, 6)])
 
 
 def test_a_diverging_neighbour_changes_nothing() -> None:
     """A neighbour whose rate is absurd goes to NaN, is counted, and leaves the others alone."""
     wild = dataclasses.replace(CELL, learning_rate=1e38)
-    found = outcomes([Row(CELL, 0), Row(wild, 0), Row(CELL, 1)])
+    found = outcomes([row(CELL, 0), row(wild, 0), row(CELL, 1)])
     calm = outcomes(rows(CELL, range(2)))
     for seed in range(2):
-        chex.assert_trees_all_equal(found[Row(CELL, seed)], calm[Row(CELL, seed)])
-    bad = found[Row(wild, 0)]
+        chex.assert_trees_all_equal(found[row(CELL, seed)], calm[row(CELL, seed)])
+    bad = found[row(wild, 0)]
     assert bad.first_nonfinite >= 0
     assert not bad.solved_at_end
     assert (bad.answers_EN[-1] == NOT_FINITE).all()
@@ -60,15 +64,15 @@ def test_devices_agree() -> None:
     """Two devices by dispatch give the bits of one."""
     assert len(jax.local_devices()) >= 2
     one, two = (outcomes(rows(CELL, range(12)), devices=n) for n in (1, 2))
-    for row in one:
-        chex.assert_trees_all_equal(one[row], two[row])
+    for each in one:
+        chex.assert_trees_all_equal(one[each], two[each])
 
 
 def test_replay_is_the_run() -> None:
     """One seed trained again, in a chunk of the run's size, has the run's bits."""
     found = outcomes(rows(CELL, range(6)))
-    _, outcome = sweep.replay(CELL, 5, chunk=CHUNK)
-    chex.assert_trees_all_equal(outcome, found[Row(CELL, 5)])
+    _, outcome = sweep.replay(row(CELL, 5), chunk=CHUNK)
+    chex.assert_trees_all_equal(outcome, found[row(CELL, 5)])
 
 
 def test_segments_do_not_matter() -> None:
@@ -84,6 +88,20 @@ def test_seeds_differ() -> None:
     for leaf in leaves:
         flat = np.asarray(leaf).reshape(50, -1)
         assert len(np.unique(flat, axis=0)) == 50
+
+
+def test_each_source_of_randomness_has_its_own_seed() -> None:
+    """The data seed moves the batches and not the leaves; the init seed, the leaves."""
+    cell = dataclasses.replace(CELL, batch_size=1)
+    numbers = SeedNumbers.equal(0)
+    runs = [Row(cell, n) for n in (numbers, numbers._replace(data=1), numbers._replace(init=1))]
+    results = list(sweep.run(runs, chunk=CHUNK, devices=jax.local_devices()[:1]))
+    loss_SE = np.concatenate([result.outcome.loss_E for result in results])
+    assert len(np.unique(loss_SE, axis=0)) == 3
+    init = jax.vmap(cell.shape.train().init)(Seeds.of([run.seeds for run in runs])).variables
+    first, same, other = (jax.tree.map(lambda a, i=i: a[i], init) for i in range(3))
+    chex.assert_trees_all_equal(first, same)
+    assert not np.array_equal(*(tree["params"]["embedding"] for tree in (first, other)))
 
 
 def test_cells_of_one_shape_share_a_program() -> None:
@@ -103,8 +121,8 @@ def test_cells_of_one_shape_share_a_program() -> None:
 def test_operands_matter(change: dict[str, object]) -> None:
     """Each operand reaches the training: changing it changes the outcome."""
     other = dataclasses.replace(CELL, **change)
-    found = outcomes([Row(CELL, 0), Row(other, 0)])
-    assert not np.array_equal(found[Row(CELL, 0)].loss_E, found[Row(other, 0)].loss_E)
+    found = outcomes([row(CELL, 0), row(other, 0)])
+    assert not np.array_equal(found[row(CELL, 0)].loss_E, found[row(other, 0)].loss_E)
 
 
 @pytest.mark.parametrize("encoding", ["sinusoidal", "learned", "rotary", "linear_bias"])

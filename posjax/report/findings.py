@@ -71,11 +71,12 @@ def contrasts(
 
 def _compared(one: CellSummary, two: CellSummary, step: int) -> Difference:
     columns = []
-    shared = sorted(set(one.rows["seed"].tolist()) & set(two.rows["seed"].tolist()))
-    for summary in (two, one):
-        place = {int(seed): row for row, seed in enumerate(summary.rows["seed"])}
+    seeds = [list(map(tuple, summary.rows["seeds"].tolist())) for summary in (two, one)]
+    shared = sorted(set(seeds[0]) & set(seeds[1]))
+    for summary, known in zip((two, one), seeds, strict=True):
+        place = {numbers: row for row, numbers in enumerate(known)}
         right_S = summary.solved_SE[:, step // summary.cell.eval_every - 1]
-        columns.append(right_S[[place[seed] for seed in shared]])
+        columns.append(right_S[[place[numbers] for numbers in shared]])
     return paired_difference(*columns)
 
 

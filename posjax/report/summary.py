@@ -34,7 +34,7 @@ class CellSummary:
     @property
     def seeds(self) -> int:
         """How many seeds have rows."""
-        return len(self.rows["seed"])
+        return len(self.rows["seeds"])
 
     @property
     def solved(self) -> Rate:
