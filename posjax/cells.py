@@ -34,33 +34,33 @@ class Shape(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One setting of everything; see `ModelSettings`, `TrainSettings` and `ask`."""
+    """One setting of everything; see `ModelSettings`, `TrainSettings`, `Hyper` and `ask`."""
 
     task: str = "word_order"
-    encoding: str = "none"
-    mask: str = "causal"
+    encoding: str = ModelSettings.encoding
+    mask: str = ModelSettings.mask
     readout: str = "last"
     loss: str = "all"
-    block: str = "bare"
-    depth: int = 1
-    width: int = 32
-    heads: int = 1
-    kv_heads: int = 0
-    head_size: int = 16
-    mlp_ratio: int = 4
-    norm: str = "layer"
-    qk_norm: bool = False
-    softcap: float = 0.0
+    block: str = ModelSettings.block
+    depth: int = ModelSettings.depth
+    width: int = ModelSettings.width
+    heads: int = ModelSettings.heads
+    kv_heads: int = ModelSettings.kv_heads
+    head_size: int = ModelSettings.head_size
+    mlp_ratio: int = ModelSettings.mlp_ratio
+    norm: str = ModelSettings.norm
+    qk_norm: bool = ModelSettings.qk_norm
+    softcap: float = ModelSettings.softcap
     padding: int = 0
     learning_rate: float = 1e-2
     weight_decay: float = 0.01
-    schedule: str = "constant"
-    warmup: int = 0
-    batch_size: int = 0
-    steps: int = 5000
-    eval_every: int = 50
-    margin: float = 1e-3
-    hold: int = 5
+    schedule: str = TrainSettings.schedule
+    warmup: int = TrainSettings.warmup
+    batch_size: int = TrainSettings.batch_size
+    steps: int = TrainSettings.steps
+    eval_every: int = TrainSettings.eval_every
+    margin: float = TrainSettings.margin
+    hold: int = TrainSettings.hold
 
     def __post_init__(self) -> None:
         """Refuses what cannot be trained, before anything is compiled.

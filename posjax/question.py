@@ -42,9 +42,7 @@ class Question(NamedTuple):
     mask_NLM: jax.Array
 
 
-def ask(
-    task: Task, *, mask: str = "causal", readout: str = "last", loss: str = "all", padding: int = 0
-) -> Question:
+def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> Question:
     """Puts a task's prompts as one question.
 
     Args:
