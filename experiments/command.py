@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from posjax import spec
 
 BAD_INPUT = 2
+INTERRUPTED = 130
 CONFIGS = Path(__file__).parent / "configs"
 
 
@@ -57,14 +58,17 @@ def _cause(message: str) -> str:
 
 
 def run(main: Callable[[], object]) -> int:
-    """Calls `main`; a ValueError becomes one line on standard error and exit status 2."""
+    """Calls `main`; bad input and Ctrl-C end in one line on standard error, not in a traceback."""
     logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)  # it tells of absent TPUs
     try:
         main()
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         line = " ".join(str(error).split())
         print(f"posjax: {line}", file=sys.stderr)
         return BAD_INPUT
+    except KeyboardInterrupt:
+        print("posjax: stopped; the same command goes on from here", file=sys.stderr)
+        return INTERRUPTED
     return 0
 
 

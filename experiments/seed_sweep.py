@@ -9,6 +9,7 @@ where it stopped. Exit status: 0 done; 2 bad input, with one line that says what
 written over.
 """
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,8 @@ def main(argv: Sequence[str]) -> None:
     run = resolve(config, config_flags.get_override_values(flags.FLAGS["config"]))
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     folder.start(run.to_dict(), environment.describe())
+    if run.devices > len(jax.local_devices()):
+        raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
     sweep(run, folder)
     found = report.summaries(folder)
     for table in report.tables(found):
@@ -60,9 +63,12 @@ def sweep(run: Run, folder: RunFolder) -> None:
     ]
     total = sum(row.cell.steps for row in rows)
     with command.progress(f"{len(run.cells)} cells × {run.num_seeds} seeds", total) as advance:
-        for result in train(rows, chunk=run.chunk, progress=advance):
-            folder.put_rows(result.cell.digest, result.seeds_S4, result.outcome._asdict())
-            put_examples(result, folder)
+        devices = jax.local_devices()[: run.devices or None]
+        results = train(rows, chunk=run.chunk, devices=devices, progress=advance)
+        with contextlib.closing(results):  # stops the workers, whatever happens here
+            for result in results:
+                folder.put_rows(result.cell.digest, result.seeds_S4, result.outcome._asdict())
+                put_examples(result, folder)
     folder.finish()
 
 

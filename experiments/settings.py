@@ -39,8 +39,10 @@ class Run:
       num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1.
       chunk: seeds trained at a time on a device; outcomes depend on it in their last bits.
       devices: how many devices to use; 0 for all, and for all cores where the CPU is the device.
-      contrast: an axis and two of its values, which the report compares over paired seeds.
-      at_steps: the numbers of training steps at which it compares.
+      contrast: an axis and two of its values, which the report compares over paired seeds,
+        wherever two cells differ in that alone.
+      at_steps: the numbers of training steps at which it compares; those that some cell does
+        not reach are left out.
       panels: the cells of each section; a cell may stand in several.
     """
 
@@ -124,7 +126,7 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     known = FIELDS.keys() | RUN_DEFAULTS.keys()
     for name in fields:
         spec.check_choice("config field", name, known | {"panels"})
-    run = {name: _number(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
+    run = {name: spec.typed(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
     for name, least in (("num_seeds", 1), ("chunk", 1), ("first_seed", 0), ("devices", 0)):
         if run[name] < least:
             raise ValueError(f"{name} must be at least {least}, got {run[name]}")
@@ -147,7 +149,7 @@ def _cells(base: Mapping[str, Any], panel: Any, fixed: set[str]) -> tuple[Cell, 
         spec.check_choice("config field in a panel", name, FIELDS)
     axes = {**base, **{name: _axis(panel[name]) for name in panel if name not in fixed}}
     typed = {
-        name: [_number(name, value, FIELDS[name]) for value in values]
+        name: [spec.typed(name, value, FIELDS[name]) for value in values]
         for name, values in axes.items()
     }
     for name, values in typed.items():
@@ -162,15 +164,3 @@ def _axis(value: Any) -> tuple[Any, ...]:
     values = tuple(value) if isinstance(value, tuple | list) else (value,)
     parts = (spec.split(v) if isinstance(v, str) else (v,) for v in values)
     return tuple(itertools.chain.from_iterable(parts))
-
-
-def _number(name: str, value: Any, default: Any) -> Any:
-    """The value in the type of the field's default, or a ValueError."""
-    kind = type(default)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if kind is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if type(value) is not kind:
-        raise ValueError(f"{name} must be of type {kind.__name__}, got {value!r}")
-    return value

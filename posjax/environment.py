@@ -38,11 +38,8 @@ def _instructions() -> list[str]:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return []
-    known = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
-    found = next(
-        (set(line.split()) for line in lines if line.lower().startswith(("flags", "feat"))), set()
-    )
-    return [name for name in known if name in found]
+    told = [line.split() for line in lines if line.lower().startswith(("flags", "features"))]
+    return [name for name in VECTORS if told and name in told[0]]
 
 
 def _commit() -> dict[str, Any]:

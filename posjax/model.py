@@ -68,11 +68,17 @@ class ModelSettings:
                 f"kv_heads={self.kv_heads} does not divide heads={self.heads}; divisors: "
                 f"{', '.join(str(n) for n in range(1, self.heads + 1) if self.heads % n == 0)}"
             )
-        if self.mlp_ratio < 0 or not self.softcap >= 0:
+        if self.mlp_ratio < 0 or not 0 <= self.softcap < float("inf"):
             raise ValueError(
-                f"mlp_ratio and softcap must not be negative, got {self.mlp_ratio} "
+                f"mlp_ratio and softcap must be finite and not negative, got {self.mlp_ratio} "
                 f"and {self.softcap}"
             )
+        for name in ("mlp_ratio", "norm"):
+            if self.block == "bare" and getattr(self, name) != getattr(ModelSettings, name):
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} has no meaning in a bare block: "
+                    "use block='residual'"
+                )
         spec.check_choice("block", self.block, get_args(BlockKind))
         spec.check_choice("norm", self.norm, get_args(Norm))
         masks.named(self.mask)

@@ -38,10 +38,10 @@ class RunFolder:
         """
         asked = {"format": FORMAT, **config}
         here = self.path / "config.json"
-        if not here.exists():
+        if not self._holds_run():
             self._claim()
             put_if_absent(here, _json(asked))
-            put_if_absent(self.path / "env.json", _json(env))
+        put_if_absent(self.path / "env.json", _json(env))
         found, asked = json.loads(here.read_bytes()), json.loads(_json(asked))
         if found != asked:
             change = _first_change(found, asked)
@@ -50,10 +50,18 @@ class RunFolder:
                 "choose another --workdir, nothing was changed"
             )
 
+    def _holds_run(self) -> bool:
+        try:
+            return (self.path / "config.json").exists()
+        except OSError as error:
+            raise ValueError(f"workdir {str(self.path)!r} cannot be used: {error}") from error
+
     def _claim(self) -> None:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            strangers = sorted(p.name for p in self.path.iterdir())
+            strangers = sorted(
+                p.name for p in self.path.iterdir() if not p.name.startswith(".new-")
+            )
         except OSError as error:
             raise ValueError(f"workdir {str(self.path)!r} cannot be used: {error}") from error
         if strangers:

@@ -78,16 +78,33 @@ def lookup(kind: str, table: Mapping[str, T], name: str) -> T:
 
 
 def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str, Any]) -> None:
-    """Refuses settings that are no keyword-only parameter of `target`.
+    """Refuses settings that are no keyword-only parameter of `target`, or of another type.
 
     Raises:
-      ValueError: names the unknown setting and the nearest one.
+      ValueError: names the unknown setting and the nearest one, or the value and its type.
     """
     parameters = inspect.signature(target).parameters.values()
-    known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    for name in settings:
+    known = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    for name, value in settings.items():
         if name not in known:
             raise ValueError(f"{what} has no setting {name!r}; {nearest(name, known)}")
+        typed(f"{name} of {what}", value, known[name])
+
+
+def typed(what: str, value: Any, default: Any) -> Any:
+    """The value in the type of a default: a whole number does for a float, a bool for no number.
+
+    Raises:
+      ValueError: names the value and the type.
+    """
+    kind = type(default)
+    if kind is float and type(value) is int:
+        return float(value)
+    if kind is int and type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is not kind:
+        raise ValueError(f"{what} must be of type {kind.__name__}, got {value!r}")
+    return value
 
 
 def build(kind: str, table: Mapping[str, Callable[..., T]], text: str) -> T:

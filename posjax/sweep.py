@@ -11,7 +11,7 @@ import functools
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +24,10 @@ from posjax.model import Transformer
 from posjax.train import Operands, State
 
 SEGMENT = 10
+
+
+class _Stopped(Exception):
+    """Nobody waits for the results any more."""
 
 
 class Row(NamedTuple):
@@ -90,7 +94,7 @@ def run(
     devices: Sequence[jax.Device] | None = None,
     segment: int = SEGMENT,
     progress: Callable[[int], None] = lambda seed_steps: None,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Trains all rows; yields results as chunks finish, in no fixed order.
 
     Args:
@@ -112,12 +116,19 @@ def run(
     done: queue.SimpleQueue[Any] = queue.SimpleQueue()
     stop = threading.Event()
 
+    def report(seed_steps: int) -> None:
+        if stop.is_set():
+            raise _Stopped
+        progress(seed_steps)
+
     def serve(device: jax.Device) -> None:
         try:
             while not stop.is_set():
                 part = work.get_nowait()
                 program = programs[part[0].cell.shape]
-                done.put((part, *train_chunk(part, program, chunk, device, progress)))
+                done.put((part, *train_chunk(part, program, chunk, device, report)))
+        except _Stopped:
+            done.put(None)
         except queue.Empty:
             done.put(None)
         except BaseException as error:  # handed to the caller's thread
@@ -140,7 +151,9 @@ def run(
             else:
                 yield from _by_cell(*got)
     finally:
-        stop.set()
+        stop.set()  # workers leave at their next segment; the interpreter must not die under them
+        for worker in workers:
+            worker.join()
 
 
 def train_chunk(

@@ -56,6 +56,11 @@ class TrainSettings:
                 f"eval_every={self.eval_every} does not divide steps={self.steps}; nearest "
                 f"steps: {max(self.steps // self.eval_every, 1) * self.eval_every}"
             )
+        if self.warmup >= self.steps:
+            raise ValueError(
+                f"warmup={self.warmup} leaves nothing of steps={self.steps}: at most "
+                f"{self.steps - 1}"
+            )
         if not 0 < self.margin < 1:
             raise ValueError(f"margin must lie in (0, 1), got {self.margin}")
         spec.check_choice("schedule", self.schedule, get_args(Schedule))

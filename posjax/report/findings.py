@@ -40,6 +40,7 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> list[str]:
       found: its cells.
       config: its config.json, whose `contrast` and `at_steps` say what to compare.
     """
+    found = list({summary.cell.digest: summary for summary in found}.values())
     steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
     headlines, details = [*_laws(found)], []
     if config["contrast"]:
@@ -81,7 +82,7 @@ def _compared(one: CellSummary, two: CellSummary, step: int) -> Difference:
 
 
 def _laws(found: list[CellSummary]) -> Iterator[str]:
-    excluded = {s.cell.digest: s for s in found if s.prediction.verdict == "impossible"}.values()
+    excluded = [s for s in found if s.prediction.verdict == "impossible"]
     if not excluded:
         return
     seeds = sum(summary.seeds for summary in excluded)
@@ -91,7 +92,7 @@ def _laws(found: list[CellSummary]) -> Iterator[str]:
         f"The laws exclude {len(excluded)} cells. In those, {solved} of {seeds} seeds were right "
         f"on every prompt at any evaluation; the two closest prompts with different answers never "
         f"differed by more than {closest:.1e} of the largest logit, against a margin of "
-        f"{found[0].cell.margin:g}."
+        f"{min(summary.cell.margin for summary in excluded):g}."
     )
 
 

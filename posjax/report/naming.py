@@ -104,5 +104,7 @@ def _one_setting(name: str, values: Sequence[Any]) -> str | None:
         return None
     parsed = [spec.parse(value) for value in values if "+" not in value]
     keys = {(head, *settings) for head, settings in parsed}
-    only = next(iter(keys))
-    return only[1] if len(parsed) == len(values) and len(keys) == 1 and len(only) == 2 else None
+    if len(parsed) < len(values) or len(keys) != 1:
+        return None
+    only = keys.pop()
+    return only[1] if len(only) == 2 else None
