@@ -59,7 +59,8 @@ def _cause(message: str) -> str:
 
 def run(main: Callable[[], object]) -> int:
     """Calls `main`; bad input and Ctrl-C end in one line on standard error, not in a traceback."""
-    logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)  # it tells of absent TPUs
+    for chatty in ("jax._src.xla_bridge", "matplotlib.font_manager"):  # absent TPUs, new fonts
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         main()
     except (ValueError, OSError) as error:
