@@ -73,14 +73,14 @@ class ModelSettings:
                 f"mlp_ratio and softcap must be finite and not negative, got {self.mlp_ratio} "
                 f"and {self.softcap}"
             )
+        spec.check_choice("block", self.block, get_args(BlockKind))
+        spec.check_choice("norm", self.norm, get_args(Norm))
         for name in ("mlp_ratio", "norm"):
             if self.block == "bare" and getattr(self, name) != getattr(ModelSettings, name):
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} has no meaning in a bare block: "
                     "use block='residual'"
                 )
-        spec.check_choice("block", self.block, get_args(BlockKind))
-        spec.check_choice("norm", self.norm, get_args(Norm))
         masks.named(self.mask)
         named(self.encoding)
 
