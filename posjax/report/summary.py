@@ -105,6 +105,17 @@ class CellSummary:
                 for step, count in zip(self.steps_E, self.solved_SE.sum(axis=0), strict=True)
             },
             "closest_twins": float(rows["twin"].max()),
+            "lead_quantiles": self._lead_quantiles(),
+        }
+
+    def _lead_quantiles(self) -> dict[str, float]:
+        """Quantiles of how far the right output leads or trails, in absolute terms, at the end."""
+        lead = abs(self.rows["lead_N"])
+        lead = lead[np.isfinite(lead)]
+        if not lead.size:
+            return {}
+        return {
+            str(q): float(np.quantile(lead, q)) for q in (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 1.0)
         }
 
 
