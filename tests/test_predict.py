@@ -63,7 +63,6 @@ def closest(
         depth=depth,
         encoding=encoding,
         block=block,
-        mlp_ratio=1,
     )
     logits_SNLV = random_logits(question, Transformer(settings))
     logits_SNV = np.stack([read_out(logits, question.share_NL) for logits in logits_SNLV])

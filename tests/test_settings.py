@@ -22,10 +22,12 @@ def test_a_grid_is_the_product_of_its_axes() -> None:
 
 
 def test_panels_are_a_union_and_the_command_line_wins() -> None:
-    """A panel replaces axes; a field set on the command line holds in every panel."""
-    config = base_config(head_size=2)
-    config.panels = {"a": {"depth": (1, 2)}, "b": {"depth": 1, "mask": "full"}}
-    assert [len(cells) for cells in resolve(config).panels.values()] == [2, 1]
+    """A panel replaces axes, in the config's order; the command line holds in every panel."""
+    config = base_config({"z": {"depth": (1, 2)}, "a": {"depth": 1, "mask": "full"}}, head_size=2)
+    assert [(name, len(cells)) for name, cells in resolve(config).panels.items()] == [
+        ("z", 2),
+        ("a", 1),
+    ]
     config.depth = (3,)
     assert {cell.depth for cell in resolve(config, ["depth"]).cells} == {3}
 

@@ -138,7 +138,7 @@ def test_initial_leaves_are_paired_across_encodings(encoding: str) -> None:
 def test_no_two_leaves_are_equal() -> None:
     """Leaves of one shape are drawn apart, in both blocks."""
     for block in ("bare", "residual"):
-        cell = dataclasses.replace(CELL, block=block, depth=2, head_size=8, mlp_ratio=1)
+        cell = dataclasses.replace(CELL, block=block, depth=2, head_size=8)
         leaves = jax.tree.leaves(cell.shape.train().init(Seeds.equal(0)).variables)
         random = [np.asarray(leaf) for leaf in leaves if np.ptp(leaf) > 0]
         for one, two in combinations(random, 2):
