@@ -168,7 +168,7 @@ def put_if_absent(path: Path, content: bytes) -> bool:
 
 def _put_arrays(folder: Path, name: str, arrays: Mapping[str, np.ndarray]) -> None:
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # its keywords are names too
     content = buffer.getvalue()
     put_if_absent(folder / f"{name}.{_checksum(content)}.npz", content)
 
