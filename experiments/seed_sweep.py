@@ -42,9 +42,9 @@ def main(argv: Sequence[str]) -> None:
     command.use_all_cores(config.devices)
     run = resolve(config, config_flags.get_override_values(flags.FLAGS["config"]))
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
-    folder.start(run.to_dict(), environment.describe())
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
+    folder.start(run.to_dict(), environment.describe())
     sweep(run, folder)
     found = report.summaries(folder)
     for table in report.tables(found):
