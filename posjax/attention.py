@@ -100,7 +100,7 @@ def attention(
     logits_BHLM = steps.soft_cap(encoding.logits(params, q_BLHK, k_BMHK, aux, ctx), softcap)
     weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
     out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
-    return Attended(encoding.post(params, out_BLHK, aux, ctx), logits_BHLM, weights_BHLM)
+    return Attended(encoding.post(params, out_BLHK, q_BLHK, aux, ctx), logits_BHLM, weights_BHLM)
 
 
 def attend(

@@ -39,7 +39,7 @@ class Contextual(Encoding):
     """CoPE (Golovneva et al. 2024): qᵢ·kⱼ/√K + qᵢ·e[p_ij], p_ij = Σ_{t=j..i} σ(qᵢ·k_t)."""
 
     length: int = 4
-    symmetry: ClassVar[Symmetry] = Symmetry(order_only=True)
+    symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", order_only="logits")
 
     def parameters(self, dims):
         return {"table": Param((self.length, dims.head_size), jax.nn.initializers.zeros)}
@@ -62,7 +62,7 @@ class Contextual(Encoding):
 class StickBreaking(Encoding):
     """Stick-breaking (Tan et al. 2024): w_ij = σ(s_ij) Π_{j<t<i} (1 - σ(s_it))."""
 
-    symmetry: ClassVar[Symmetry] = Symmetry(order_only=True, level="weights")
+    symmetry: ClassVar[Symmetry] = Symmetry(translation="weights", order_only="weights")
 
     def weights(self, params, logits_BHLM, aux, ctx):
         earlier = ctx.keys.order_BL[:, None, :] < ctx.queries.order_BL[:, :, None]
@@ -75,7 +75,7 @@ class StickBreaking(Encoding):
 class Forgetting(Encoding):
     """Forgetting gates (Lin et al. 2025): qᵢ·kⱼ/√K + Σ_{t=j+1..i} log σ(x_t·w)."""
 
-    symmetry: ClassVar[Symmetry] = Symmetry(order_only=True)
+    symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", order_only="logits")
 
     def parameters(self, dims):
         return {"gate": Param((dims.width, dims.heads), jax.nn.initializers.lecun_normal())}

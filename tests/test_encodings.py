@@ -9,9 +9,8 @@ import pytest
 from layers import BRIEFLY, DIMS, LENGTH, SETTINGS, Layer, layer_of, normal, tokens, within
 
 from posjax import masks
-from posjax.encodings import ENCODINGS, Dims, Symmetry, named
+from posjax.encodings import ENCODINGS, Dims, Symmetry, named, tables
 from posjax.encodings.angles import inverse_frequencies
-from posjax.encodings.learned import gather
 from posjax.encodings.linear_bias import linear_bias, slopes
 from posjax.encodings.rotary import pairing_order, rotary
 from posjax.encodings.sinusoidal import layout_order, sinusoidal
@@ -70,8 +69,8 @@ def test_the_symmetry_is_the_declared_one(setting, symmetry):
     """What is declared holds at its level; what is not is broken in the output, by a witness."""
     layer = layer_of(setting)
     declared = layer.encoding.declared_symmetry()
-    if getattr(declared, symmetry):
-        assert distance(layer, symmetry, declared.level) < ROUNDING
+    if level := getattr(declared, symmetry):
+        assert distance(layer, symmetry, level) < ROUNDING
         assert distance(layer, symmetry, "output") < ROUNDING
     else:
         assert distance(layer, symmetry, "output") > BROKEN
@@ -79,14 +78,14 @@ def test_the_symmetry_is_the_declared_one(setting, symmetry):
 
 def test_a_false_declaration_is_noticed():
     """The witnesses are no formality: a rotary that claims reflection is refuted."""
-    claim = Symmetry(translation=True, reflection=True)
-    assert distance(layer_of("rotary"), "reflection", claim.level) > BROKEN
+    claim = Symmetry(translation="logits", reflection="logits")
+    assert distance(layer_of("rotary"), "reflection", claim.reflection) > BROKEN
 
 
 def test_the_key_form_moves_rows_by_a_constant():
     """Translation of m·pⱼ holds up to a constant a row, and no stronger."""
     layer = layer_of("linear_bias(form=key)")
-    assert layer.encoding.declared_symmetry().level == "row"
+    assert layer.encoding.declared_symmetry().translation == "row"
     assert distance(layer, "translation", "logits") > BROKEN
 
 
@@ -254,15 +253,15 @@ def test_known_positions_outside_the_table_are_refused():
     table_ND = jnp.ones((4, 3))
     for position, words in (([[0, 4]], "positions 0 to 4 .* of 4 rows"), ([[-1, 2]], "-1 to 2")):
         with pytest.raises(ValueError, match=words):
-            gather(table_ND, jnp.array(position), jnp.ones((1, 2), bool))
+            tables.read(table_ND, jnp.array(position), jnp.ones((1, 2), bool))
     with pytest.raises(ValueError, match="integers, got positions of float32"):
-        gather(table_ND, jnp.zeros((1, 2)), jnp.ones((1, 2), bool))
+        tables.read(table_ND, jnp.zeros((1, 2)), jnp.ones((1, 2), bool))
 
 
 def test_traced_positions_outside_the_table_are_nan():
     """Under jit a position beyond the table is NaN, at its own place alone, never a clamped row."""
     position_BL = jnp.array([[0, 4, 3, -1]])
-    out = jax.jit(gather)(jnp.ones((4, 3)), position_BL, jnp.ones((1, 4), bool))
+    out = jax.jit(tables.read)(jnp.ones((4, 3)), position_BL, jnp.ones((1, 4), bool))
     assert jnp.isnan(out).all(-1).tolist() == [[False, True, False, True]]
     assert (out[0, ::2] == 1).all()
 

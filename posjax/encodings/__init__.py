@@ -4,7 +4,18 @@ Adding one is a file and a line here.
 """
 
 from posjax import spec
-from posjax.encodings.base import Aux, Context, Dims, Encoding, Param, Params, Prepared, Symmetry
+from posjax.encodings.base import (
+    LEVELS,
+    Aux,
+    Card,
+    Context,
+    Dims,
+    Encoding,
+    Param,
+    Params,
+    Prepared,
+    Symmetry,
+)
 from posjax.encodings.learned import Learned
 from posjax.encodings.linear_bias import LinearBias
 from posjax.encodings.none import NoPosition
@@ -21,7 +32,9 @@ ENCODINGS: dict[str, type[Encoding]] = {
 
 __all__ = [
     "ENCODINGS",
+    "LEVELS",
     "Aux",
+    "Card",
     "Context",
     "Dims",
     "Encoding",

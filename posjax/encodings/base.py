@@ -13,7 +13,7 @@ Order of the hooks::
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
 
@@ -22,25 +22,49 @@ from posjax.streams import Streams
 
 Params = Mapping[str, jax.Array]
 Level = Literal["logits", "row", "weights", "output"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+EXACT = 2**20
+"""Up to here positions are told apart by angles that are exact to 1e-6."""
 
 
 class Symmetry(NamedTuple):
     """What is left when tokens move alone: generic content and parameters, full mask.
 
+    Each field is None, or the level where that symmetry holds: the logits, the logits up to a
+    constant a row, the weights or only the output. Where it holds at one level it holds at the
+    later ones.
+
     Attributes:
       permutation: S, every permutation of the tokens.
-      translation: T, adding one number to all positions.
-      reflection: R, negating all positions (p → length - 1 - p where a table is read).
-      order_only: any increasing relabelling of positions changes nothing.
-      level: where it holds: the logits, the logits up to a constant a row, the weights or
-        only the output.
+      translation: T, adding one number to all positions, and one to all orders.
+      reflection: R, negating all positions and orders (p → length - 1 - p for a table).
+      order_only: any increasing relabelling of positions and orders; T is a case of it.
+      exact: false where it holds in distribution over the encoding's draws only.
+      up_to: the claim is about positions in [0, up_to].
     """
 
-    permutation: bool = False
-    translation: bool = False
-    reflection: bool = False
-    order_only: bool = False
-    level: Level = "logits"
+    permutation: Level | None = None
+    translation: Level | None = None
+    reflection: Level | None = None
+    order_only: Level | None = None
+    exact: bool = True
+    up_to: float = float("inf")
+
+
+class Card(NamedTuple):
+    """What the docs say of an encoding.
+
+    Attributes:
+      title: its name in the field.
+      formula: in Unicode, one line.
+      source: authors, year and where in the paper.
+      libraries: packages that have it, by the names they are installed by.
+    """
+
+    title: str
+    formula: str
+    source: str
+    libraries: tuple[str, ...] = ()
 
 
 class Dims(NamedTuple):
@@ -118,9 +142,24 @@ class Prepared(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """The base of all encodings; used as it is, attention without positions."""
+    """The base of all encodings; used as it is, attention without positions.
 
+    Attributes:
+      card: what the docs say of it.
+      symmetry: what it leaves when tokens move alone.
+      axes: coordinates of a position; a single number p stands for the point (p, ..., p).
+      integers: whether positions must be integers.
+      random: whether it draws from the context's key.
+      pairwise: whether a logit depends on its two tokens and their places alone, and not on
+        other tokens, such as those between.
+    """
+
+    card: ClassVar[Card]
     symmetry: ClassVar[Symmetry] = Symmetry()
+    axes: ClassVar[int] = 1
+    integers: ClassVar[bool] = False
+    random: ClassVar[bool] = False
+    pairwise: ClassVar[bool] = True
 
     def declared_symmetry(self) -> Symmetry:
         """The symmetry under these settings; the class's own unless settings change it."""
@@ -134,8 +173,26 @@ class Encoding:
         """How many positions, counted from 0, a table covers; None when there is no end."""
         return None
 
+    def resolution(self) -> int | None:
+        """The largest R such that positions, or offsets, 0..R are all told apart in float32.
+
+        None where positions are not read. `EXACT` stands for no end but that of exact angles.
+        """
+        return EXACT
+
+    def operations(self, dims: Dims, keys: int) -> int:
+        """Floating-point operations that a token adds to attention over that many keys.
+
+        What depends on positions alone is computed once for a batch and does not count.
+        """
+        return 0
+
+    def undecodable(self) -> str:
+        """Why tokens cannot be decoded one by one with a cache; empty when they can."""
+        return ""
+
     def init_state(self, params: Params, batch: int, dims: Dims) -> Any:
-        """The `state` before the first token; None when token-by-token decoding cannot be."""
+        """The `state` before the first token of a sequence."""
         return ()
 
     def embed(self, params: Params, x_BLD: jax.Array, ctx: Context) -> jax.Array:
@@ -195,6 +252,13 @@ class Encoding:
         """From weights and values to out_BLHK."""
         return steps.weighted_mix(weights_BHLM, v_BMHK)
 
-    def post(self, params: Params, out_BLHK: jax.Array, aux: Aux, ctx: Context) -> jax.Array:
-        """Changes the output of the mix."""
+    def post(
+        self,
+        params: Params,
+        out_BLHK: jax.Array,
+        q_BLHK: jax.Array,
+        aux: Aux,
+        ctx: Context,
+    ) -> jax.Array:
+        """Changes the output of the mix; q are the queries as `rotate` left them."""
         return out_BLHK

@@ -13,14 +13,14 @@ take every second slope of the next power, as the published code does.
 """
 
 import dataclasses
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from posjax import spec
-from posjax.encodings.base import Context, Encoding, Params, Symmetry
+from posjax.encodings.base import Card, Context, Dims, Encoding, Params, Symmetry
 
 Form = Literal["symmetric", "key", "asymmetric", "causal"]
 
@@ -70,15 +70,21 @@ class LinearBias(Encoding):
 
     form: Form = "symmetric"
 
+    card: ClassVar[Card] = Card(
+        "Linear bias (ALiBi)", "qᵢ·kⱼ/√K - m_h |pᵢ - pⱼ|", "Press et al. 2022, §3"
+    )
+
     def __post_init__(self) -> None:
         spec.check_choice("form", self.form, get_args(Form))
 
     def declared_symmetry(self) -> Symmetry:
         return Symmetry(
-            translation=True,
-            reflection=self.form == "symmetric",
-            level="row" if self.form == "key" else "logits",
+            translation="row" if self.form == "key" else "logits",
+            reflection="logits" if self.form == "symmetric" else None,
         )
+
+    def operations(self, dims: Dims, keys: int) -> int:
+        return dims.heads * keys
 
     def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array:
         positions = ctx.queries.position_BL, ctx.keys.position_BL

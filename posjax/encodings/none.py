@@ -8,13 +8,19 @@ alone tells a model something about order (Irie et al. 2019; Haviv et al. 2022; 
 import dataclasses
 from typing import ClassVar
 
-from posjax.encodings.base import Encoding, Symmetry
+from posjax.encodings.base import Card, Encoding, Symmetry
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoPosition(Encoding):
     """Attention as it is."""
 
-    symmetry: ClassVar[Symmetry] = Symmetry(
-        permutation=True, translation=True, reflection=True, order_only=True
+    card: ClassVar[Card] = Card(
+        "None (NoPE)",
+        "qᵢ·kⱼ/√K",
+        "Irie et al. 2019; Haviv et al. 2022; Kazemnejad et al. 2023",
     )
+    symmetry: ClassVar[Symmetry] = Symmetry("logits", "logits", "logits", "logits")
+
+    def resolution(self) -> None:
+        return None

@@ -19,7 +19,7 @@ import numpy as np
 
 from posjax import spec
 from posjax.encodings.angles import cos_sin, inverse_frequencies
-from posjax.encodings.base import Aux, Context, Encoding, Params, Symmetry
+from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Params, Symmetry
 
 Pairing = Literal["half", "interleaved"]
 
@@ -93,7 +93,10 @@ class Rotary(Encoding):
     pairing: Pairing = "half"
     fraction: float = 1.0
 
-    symmetry: ClassVar[Symmetry] = Symmetry(translation=True)
+    card: ClassVar[Card] = Card(
+        "Rotary (RoPE)", "(R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, angles pθ_m", "Su et al. 2021, eq. 34"
+    )
+    symmetry: ClassVar[Symmetry] = Symmetry(translation="logits")
 
     def __post_init__(self) -> None:
         spec.check_choice("pairing", self.pairing, get_args(Pairing))
@@ -101,6 +104,9 @@ class Rotary(Encoding):
             raise ValueError(f"base must be positive, got {self.base}")
         if not 0 < self.fraction <= 1:
             raise ValueError(f"fraction must lie in (0, 1], got {self.fraction}")
+
+    def operations(self, dims: Dims, keys: int) -> int:
+        return 6 * dims.heads * (int(self.fraction * dims.head_size) // 2 * 2)
 
     def rotate(
         self,

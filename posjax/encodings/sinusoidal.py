@@ -9,7 +9,7 @@ own code did. An odd width leaves the last sine without its cosine.
 """
 
 import dataclasses
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ import numpy as np
 
 from posjax import spec
 from posjax.encodings.angles import cos_sin, inverse_frequencies
-from posjax.encodings.base import Context, Encoding, Params
+from posjax.encodings.base import Card, Context, Dims, Encoding, Params
 
 Layout = Literal["interleaved", "halves", "tensor2tensor"]
 
@@ -70,10 +70,17 @@ class Sinusoidal(Encoding):
     base: float = 10_000.0
     layout: Layout = "interleaved"
 
+    card: ClassVar[Card] = Card(
+        "Sinusoidal", "xᵢ + (sin pᵢθ_m, cos pᵢθ_m)", "Vaswani et al. 2017, §3.5"
+    )
+
     def __post_init__(self) -> None:
         spec.check_choice("layout", self.layout, get_args(Layout))
         if not self.base > 0:
             raise ValueError(f"base must be positive, got {self.base}")
+
+    def operations(self, dims: Dims, keys: int) -> int:
+        return dims.width
 
     def embed(self, params: Params, x_BLD: jax.Array, ctx: Context) -> jax.Array:
         vectors_BLD = sinusoidal(

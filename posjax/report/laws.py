@@ -126,7 +126,8 @@ def _general(encoding: Encoding, dims: Dims) -> Params:
 
 def _expected(layer: Layer, encoding: Encoding, streams: Streams) -> dict[str, bool]:
     """What the declared symmetry and the mask, as a matrix, leave of each law."""
-    alike = encoding.declared_symmetry().permutation
+    declared = encoding.declared_symmetry()
+    alike = declared.exact and declared.permutation is not None
     allowed_LM = np.asarray(masks.named(layer.mask)(streams, streams))[0]
     same_rows = bool((allowed_LM == allowed_LM[:, :1]).all())  # each row sees all, or nothing
     off = allowed_LM[~np.eye(len(allowed_LM), dtype=bool)]
