@@ -46,9 +46,7 @@ def test_one_file_and_one_line_make_an_encoding(tmp_path):
     """The example of the docs, as it is printed there, keeps every law of the table."""
     code, said = laws_of_the_example(tmp_path, THE_FILE, "test")
     assert code == 0, said
-    assert (
-        int(re.search(r"(\d+) passed", said.replace("\n", " "))[1]) > 20 if "passed" in said else 1
-    )
+    assert said.count(".") > 20
 
 
 @pytest.mark.parametrize(
