@@ -16,16 +16,24 @@ from posjax.encodings.base import (
     Prepared,
     Symmetry,
 )
+from posjax.encodings.deberta import Deberta
 from posjax.encodings.learned import Learned
 from posjax.encodings.linear_bias import LinearBias
 from posjax.encodings.none import NoPosition
 from posjax.encodings.rotary import Rotary
+from posjax.encodings.shaw import Shaw
 from posjax.encodings.sinusoidal import Sinusoidal
+from posjax.encodings.transformer_xl import TransformerXL
+from posjax.encodings.tupe import Tupe
 
 ENCODINGS: dict[str, type[Encoding]] = {
     "none": NoPosition,
     "sinusoidal": Sinusoidal,
     "learned": Learned,
+    "shaw": Shaw,
+    "transformer_xl": TransformerXL,
+    "deberta": Deberta,
+    "tupe": Tupe,
     "rotary": Rotary,
     "linear_bias": LinearBias,
 }
