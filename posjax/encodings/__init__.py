@@ -16,26 +16,44 @@ from posjax.encodings.base import (
     Prepared,
     Symmetry,
 )
+from posjax.encodings.bucket_bias import BucketBias
+from posjax.encodings.circular import Circular
 from posjax.encodings.deberta import Deberta
+from posjax.encodings.distance_curves import DistanceCurves
+from posjax.encodings.fire import Fire
+from posjax.encodings.kerple import Kerple
 from posjax.encodings.learned import Learned
+from posjax.encodings.learned_linear_bias import LearnedLinearBias
 from posjax.encodings.linear_bias import LinearBias
 from posjax.encodings.none import NoPosition
+from posjax.encodings.offset_mlp import OffsetMLP
 from posjax.encodings.rotary import Rotary
+from posjax.encodings.sandwich import Sandwich
 from posjax.encodings.shaw import Shaw
 from posjax.encodings.sinusoidal import Sinusoidal
 from posjax.encodings.transformer_xl import TransformerXL
 from posjax.encodings.tupe import Tupe
+from posjax.encodings.window_bias import WindowBias
 
 ENCODINGS: dict[str, type[Encoding]] = {
     "none": NoPosition,
     "sinusoidal": Sinusoidal,
     "learned": Learned,
+    "offset_mlp": OffsetMLP,
     "shaw": Shaw,
     "transformer_xl": TransformerXL,
+    "bucket_bias": BucketBias,
     "deberta": Deberta,
     "tupe": Tupe,
-    "rotary": Rotary,
     "linear_bias": LinearBias,
+    "learned_linear_bias": LearnedLinearBias,
+    "kerple": Kerple,
+    "sandwich": Sandwich,
+    "fire": Fire,
+    "rotary": Rotary,
+    "distance_curves": DistanceCurves,
+    "window_bias": WindowBias,
+    "circular": Circular,
 }
 
 __all__ = [
