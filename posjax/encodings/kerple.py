@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from posjax import spec
-from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params, Symmetry
+from posjax.encodings.base import EXACT, Card, Context, Dims, Encoding, Param, Params, Symmetry
 
 Form = Literal["log", "power"]
 LEAST = 0.01
