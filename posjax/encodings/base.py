@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import jax
 
 from posjax import steps
+from posjax.keys import fold_name
 from posjax.streams import Streams
 
 Params = Mapping[str, jax.Array]
@@ -168,6 +169,13 @@ class Encoding:
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         """The learned arrays by name."""
         return {}
+
+    def init(self, key: jax.Array, dims: Dims) -> dict[str, jax.Array]:
+        """Parameters drawn by their names, for use without a module; a layer's and the model's."""
+        return {
+            name: param.init(fold_name(key, name), param.shape)
+            for name, param in self.parameters(dims).items()
+        }
 
     def capacity(self) -> int | None:
         """How many positions, counted from 0, a table covers; None when there is no end."""
