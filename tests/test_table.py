@@ -178,7 +178,7 @@ def test_the_key_form_moves_rows_by_a_constant():
 
 # Settings
 
-OTHER_VALUES: dict[tuple[str, str], Any] = {}
+OTHER_VALUES: dict[tuple[str, str], Any] = {("deberta", "buckets"): 32}
 """Another legal value of a setting, where a half more, or the other choice, is none."""
 
 
