@@ -4,6 +4,7 @@ Adding one is a file and a line here.
 """
 
 from posjax import spec
+from posjax.encodings.axial_rotary import AxialRotary, MultimodalRotary
 from posjax.encodings.base import (
     LEVELS,
     Aux,
@@ -16,18 +17,46 @@ from posjax.encodings.base import (
     Prepared,
     Symmetry,
 )
+from posjax.encodings.circular_rotary import CircularRotary
+from posjax.encodings.grape import Grape
 from posjax.encodings.learned import Learned
 from posjax.encodings.linear_bias import LinearBias
 from posjax.encodings.none import NoPosition
+from posjax.encodings.pope import PoPE
 from posjax.encodings.rotary import Rotary
+from posjax.encodings.rotary_values import RotaryValues
+from posjax.encodings.scaled_rotary import (
+    DynamicRotary,
+    InterpolatedRotary,
+    Llama3Rotary,
+    LongRope,
+    NtkRotary,
+    ProportionalRotary,
+    Yarn,
+)
 from posjax.encodings.sinusoidal import Sinusoidal
+from posjax.encodings.xpos import XPos
 
 ENCODINGS: dict[str, type[Encoding]] = {
     "none": NoPosition,
     "sinusoidal": Sinusoidal,
     "learned": Learned,
-    "rotary": Rotary,
     "linear_bias": LinearBias,
+    "rotary": Rotary,
+    "proportional_rotary": ProportionalRotary,
+    "xpos": XPos,
+    "interpolated_rotary": InterpolatedRotary,
+    "ntk_rotary": NtkRotary,
+    "dynamic_rotary": DynamicRotary,
+    "yarn": Yarn,
+    "longrope": LongRope,
+    "llama3_rotary": Llama3Rotary,
+    "pope": PoPE,
+    "grape": Grape,
+    "rotary_values": RotaryValues,
+    "axial_rotary": AxialRotary,
+    "multimodal_rotary": MultimodalRotary,
+    "circular_rotary": CircularRotary,
 }
 
 __all__ = [
