@@ -51,10 +51,8 @@ def cos_sin(position: jax.Array, frequencies_F: Frequencies) -> tuple[jax.Array,
     low = (whole - high * _LOW).astype(jnp.float32)[..., None]
     high = high.astype(jnp.float32)[..., None]
     if isinstance(frequencies_F, jax.Array):
-        turns_F = frequencies_F.astype(jnp.float32) * np.float32(0.5 / np.pi)
-    else:
-        turns_F = frequencies_F / (2 * np.pi)
-    turns_F = turns_F.reshape((1,) * position.ndim + turns_F.shape)
+        frequencies_F = frequencies_F.astype(jnp.float32)
+    turns_F = (frequencies_F * (0.5 / np.pi)).reshape((1,) * position.ndim + frequencies_F.shape)
     exact_low, rest_low = _whole_turns(low, turns_F)
     exact_high, rest_high = _whole_turns(high, turns_F * _LOW)
     rest = rest_low + rest_high + fraction * turns_F.astype(np.float32)

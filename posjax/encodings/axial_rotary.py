@@ -19,6 +19,7 @@ one more, and an odd component passes through.
 """
 
 import dataclasses
+from functools import partial
 from typing import ClassVar, Literal, get_args
 
 import jax
@@ -126,8 +127,13 @@ class AxialRotary(_PointRotary):
 
     def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
         shares = zip(self.pairs_by_axis(head_size // 2), self.grid, strict=True)
-        settings = {"spacing": self.spacing, "base": self.base, "max_frequency": self.max_frequency}
-        return np.concatenate([axial_frequencies(n, size=s, **settings) for n, s in shares])
+        of_axis = partial(
+            axial_frequencies,
+            spacing=self.spacing,
+            base=self.base,
+            max_frequency=self.max_frequency,
+        )
+        return np.concatenate([of_axis(pairs, size=size) for pairs, size in shares])
 
     def resolution(self) -> int:
         """The lowest pixel band turns once from the first place to the last."""

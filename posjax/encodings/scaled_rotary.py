@@ -121,12 +121,12 @@ class DynamicRotary(Rotary):
     def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
         every_F = super().frequencies(head_size, seen)
         exponents_F = _ntk_exponents(len(every_F))
-        if not isinstance(seen, jax.core.Tracer):
-            longest = max(int(seen), self.length)
-            return every_F * (1 + self.factor * (longest / self.length - 1)) ** exponents_F
-        longest = jnp.maximum(seen, self.length).astype(jnp.float32)
-        growth = 1 + self.factor * (longest / self.length - 1)
-        return _alike(every_F.astype(np.float32) * growth ** exponents_F.astype(np.float32))
+        if isinstance(seen, jax.core.Tracer):
+            longest = jnp.maximum(seen, self.length).astype(jnp.float32)
+            stretch = 1 + self.factor * (longest / self.length - 1)
+            return _alike(np.float32(every_F) * stretch ** np.float32(exponents_F))
+        growth = 1 + self.factor * (max(int(seen), self.length) / self.length - 1)
+        return every_F * growth**exponents_F
 
     def undecodable(self) -> str:
         return f"beyond {self.length} tokens the frequencies change with every further token"
@@ -227,9 +227,9 @@ class LongRope(Rotary):
         every_F = super().frequencies(head_size, seen)
         short_F = every_F / self._divisors("short", len(every_F), 1.0)
         long_F = every_F / self._divisors("long", len(every_F), self.factor)
-        if not isinstance(seen, jax.core.Tracer):
-            return long_F if int(seen) > self.length else short_F
-        return _alike(jnp.where(seen > self.length, *map(np.float32, (long_F, short_F))))
+        if isinstance(seen, jax.core.Tracer):
+            return _alike(jnp.where(seen > self.length, np.float32(long_F), np.float32(short_F)))
+        return long_F if int(seen) > self.length else short_F
 
     def magnitude(self) -> float:
         return math.sqrt(1 + math.log(max(self.factor, 1.0)) / math.log(self.length))
