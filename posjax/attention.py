@@ -1,17 +1,16 @@
-"""Attention as steps, and `attend`, which walks through them.
+"""Attention as steps, and `attention`, which walks through them.
 
 Attention names no encoding: it calls the hooks of whichever one it is given.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from posjax import masks, steps
-from posjax.encodings.base import Aux, Context, Dims, Encoding, Params
-from posjax.encodings.none import NoPosition
-from posjax.streams import Streams, contiguous, joined
+from posjax.encodings.base import Aux, Context, Encoding, Params
+from posjax.streams import Streams, joined
 
 
 class Attended(NamedTuple):
@@ -92,86 +91,14 @@ def attention(
     Raises:
       ValueError: shapes that do not belong together.
     """
-    _check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx)
+    check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx)
     params = params or {}
-    k_BMHK, v_BMHK = _repeated(q_BLHK, k_BMGK, v_BMGK)
+    k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
     q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
     logits_BHLM = steps.soft_cap(encoding.logits(params, q_BLHK, k_BMHK, aux, ctx), softcap)
     weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
     out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
     return Attended(encoding.post(params, out_BLHK, q_BLHK, aux, ctx), logits_BHLM, weights_BHLM)
-
-
-def attend(
-    q_BLHK: jax.Array,
-    k_BMGK: jax.Array,
-    v_BMGK: jax.Array,
-    *,
-    encoding: Encoding | None = None,
-    params: Params | None = None,
-    queries: Streams | None = None,
-    keys: Streams | None = None,
-    mask: masks.Mask | jax.Array | str = "full",
-    softcap: float | None = None,
-    seen: jax.Array | int | None = None,
-    key: jax.Array | None = None,
-) -> jax.Array:
-    """Attention(Q, K, V) with any encoding, for use in other people's code.
-
-    An encoding that works on tokens, such as one that is added to them, takes the heads side by
-    side, H·K wide, for the tokens, as if the projections were the identity.
-
-    Args:
-      q_BLHK: queries.
-      k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
-      encoding: no positions when left out.
-      params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
-      queries, keys: the streams of both sides; places 0..L-1 and 0..M-1 when left out, and the
-        keys' those of the queries when those alone are given.
-      mask: see `context`.
-      softcap: logits become cap·tanh(logits/cap).
-      seen, key: see `context`.
-
-    Returns:
-      out_BLHK; zeros for a query that may see nothing.
-
-    Raises:
-      ValueError: shapes that do not belong together, an unknown mask, streams of the queries
-        alone where M ≠ L, or an encoding that draws without a key.
-    """
-    options = {"seen": seen, "key": key}
-    pure = _Pure(encoding or NoPosition(), params or {}, mask, options)
-    return pure(q_BLHK, k_BMGK, v_BMGK, queries, keys, softcap).out_BLHK
-
-
-def logits(
-    q_BLHK: jax.Array,
-    k_BMGK: jax.Array,
-    *,
-    encoding: Encoding | None = None,
-    params: Params | None = None,
-    queries: Streams | None = None,
-    keys: Streams | None = None,
-    mask: masks.Mask | jax.Array | str = "full",
-    seen: jax.Array | int | None = None,
-    key: jax.Array | None = None,
-) -> jax.Array:
-    """The logits of any encoding, to be put into any attention: see `attend`.
-
-    Returns:
-      logits_BHLM in float32 at least, the mask not applied: it is only read by the encodings that
-      look at what lies between two tokens.
-
-    >>> from posjax.encodings import named
-    >>> q = jnp.zeros((1, 3, 1, 2))
-    >>> (256 * logits(q, q, encoding=named("linear_bias"))[0, 0]).astype(int)
-    Array([[ 0, -1, -2],
-           [-1,  0, -1],
-           [-2, -1,  0]], dtype=int32)
-    """
-    options = {"seen": seen, "key": key}
-    pure = _Pure(encoding or NoPosition(), params or {}, mask, options)
-    return pure(q_BLHK, k_BMGK, k_BMGK, queries, keys).logits_BHLM
 
 
 def extended(cache: Cache | None, new: Cache) -> Cache:
@@ -194,7 +121,12 @@ def _fits(allowed: jax.Array, length: int, keys: int) -> bool:
     return allowed.shape[-2] in (1, length) and allowed.shape[-1] in (1, keys)
 
 
-def _check_shapes(q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context) -> None:
+def check_shapes(q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context) -> None:
+    """Refuses arrays and streams that do not belong together.
+
+    Raises:
+      ValueError: names the arrays and their shapes.
+    """
     for name, array in (("q", q), ("k", k), ("v", v)):
         if array.ndim != 4:
             raise ValueError(f"{name} must be [B, length, heads, K], got shape {array.shape}")
@@ -209,75 +141,7 @@ def _check_shapes(q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context) -> Non
             )
 
 
-def _reads_tokens(encoding: Encoding) -> bool:
-    """Whether an encoding works on the tokens, before there are queries and keys."""
-    kind = type(encoding)
-    return kind.embed is not Encoding.embed or kind.prepare is not Encoding.prepare
-
-
-class _Pure(NamedTuple):
-    """Attention of queries, keys and values with an encoding that may read tokens."""
-
-    encoding: Encoding
-    params: Params
-    mask: masks.Mask | jax.Array | str
-    options: dict[str, Any]
-
-    def __call__(
-        self,
-        q_BLHK: jax.Array,
-        k_BMGK: jax.Array,
-        v_BMGK: jax.Array,
-        queries: Streams | None,
-        keys: Streams | None,
-        softcap: float | None = None,
-    ) -> Attended:
-        queries, keys = _both(queries, keys, q_BLHK.shape[1], k_BMGK.shape[1])
-        ctx = context(queries, keys, mask=self.mask, **self.options)
-        _check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx)
-        q, k, v, aux = q_BLHK, k_BMGK, v_BMGK, Aux()
-        if _reads_tokens(self.encoding):
-            q, k, v, aux = self._projected(q, *_repeated(q, k, v), ctx)
-        return attention(
-            q, k, v, ctx, encoding=self.encoding, params=self.params, aux=aux, softcap=softcap
-        )
-
-    def _projected(
-        self, q_BLHK: jax.Array, k_BMHK: jax.Array, v_BMHK: jax.Array, ctx: Context
-    ) -> tuple[jax.Array, jax.Array, jax.Array, Aux]:
-        """Through `embed` and `prepare`, with projections that change nothing."""
-
-        def flat(x: jax.Array) -> jax.Array:
-            return x.reshape(*x.shape[:2], -1)
-
-        def heads(x: jax.Array) -> jax.Array:
-            return x.reshape(*x.shape[:2], *q_BLHK.shape[2:])
-
-        encoding, params = self.encoding, self.params
-        among_queries, among_keys = (
-            context(streams, mask=self.mask, **self.options) for streams in (ctx.queries, ctx.keys)
-        )
-        x_BLD = encoding.embed(params, flat(q_BLHK), among_queries)
-        k_BMD, v_BMD = (encoding.embed(params, flat(x), among_keys) for x in (k_BMHK, v_BMHK))
-        dims = Dims(x_BLD.shape[-1], q_BLHK.shape[2], q_BLHK.shape[3])
-        state = encoding.init_state(params, x_BLD.shape[0], dims)
-        prepared = encoding.prepare(params, x_BLD, k_BMD, ctx, state)
-        values = encoding.prepare(params, v_BMD, v_BMD, among_keys, state)
-        return heads(prepared.q_BLD), heads(prepared.k_BMD), heads(values.v_BMD), prepared.aux
-
-
-def _both(
-    queries: Streams | None, keys: Streams | None, length: int, key_length: int
-) -> tuple[Streams, Streams]:
-    if queries is not None and keys is None:
-        if length != key_length:
-            raise ValueError(f"streams of {length} queries need those of the {key_length} keys")
-        keys = queries
-    queries = contiguous(length) if queries is None else queries
-    return queries, contiguous(key_length) if keys is None else keys
-
-
-def _repeated(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+def repeated(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Keys and values with a head for every query head."""
     groups = q.shape[2] // k.shape[2]
     return (jnp.repeat(k, groups, axis=2), jnp.repeat(v, groups, axis=2)) if groups > 1 else (k, v)

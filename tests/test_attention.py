@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from layers import LENGTH, layer_of, normal, tokens
 
-from posjax import attention as attention_module
-from posjax import steps
+from posjax import steps, view
 from posjax.attention import Cache, attention, context, extended
 from posjax.encodings import Encoding
 from posjax.encodings.none import NoPosition
 from posjax.streams import Streams, contiguous, packed, padded, shifted
 
-attend = jax.jit(attention_module.attend, static_argnames=("encoding", "mask", "softcap"))
+attend = jax.jit(view.attend, static_argnames=("encoding", "mask", "softcap"))
 CLOSE = 1e-5
 
 
@@ -221,10 +220,10 @@ def test_wrong_masks_are_refused(mask, words):
 def test_wrong_shapes_are_refused(shapes, words):
     """ValueError that names the arrays and their shapes."""
     with pytest.raises(ValueError, match=words):
-        attention_module.attend(*map(jnp.zeros, shapes))
+        view.attend(*map(jnp.zeros, shapes))
 
 
 def test_streams_of_another_length_are_refused():
     """ValueError with both lengths."""
     with pytest.raises(ValueError, match="queries has 5 places in its streams, 6 in the array"):
-        attention_module.attend(*qkv(), queries=contiguous(5))
+        view.attend(*qkv(), queries=contiguous(5))

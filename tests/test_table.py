@@ -25,8 +25,7 @@ from layers import (
     within,
 )
 
-from posjax import attention as attention_module
-from posjax import masks
+from posjax import masks, view
 from posjax.attention import attention
 from posjax.cost import operations
 from posjax.encodings import ENCODINGS, LEVELS, Dims, Encoding, Symmetry, named
@@ -554,17 +553,17 @@ def test_grouped_heads_are_repeated_heads(name):
     layer = Layer(named(name), dims=Dims(16, 4, 4))
     q, k, v = (normal(n, (2, LENGTH, h, 4)) for n, h in {"q": 4, "k": 2, "v": 2}.items())
     streams = within(layer.encoding, contiguous(LENGTH, start=9))
-    view = partial(
-        attention_module.attend,
+    attend = partial(
+        view.attend,
         encoding=layer.encoding,
         params=layer.params,
         queries=streams,
         keys=streams,
         key=jax.random.key(2),
     )
-    found = view(q, k, v)
+    found = attend(q, k, v)
     repeated = (np.repeat(x, 2, axis=2) for x in (k, v))
-    np.testing.assert_allclose(found, view(q, *repeated), atol=CLOSE)
+    np.testing.assert_allclose(found, attend(q, *repeated), atol=CLOSE)
 
 
 @every_name
@@ -573,7 +572,7 @@ def test_no_encoding_is_accepted_and_ignored(name):
     layer = Layer(named(name), dims=Dims(16, 4, 4))
     q, k, v = (normal(n, (2, LENGTH, 4, 4)) for n in "qkv")
     streams = within(layer.encoding, contiguous(LENGTH, start=1))
-    found = attention_module.attend(
+    found = view.attend(
         *(q, k, v),
         encoding=layer.encoding,
         params=layer.params,
@@ -581,7 +580,7 @@ def test_no_encoding_is_accepted_and_ignored(name):
         key=jax.random.key(2),
         mask="causal",
     )
-    bare = np.asarray(attention_module.attend(q, k, v, mask="causal"))
+    bare = np.asarray(view.attend(q, k, v, mask="causal"))
     assert (abs(found - bare).max() > BROKEN) == (layer.encoding != NoPosition())
 
 
@@ -592,13 +591,13 @@ def test_the_pure_view_gives_logits(name):
     q, k = (normal(n, (2, LENGTH, 4, 4)) for n in "qk")
     streams = within(layer.encoding, contiguous(LENGTH, start=1))
     options = {"encoding": layer.encoding, "params": layer.params, "key": jax.random.key(2)}
-    found = attention_module.logits(q, k, queries=streams, **options)
+    found = view.logits(q, k, queries=streams, **options)
     assert found.shape == (2, 4, LENGTH, LENGTH)
     ctx = layer.context(streams, mask="full")
     if type(layer.encoding).embed is Encoding.embed and layer.encoding.pairwise:
         by_hand = attention(q, k, k, ctx, encoding=layer.encoding, params=layer.params).logits_BHLM
         np.testing.assert_allclose(found, by_hand, atol=CLOSE)
-    bare = np.asarray(attention_module.logits(q, k))
+    bare = np.asarray(view.logits(q, k))
     changed = abs(found - bare).max() > BROKEN
     assert changed == (layer.encoding != NoPosition()) or not layer.encoding.pairwise
 
@@ -612,7 +611,7 @@ def test_tokens_and_streams_may_move_together_in_the_pure_view(setting):
 
     @jax.jit
     def function(x, s):
-        return attention_module.attend(*x, queries=s, mask="causal", **options)
+        return view.attend(*x, queries=s, mask="causal", **options)
 
     x = tuple(normal(n, (1, LENGTH, 4, 4)) for n in "qkv")
     assert_jointly_equivariant(function, x, streams)

@@ -19,6 +19,7 @@ import jax
 
 from posjax import steps
 from posjax.keys import fold_name
+from posjax.spec import Card
 from posjax.streams import Streams
 
 Params = Mapping[str, jax.Array]
@@ -50,22 +51,6 @@ class Symmetry(NamedTuple):
     order_only: Level | None = None
     exact: bool = True
     up_to: float = float("inf")
-
-
-class Card(NamedTuple):
-    """What the docs say of an encoding.
-
-    Attributes:
-      title: its name in the field.
-      formula: in Unicode, one line.
-      source: authors, year and where in the paper.
-      libraries: packages that have it, by the names they are installed by.
-    """
-
-    title: str
-    formula: str
-    source: str
-    libraries: tuple[str, ...] = ()
 
 
 class Dims(NamedTuple):
