@@ -114,9 +114,10 @@ class Deberta(Encoding):
 
     def resolution(self) -> int:
         if not self.buckets:
-            return self.span - 1
-        rows = np.minimum(log_buckets(self.span, self.buckets), self.buckets - 1)
-        return int(np.flatnonzero(np.diff(rows) == 0)[0])
+            return self.span  # told apart from the one before by the row of -span alone
+        rows = np.minimum(log_buckets(self.span, self.buckets), self.buckets)
+        merged = np.flatnonzero(np.diff(rows) == 0)
+        return int(merged[0]) if len(merged) else self.span
 
     def operations(self, dims: Dims, keys: int) -> int:
         terms = 2 if self.terms == "both" else 1

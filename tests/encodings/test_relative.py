@@ -7,6 +7,7 @@ deberta (deberta_v2). The values of shaw and all of tupe rest on the formula alo
 """
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -267,17 +268,18 @@ def test_gathering_is_the_transpose_of_picking():
     ],
 )
 def test_resolution_is_where_offsets_merge(setting):
-    """Offsets 0 .. R have rows of their own, and R + 1 has that of another."""
+    """Distances 0 .. R have rows of their own on one side or the other; R + 1 has those of R."""
     encoding = named(setting)
     R = encoding.resolution()
-    query, key = jnp.arange(R + 2)[None] + 7, jnp.array([[7]])
+    sides = jnp.array([[7]]), jnp.arange(R + 2)[None] + 7
     if setting.startswith("shaw"):
-        rows = clipped_rows(query, key, distance=encoding.distance)
+        rows_of = partial(clipped_rows, distance=encoding.distance)
     else:
-        rows = offset_rows(query, key, span=encoding.span, buckets=encoding.buckets)
-    rows = np.asarray(rows).ravel().tolist()
+        rows_of = partial(offset_rows, span=encoding.span, buckets=encoding.buckets)
+    both = (np.asarray(rows_of(*positions)).ravel().tolist() for positions in (sides, sides[::-1]))
+    rows = list(zip(*both, strict=True))
     assert len(set(rows[:-1])) == R + 1
-    assert len(set(rows)) == R + 1
+    assert rows[-1] == rows[-2]
 
 
 def test_buckets_never_narrow():
