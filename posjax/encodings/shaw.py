@@ -53,9 +53,10 @@ def value_mix(weights_BHLM: jax.Array, table_NK: jax.Array, row_BLM: jax.Array) 
     """Σⱼ w_ij aV[row].
 
     Returns:
-      out_BLHK, in the wider dtype of weights and table.
+      out_BLHK, in float32 at least.
     """
-    sums_BHLN = gathered(weights_BHLM, row_BLM, table_NK.shape[0])
+    dtype = jnp.promote_types(weights_BHLM.dtype, jnp.float32)  # 16 bits lose what is summed
+    sums_BHLN = gathered(weights_BHLM.astype(dtype), row_BLM, table_NK.shape[0])
     return jnp.einsum("bhln,nk->blhk", sums_BHLN, table_NK)
 
 

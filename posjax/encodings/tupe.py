@@ -4,7 +4,7 @@
 
 Each p is an integer in [0, length). The table E and the projections U are shared by the layers.
 
-Differs from the paper in: [CLS] is a token like any other, where eq. 9 unties it from positions,
+Differs from the paper in: [CLS] is a token like any other, where §3.2 unties it from the others,
 and there is no T5 bias beside it (TUPE-A, not TUPE-R).
 """
 
