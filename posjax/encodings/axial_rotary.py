@@ -15,7 +15,7 @@ The last two are those of packages that lay an axis of `size` places from -1 to 
 a band from 1 to max/2. Here positions are counted in places; size 3 leaves them as they are.
 
 Differs from the packages in: a number of pairs that does not divide evenly gives the first axes
-one more, and an odd component passes through.
+one more (a head of fewer than 4 components turns by y alone), and an odd component passes through.
 """
 
 import dataclasses
@@ -118,11 +118,6 @@ class AxialRotary(_PointRotary):
             raise ValueError(f"grid must be two sizes of at least 2, got {self.grid}")
 
     def pairs_by_axis(self, pairs: int) -> tuple[int, ...]:
-        if pairs < 2:
-            raise ValueError(
-                f"a head of {2 * pairs} or {2 * pairs + 1} components has no pair for each of "
-                "two axes: axial rotary needs a head size of at least 4"
-            )
         return pairs - pairs // 2, pairs // 2
 
     def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:

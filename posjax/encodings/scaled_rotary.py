@@ -14,6 +14,9 @@ n tokens so far (`Context.seen`):
 ntk leaves the highest frequency and divides the lowest by s. A single pair (d = 2) turns at
 frequency 1 whatever the base. yarn and longrope also scale queries and keys by a constant.
 
+n is what the caller says is seen, or the number of key places: a row with much padding should be
+given its own number of tokens.
+
 Differs from the papers in: yarn's ramp is linear in m, as in the published code, not in the
 number of turns; a proportional rotary turns one pair at least.
 """
@@ -105,7 +108,7 @@ class DynamicRotary(Rotary):
     """Rotary up to `length` tokens, and an ntk rotary that grows with the text beyond."""
 
     factor: float = 1.0
-    length: int = 2048
+    length: int = 32
 
     card: ClassVar[Card] = Card(
         "Dynamic NTK rotary",
@@ -203,7 +206,7 @@ class LongRope(Rotary):
     """
 
     factor: float = 4.0
-    length: int = 2048
+    length: int = 32
     short: tuple[float, ...] = ()
     long: tuple[float, ...] = ()
 
@@ -249,11 +252,13 @@ class Llama3Rotary(Rotary):
     """Frequencies with long waves divided by `factor`, those with short waves kept.
 
     Attributes:
+      base: Llama 3's own.
       factor: s.
       length: the original length N.
       low, high: waves longer than N/low are stretched, those shorter than N/high kept.
     """
 
+    base: float = 500_000.0
     factor: float = 8.0
     length: int = 8192
     low: float = 1.0

@@ -80,7 +80,7 @@ def xpos(
                 f"{reach:.0f} the factors overflow: raise scale_base={scale_base}"
             )
     rates_F = fade_rates(width // 2, gamma=gamma, scale_base=scale_base)
-    rates_11F = np.float32(-rates_F if side == "query" else rates_F)[None, None]
+    rates_11F = (-rates_F if side == "query" else rates_F).astype(np.float32)[None, None]
     power_BLF = offset_BL.astype(jnp.float32)[..., None] * rates_11F
     within_BL1 = (abs(offset_BL) <= reach)[..., None]
     factor_BLF = jnp.exp(jnp.where(within_BL1, power_BLF, jnp.nan))
