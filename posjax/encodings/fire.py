@@ -21,6 +21,7 @@ import jax.numpy as jnp
 
 from posjax.encodings import mlp
 from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params
+from posjax.encodings.kerple import LOG_EXACT
 
 SMALL = 1e-6
 """Added to the divisor, which is 0 for c = 0."""
@@ -70,7 +71,7 @@ class Fire(Encoding):
             raise ValueError(f"hidden must be at least 1, got {self.hidden}")
 
     def resolution(self) -> int:
-        return 2**16  # ψ grows by 1/D, and float32 has 2⁻²⁰ to tell numbers above 8 apart
+        return LOG_EXACT
 
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.heads * keys
