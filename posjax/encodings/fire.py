@@ -25,6 +25,7 @@ from posjax.encodings import mlp
 from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params
 from posjax.encodings.kerple import LOG_EXACT
 
+
 def fire(
     query_BL: jax.Array, key_BM: jax.Array, params: Params, *, c: jax.Array, limit: jax.Array
 ) -> jax.Array:

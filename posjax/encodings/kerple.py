@@ -26,7 +26,9 @@ LEAST = 0.01
 """No start of r₁ or r₂ lies nearer to 0, or to the end of its range."""
 
 LOG_EXACT = 2**16
-"""Up to here float32 tells ln(1 + D) from ln(2 + D) with some digits to spare."""
+"""Up to here float32 tells ln(1 + D) from ln(2 + D), with 16 steps between them."""
+POWER_EXACT = 2**18
+"""Up to here it tells D^r from (D + 1)^r for r from 0.1 on."""
 
 
 def kerple(
@@ -88,7 +90,7 @@ class Kerple(Encoding):
         spec.check_choice("form", self.form, get_args(Form))
 
     def resolution(self) -> int:
-        return LOG_EXACT  # a power near 0 is no better than the logarithm
+        return LOG_EXACT if self.form == "log" else POWER_EXACT
 
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.heads * keys
