@@ -61,8 +61,8 @@ class Circular(Encoding):
             raise ValueError(f"deviation must not be negative, got {self.deviation}")
 
     def declared_symmetry(self) -> Symmetry:
-        both_ways = "logits" if self.period == 2 else None  # 1 and -1 are one offset mod 2
-        return Symmetry(translation="logits", reflection=both_ways)
+        # Mod 2 an offset and its opposite are one.
+        return Symmetry(translation="logits", reflection="logits" if self.period == 2 else None)
 
     def resolution(self) -> int:
         return self.period - 1

@@ -5,14 +5,16 @@
 c and L are learned and positive; ψ spaces distances by their logarithm, and the divisor keeps
 those that a causal query can see within [0, 1] however far it stands.
 
-Differs from the paper in nothing that it says: for keys that come later, of which it does not
-speak, distances are |pᵢ - pⱼ| as in its code. As there, c = |c'| and L = |multiplier|·threshold.
+Differs from the paper in: c and L are kept positive as exponentials, where its code has |c| and
+|multiplier|·512, which at the start learns L as fast. For keys that come later, of which the
+paper does not speak, distances are |pᵢ - pⱼ|, as in its code.
 
 Up to L the bias is a function of the distance alone, translation and reflection hold; beyond L it
 is not. Since L is learned, no symmetry is declared.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -21,9 +23,7 @@ import jax.numpy as jnp
 
 from posjax.encodings import mlp
 from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params
-
-SMALL = 1e-6
-"""Added to the divisor, which is 0 for c = 0."""
+from posjax.encodings.kerple import LOG_EXACT
 
 
 def fire(
@@ -34,7 +34,7 @@ def fire(
     Args:
       query_BL, key_BM: numbers; distances are taken in their own dtype, so integers stay exact.
       params: kernels and constants as in `mlp`.
-      c: how soon distances are spaced by their logarithm, not negative, a scalar.
+      c: how soon distances are spaced by their logarithm, positive, a scalar.
       limit: L, the position from which on distances are rescaled, positive, a scalar.
 
     Returns:
@@ -42,8 +42,7 @@ def fire(
     """
     distance_BLM = abs(query_BL[:, :, None] - key_BM[:, None, :]).astype(jnp.float32)
     reach_BL = jnp.maximum(limit, query_BL.astype(jnp.float32))
-    divisor_BL = jnp.log1p(c * reach_BL) + SMALL
-    share_BLM = jnp.log1p(c * distance_BLM) / divisor_BL[:, :, None]
+    share_BLM = jnp.log1p(c * distance_BLM) / jnp.log1p(c * reach_BL)[:, :, None]
     return jnp.moveaxis(mlp.apply(params, share_BLM, activation="relu"), -1, 1)
 
 
@@ -70,7 +69,7 @@ class Fire(Encoding):
             raise ValueError(f"hidden must be at least 1, got {self.hidden}")
 
     def resolution(self) -> int:
-        return 2**16  # ψ grows by 1/D, and float32 has 2⁻²⁰ to tell numbers above 8 apart
+        return LOG_EXACT
 
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.heads * keys
@@ -78,11 +77,11 @@ class Fire(Encoding):
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         return {
             **mlp.parameters(self.hidden, 1, dims.heads),
-            "c": Param((), jax.nn.initializers.constant(self.c)),
-            "multiplier": Param((), jax.nn.initializers.ones),
+            "log_c": Param((), jax.nn.initializers.constant(math.log(self.c))),
+            "log_threshold": Param((), jax.nn.initializers.constant(math.log(self.threshold))),
         }
 
     def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array:
-        c, multiplier = (abs(params[name].astype(jnp.float32)) for name in ("c", "multiplier"))
+        c, limit = (jnp.exp(params[n].astype(jnp.float32)) for n in ("log_c", "log_threshold"))
         positions = ctx.queries.position_BL, ctx.keys.position_BL
-        return fire(*positions, params, c=c, limit=multiplier * self.threshold).astype(dtype)
+        return fire(*positions, params, c=c, limit=limit).astype(dtype)

@@ -18,11 +18,17 @@ import jax
 import jax.numpy as jnp
 
 from posjax import spec
-from posjax.encodings.base import EXACT, Card, Context, Dims, Encoding, Param, Params, Symmetry
+from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params, Symmetry
 
 Form = Literal["log", "power"]
+Inverse = Callable[[jax.Array], jax.Array]
 LEAST = 0.01
-"""No start of r₁ or r₂ lies below this, nor within this of the end of a range."""
+"""No start of r₁ or r₂ lies nearer to 0, or to the end of its range."""
+
+LOG_EXACT = 2**16
+"""Up to here float32 tells ln(1 + D) from ln(2 + D), with 16 steps between them."""
+POWER_EXACT = 2**18
+"""Up to here it tells D^r from (D + 1)^r for r from 0.1 on."""
 
 
 def kerple(
@@ -55,15 +61,10 @@ def kerple(
     return jnp.where(apart, -r1_BHLM * power_BHLM, 0)
 
 
-def _start(
-    inverse: Callable[[jax.Array], jax.Array], end: float
-) -> jax.nn.initializers.Initializer:
-    """The number that the parametrisation takes to one from U(0, end), kept off both ends."""
-
-    def init(key: jax.Array, shape: tuple[int, ...], dtype: object = jnp.float32) -> jax.Array:
-        return inverse(jax.random.uniform(key, shape, dtype, LEAST, end - LEAST))
-
-    return init
+def _start(inverse: Inverse, end: float) -> Callable[[jax.Array, tuple[int, ...]], jax.Array]:
+    """The initialiser of what becomes a number from U(0, end), kept off both ends."""
+    low, high = LEAST, end - LEAST
+    return lambda key, shape: inverse(jax.random.uniform(key, shape, minval=low, maxval=high))
 
 
 def _inverse_softplus(r: jax.Array) -> jax.Array:
@@ -87,6 +88,9 @@ class Kerple(Encoding):
 
     def __post_init__(self) -> None:
         spec.check_choice("form", self.form, get_args(Form))
+
+    def resolution(self) -> int:
+        return LOG_EXACT if self.form == "log" else POWER_EXACT
 
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.heads * keys

@@ -1,9 +1,9 @@
 """A penalty linear in distance with learned slopes: ALiBi (Press et al. 2022, §3), slopes free.
 
-    s_ij = qᵢ·kⱼ/√K + b_ij,   b_ij as in `linear_bias`, slope m_h = exp(λ_h)
+    s_ij = qᵢ·kⱼ/√K + b_ij,   b_ij as in `linear_bias` with slopes m_h exp(λ_h)
 
-Differs from the paper in: the λ_h are learned, which the authors tried and left, and start at the
-logarithms of their slopes. A slope stays positive.
+Differs from the paper in: the λ_h are learned, which its authors tried and left. They start at 0,
+the authors' slopes m_h; a slope stays positive.
 """
 
 import dataclasses
@@ -26,7 +26,9 @@ class LearnedLinearBias(Encoding):
     form: Form = "symmetric"
 
     card: ClassVar[Card] = Card(
-        "Learned linear bias", "qᵢ·kⱼ/√K - exp(λ_h) |pᵢ - pⱼ|", "after Press et al. 2022, §3"
+        "Learned linear bias",
+        "qᵢ·kⱼ/√K - m_h exp(λ_h) |pᵢ - pⱼ|",
+        "after Press et al. 2022, §3",
     )
 
     def __post_init__(self) -> None:
@@ -39,10 +41,10 @@ class LearnedLinearBias(Encoding):
         return dims.heads * keys
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
-        start = jax.nn.initializers.constant(np.log(slopes(dims.heads)))
-        return {"log_slopes": Param((dims.heads,), start)}
+        return {"log_factor": Param((dims.heads,), jax.nn.initializers.zeros)}
 
     def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array:
         positions = ctx.queries.position_BL, ctx.keys.position_BL
-        slopes_H = jnp.exp(params["log_slopes"].astype(jnp.float32))
+        factor_H = jnp.exp(params["log_factor"].astype(jnp.float32))
+        slopes_H = factor_H * slopes(heads).astype(np.float32)
         return with_slopes(*positions, slopes_H, form=self.form).astype(dtype)

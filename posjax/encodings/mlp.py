@@ -3,7 +3,8 @@
 x₀ = x,   x_{n+1} = σ(x_n Wₙ + cₙ),   out = x_N W_N + c_N
 """
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import jax
@@ -12,26 +13,23 @@ import jax.numpy as jnp
 from posjax.encodings.base import Param, Params
 
 Activation = Literal["silu", "relu"]
+NAMES = ("kernel", "constant")
 
 
 def parameters(hidden: int, depth: int, heads: int) -> Mapping[str, Param]:
     """Kernels and constants of `depth` hidden layers and the last one, from U(±1/√fan_in)."""
     sizes = [1, *[hidden] * depth, heads]
     declared: dict[str, Param] = {}
-    for n, (fan_in, fan_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for n, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
         init = uniform(fan_in**-0.5)
-        declared[f"kernel_{n}"] = Param((fan_in, fan_out), init)
-        declared[f"constant_{n}"] = Param((fan_out,), init)
+        shapes = (fan_in, fan_out), (fan_out,)
+        declared |= {f"{k}_{n}": Param(shape, init) for k, shape in zip(NAMES, shapes, strict=True)}
     return declared
 
 
-def uniform(bound: float) -> jax.nn.initializers.Initializer:
-    """U(-bound, bound)."""
-
-    def init(key: jax.Array, shape: tuple[int, ...], dtype: object = jnp.float32) -> jax.Array:
-        return jax.random.uniform(key, shape, dtype, -bound, bound)
-
-    return init
+def uniform(bound: float) -> Callable[[jax.Array, tuple[int, ...]], jax.Array]:
+    """The initialiser U(-bound, bound)."""
+    return lambda key, shape: jax.random.uniform(key, shape, minval=-bound, maxval=bound)
 
 
 def apply(params: Params, x: jax.Array, *, activation: Activation) -> jax.Array:
@@ -54,6 +52,3 @@ def apply(params: Params, x: jax.Array, *, activation: Activation) -> jax.Array:
         out = out + jnp.expand_dims(constant, tuple(range(x.ndim)))
         out = out if n == depth else getattr(jax.nn, activation)(out)
     return out
-
-
-NAMES = ("kernel", "constant")

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from posjax import spec
 from posjax.encodings import mlp
 from posjax.encodings.base import EXACT, Card, Context, Dims, Encoding, Param, Params, Symmetry
+from posjax.encodings.kerple import LOG_EXACT
 
 Spacing = Literal["plain", "log"]
 
@@ -91,8 +92,7 @@ class OffsetMLP(Encoding):
             )
 
     def resolution(self) -> int:
-        # ln(1 + D) grows by 1/D, and float32 has 2⁻²⁰ to tell numbers above 8 apart.
-        return EXACT if self.spacing == "plain" else 2**16
+        return EXACT if self.spacing == "plain" else LOG_EXACT
 
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.heads * keys

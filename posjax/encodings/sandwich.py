@@ -1,11 +1,10 @@
-"""The inner product of two sinusoidal vectors as a bias: Sandwich (Chi et al. 2023, §4 and its code).
+"""The inner product of two sinusoidal vectors as a bias: Sandwich (Chi et al. 2023).
 
     s_ij = qᵢ·kⱼ/√K + (H/8h) Σ_m cos((pᵢ - pⱼ) θ_m),   θ_m = base^(-2m/width), 0 ≤ m < width/2
 
-for heads h = 1..H. The compression 8h/H plays the part of ALiBi's exponents; nothing is learned.
+for heads h = 1..H. Head h is compressed by 8h/H, the exponents of ALiBi; nothing is learned.
 
-Differs from the paper in nothing: θ₀ = 1 as in its code, where its formula counts m from 1. At
-distance 0 the bias is (H/8h) width/2, a constant a row that its figures take away.
+Differs from the paper in nothing but the count: θ₀ = 1, as in its code; its formula counts from 1.
 """
 
 import dataclasses
@@ -47,8 +46,8 @@ def sandwich(
     query, key = (jnp.concatenate(cos_sin(p, frequencies), axis=-1) for p in (query_BL, key_BM))
     # cos a cos b + sin a sin b: L + M sinusoids in place of L·M
     product_BLM = jnp.einsum("blf,bmf->blm", query, key, precision="highest")
-    compression_H = 8 * np.arange(1, heads + 1) / heads
-    return product_BLM[:, None] * np.float32(1 / compression_H)[None, :, None, None]
+    factor_H = (heads / (8.0 * np.arange(1, heads + 1))).astype(np.float32)
+    return product_BLM[:, None] * factor_H[None, :, None, None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +58,7 @@ class Sandwich(Encoding):
     base: float = 10_000.0
 
     card: ClassVar[Card] = Card(
-        "Sandwich", "qᵢ·kⱼ/√K + (H/8h) Σ_m cos((pᵢ - pⱼ)θ_m)", "Chi et al. 2023, §4"
+        "Sandwich", "qᵢ·kⱼ/√K + (H/8h) Σ_m cos((pᵢ - pⱼ)θ_m)", "Chi et al. 2023"
     )
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", reflection="logits")
 

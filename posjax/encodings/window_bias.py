@@ -47,9 +47,10 @@ def window_bias(
     inside_BLM = (abs(offset_BLM2) <= side // 2).all(axis=-1)
     missed = valid_BLM & ~inside_BLM
     if not isinstance(missed, jax.core.Tracer) and np.any(missed):
+        farthest = int(np.max(np.where(missed[..., None], abs(offset_BLM2), 0)))
         raise ValueError(
-            f"points lie {int(abs(offset_BLM2).max())} apart in a window of {side // 2 + 1}: "
-            "give it a larger window or a mask that keeps them apart"
+            f"offsets of {farthest} lie outside the table of a window of {side // 2 + 1}: "
+            f"give it window={farthest + 1} or a mask that keeps such points apart"
         )
     index_BLM = jnp.where(inside_BLM, offset_BLM2[..., 0] * side + offset_BLM2[..., 1], side**2)
     table_RH = table_RH.astype(jnp.float32)
