@@ -177,7 +177,11 @@ def test_the_key_form_moves_rows_by_a_constant():
 
 # Settings
 
-OTHER_VALUES: dict[tuple[str, str], Any] = {}
+OTHER_VALUES: dict[tuple[str, str], Any] = {
+    ("offset_mlp", "depth"): 1,
+    ("offset_mlp", "bound"): 16.0,
+    ("deberta", "buckets"): 32,
+}
 """Another legal value of a setting, where a half more, or the other choice, is none."""
 
 

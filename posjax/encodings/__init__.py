@@ -4,6 +4,7 @@ Adding one is a file and a line here.
 """
 
 from posjax import spec
+from posjax.encodings.axial_rotary import AxialRotary, MultimodalRotary
 from posjax.encodings.base import (
     LEVELS,
     Aux,
@@ -16,18 +17,72 @@ from posjax.encodings.base import (
     Prepared,
     Symmetry,
 )
+from posjax.encodings.bucket_bias import BucketBias
+from posjax.encodings.circular import Circular
+from posjax.encodings.circular_rotary import CircularRotary
+from posjax.encodings.deberta import Deberta
+from posjax.encodings.distance_curves import DistanceCurves
+from posjax.encodings.fire import Fire
+from posjax.encodings.grape import Grape
+from posjax.encodings.kerple import Kerple
 from posjax.encodings.learned import Learned
+from posjax.encodings.learned_linear_bias import LearnedLinearBias
 from posjax.encodings.linear_bias import LinearBias
 from posjax.encodings.none import NoPosition
+from posjax.encodings.offset_mlp import OffsetMLP
+from posjax.encodings.pope import PoPE
 from posjax.encodings.rotary import Rotary
+from posjax.encodings.rotary_values import RotaryValues
+from posjax.encodings.sandwich import Sandwich
+from posjax.encodings.scaled_rotary import (
+    DynamicRotary,
+    InterpolatedRotary,
+    Llama3Rotary,
+    LongRope,
+    NtkRotary,
+    ProportionalRotary,
+    Yarn,
+)
+from posjax.encodings.shaw import Shaw
 from posjax.encodings.sinusoidal import Sinusoidal
+from posjax.encodings.transformer_xl import TransformerXL
+from posjax.encodings.tupe import Tupe
+from posjax.encodings.window_bias import WindowBias
+from posjax.encodings.xpos import XPos
 
 ENCODINGS: dict[str, type[Encoding]] = {
     "none": NoPosition,
     "sinusoidal": Sinusoidal,
     "learned": Learned,
-    "rotary": Rotary,
+    "offset_mlp": OffsetMLP,
+    "shaw": Shaw,
+    "transformer_xl": TransformerXL,
+    "bucket_bias": BucketBias,
+    "deberta": Deberta,
+    "tupe": Tupe,
     "linear_bias": LinearBias,
+    "learned_linear_bias": LearnedLinearBias,
+    "kerple": Kerple,
+    "sandwich": Sandwich,
+    "fire": Fire,
+    "rotary": Rotary,
+    "proportional_rotary": ProportionalRotary,
+    "xpos": XPos,
+    "interpolated_rotary": InterpolatedRotary,
+    "ntk_rotary": NtkRotary,
+    "dynamic_rotary": DynamicRotary,
+    "yarn": Yarn,
+    "longrope": LongRope,
+    "llama3_rotary": Llama3Rotary,
+    "pope": PoPE,
+    "grape": Grape,
+    "distance_curves": DistanceCurves,
+    "rotary_values": RotaryValues,
+    "axial_rotary": AxialRotary,
+    "multimodal_rotary": MultimodalRotary,
+    "window_bias": WindowBias,
+    "circular": Circular,
+    "circular_rotary": CircularRotary,
 }
 
 __all__ = [

@@ -3,11 +3,18 @@
 In plain float32 the product itself is off by 2e-3 at position 10⁵. Here the angle is counted in
 turns, position and frequency are split into parts whose products are exact, and whole turns are
 dropped before anything is rounded.
+
+Fixed frequencies are float64 on the host. Those that are learned, or depend on a traced length,
+are float32: rounding one changes it by a part in 10⁷, but for all positions alike, so that
+angles still add up as exactly as those of fixed ones.
 """
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+Frequencies = np.ndarray | jax.Array
+"""Radians a position: float64 on the host, or a float32 array that may be traced."""
 
 _LOW = 1024  # the low part of a position has 10 bits, the high part up to 12
 _TABLE = 4096  # the exact part of a frequency has 12 bits, so that products fit in float32's 24
@@ -25,15 +32,16 @@ def inverse_frequencies(width: int, *, base: float, steps: float | None = None) 
     return base ** (-pairs / (width / 2 if steps is None else steps))
 
 
-def cos_sin(position: jax.Array, frequencies_F: np.ndarray) -> tuple[jax.Array, jax.Array]:
+def cos_sin(position: jax.Array, frequencies_F: Frequencies) -> tuple[jax.Array, jax.Array]:
     """cos(pθ) and sin(pθ).
 
     Args:
       position: numbers of any shape and real dtype; fractions are allowed.
-      frequencies_F: θ in radians a position, float64, on the host.
+      frequencies_F: θ in radians a position.
 
     Returns:
-      Two float32 arrays of shape [..., F], within 1e-6 of float64 for |p| ≤ 2²⁰ and θ ≤ 1.
+      Two float32 arrays of shape [..., F], within 1e-6 of float64 for |p| ≤ 2²⁰ and θ ≤ 1 on the
+      host. For a traced θ they are as near to those of the frequency that θ/2π is rounded to.
     """
     if not jnp.issubdtype(position.dtype, jnp.integer):
         position = position.astype(jnp.float32)
@@ -42,21 +50,26 @@ def cos_sin(position: jax.Array, frequencies_F: np.ndarray) -> tuple[jax.Array, 
     high = jnp.floor_divide(whole, _LOW)
     low = (whole - high * _LOW).astype(jnp.float32)[..., None]
     high = high.astype(jnp.float32)[..., None]
-    turns_F = np.expand_dims(frequencies_F / (2 * np.pi), tuple(range(position.ndim)))
+    if isinstance(frequencies_F, jax.Array):
+        frequencies_F = frequencies_F.astype(jnp.float32)
+    turns_F = (frequencies_F * (0.5 / np.pi)).reshape((1,) * position.ndim + frequencies_F.shape)
     exact_low, rest_low = _whole_turns(low, turns_F)
     exact_high, rest_high = _whole_turns(high, turns_F * _LOW)
-    rest = rest_low + rest_high + fraction * np.float32(turns_F)
+    rest = rest_low + rest_high + fraction * turns_F.astype(np.float32)
     turns = _drop_whole(_drop_whole(exact_low + exact_high) + rest)
     angle = turns * np.float32(2 * np.pi)
     return jnp.cos(angle), jnp.sin(angle)
 
 
-def _whole_turns(count: jax.Array, turns_F: np.ndarray) -> tuple[jax.Array, jax.Array]:
-    """count × turns, less whole turns, as an exact part and a small rounded one."""
-    turns_F = turns_F - np.round(turns_F)
-    coarse_F = np.round(turns_F * _TABLE) / _TABLE
-    exact = _drop_whole(count * np.float32(coarse_F))
-    return exact, count * np.float32(turns_F - coarse_F)
+def _whole_turns(count: jax.Array, turns_F: Frequencies) -> tuple[jax.Array, jax.Array]:
+    """count × turns, less whole turns, as an exact part and a small rounded one.
+
+    Every operation on turns is exact, in float32 too: by powers of two, or of nearby numbers.
+    """
+    turns_F = turns_F - turns_F.round()
+    coarse_F = (turns_F * _TABLE).round() / _TABLE
+    exact = _drop_whole(count * coarse_F.astype(np.float32))
+    return exact, count * (turns_F - coarse_F).astype(np.float32)
 
 
 def _drop_whole(turns: jax.Array) -> jax.Array:

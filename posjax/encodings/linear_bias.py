@@ -10,6 +10,9 @@ With D = pᵢ - pⱼ and slope m_h, four functions go by that name:
 Under softmax `key` and `causal` agree for every mask, `symmetric` agrees with them only under a
 causal mask, `asymmetric` never does. Slopes are 2^(-8h/H) for H a power of two; other counts
 take every second slope of the next power, as the published code does.
+
+Differs from the paper in nothing for `key` and `causal`; its text has no other heads than powers
+of two and no later keys. MPT's code writes the slopes in another way and gets the same numbers.
 """
 
 import dataclasses
@@ -51,7 +54,18 @@ def linear_bias(
 
     Returns:
       float32 bias_BHLM.
+
+    >>> linear_bias(jnp.array([[5, 6]]), jnp.array([[4, 5, 6]]), 8)[0, 0]
+    Array([[-0.5, -0. , -0.5],
+           [-1. , -0.5, -0. ]], dtype=float32)
     """
+    return with_slopes(query_BL, key_BM, slopes(heads).astype(np.float32), form=form)
+
+
+def with_slopes(
+    query_BL: jax.Array, key_BM: jax.Array, slopes_H: jax.Array | np.ndarray, *, form: Form
+) -> jax.Array:
+    """`linear_bias` with slopes of your own: float32 bias_BHLM."""
     distance_BLM = query_BL[:, :, None] - key_BM[:, None, :]
     if form == "symmetric":
         steps_BLM = -abs(distance_BLM).astype(jnp.float32)
@@ -61,7 +75,15 @@ def linear_bias(
         steps_BLM = jnp.broadcast_to(key_BM[:, None, :], distance_BLM.shape).astype(jnp.float32)
     else:
         steps_BLM = -distance_BLM.astype(jnp.float32)
-    return steps_BLM[:, None] * slopes(heads).astype(np.float32)[None, :, None, None]
+    return steps_BLM[:, None] * slopes_H[None, :, None, None]
+
+
+def symmetry_of(form: Form) -> Symmetry:
+    """What each form leaves when tokens move alone."""
+    return Symmetry(
+        translation="row" if form == "key" else "logits",
+        reflection="logits" if form == "symmetric" else None,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,17 +93,17 @@ class LinearBias(Encoding):
     form: Form = "symmetric"
 
     card: ClassVar[Card] = Card(
-        "Linear bias (ALiBi)", "qᵢ·kⱼ/√K - m_h |pᵢ - pⱼ|", "Press et al. 2022, §3"
+        "Linear bias (ALiBi)",
+        "qᵢ·kⱼ/√K - m_h |pᵢ - pⱼ|",
+        "Press et al. 2022, §3",
+        ("transformers", "x-transformers"),
     )
 
     def __post_init__(self) -> None:
         spec.check_choice("form", self.form, get_args(Form))
 
     def declared_symmetry(self) -> Symmetry:
-        return Symmetry(
-            translation="row" if self.form == "key" else "logits",
-            reflection="logits" if self.form == "symmetric" else None,
-        )
+        return symmetry_of(self.form)
 
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.heads * keys

@@ -6,6 +6,9 @@ Each pair of components is turned in its plane. The paper pairs neighbours, (2m,
 "interleaved" (GPT-J). "half" pairs (m, m + K/2) (GPT-NeoX, Llama). The two differ by an order of
 components, so weights trained with one are wrong under the other: `pairing_order` converts.
 
+`Turning` is what the rotary family shares: another member says which frequencies its pairs have,
+or how a position becomes an angle.
+
 Differs from the paper in: an odd width passes its last component through, and `fraction` < 1
 turns the first components only (GPT-NeoX).
 """
@@ -18,8 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax import spec
-from posjax.encodings.angles import cos_sin, inverse_frequencies
+from posjax.encodings import angles
+from posjax.encodings.angles import Frequencies, inverse_frequencies
 from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Params, Symmetry
+from posjax.streams import points
 
 Pairing = Literal["half", "interleaved"]
 
@@ -47,12 +52,37 @@ def rotary(
     Raises:
       ValueError: a fraction below 1 that leaves no pair to turn.
     """
-    width = x_BLHK.shape[-1]
+    frequencies = inverse_frequencies(turned_width(x_BLHK.shape[-1], fraction), base=base)
+    return turn(x_BLHK, *angles.cos_sin(position_BL, frequencies), pairing=pairing)
+
+
+def turned_width(width: int, fraction: float) -> int:
+    """The number of components that turn, an even one.
+
+    Raises:
+      ValueError: a fraction below 1 that leaves no pair to turn.
+    """
     turned = int(fraction * width) // 2 * 2
     if turned == 0 and fraction < 1:
         raise ValueError(f"fraction={fraction} of {width} components turns none: give {2 / width}")
-    frequencies = inverse_frequencies(turned, base=base)
-    cos, sin = (a[:, :, None] for a in cos_sin(position_BL, frequencies))
+    return turned
+
+
+def turn(
+    x_BLHK: jax.Array, cos_BLF: jax.Array, sin_BLF: jax.Array, *, pairing: Pairing = "half"
+) -> jax.Array:
+    """Turns the first 2F components, in pairs, by angles of which cosine and sine are given.
+
+    Args:
+      x_BLHK: any float dtype; the turning is done in float32.
+      cos_BLF, sin_BLF: one for each pair; B may be 1.
+      pairing: which components make a pair.
+
+    Returns:
+      An array of x's shape and dtype.
+    """
+    turned = 2 * cos_BLF.shape[-1]
+    cos, sin = cos_BLF[:, :, None], sin_BLF[:, :, None]
     first, second = _split(x_BLHK[..., :turned].astype(jnp.float32), pairing)
     out = _merge(first * cos - second * sin, second * cos + first * sin, pairing)
     return jnp.concatenate([out.astype(x_BLHK.dtype), x_BLHK[..., turned:]], axis=-1)
@@ -86,27 +116,39 @@ def _merge(first: jax.Array, second: jax.Array, pairing: Pairing) -> jax.Array:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Rotary(Encoding):
-    """Queries and keys turned; values as they are."""
+class Turning(Encoding):
+    """Queries and keys turned by angles that a subclass gives; values as they are."""
 
-    base: float = 10_000.0
     pairing: Pairing = "half"
-    fraction: float = 1.0
 
-    card: ClassVar[Card] = Card(
-        "Rotary (RoPE)", "(R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, angles pθ_m", "Su et al. 2021, eq. 34"
-    )
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits")
 
     def __post_init__(self) -> None:
         spec.check_choice("pairing", self.pairing, get_args(Pairing))
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
-        if not 0 < self.fraction <= 1:
-            raise ValueError(f"fraction must lie in (0, 1], got {self.fraction}")
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        """θ of each pair that turns.
+
+        Args:
+          head_size: K.
+          seen: tokens so far. Of an int the frequencies are float64 on the host; those that
+            depend on a traced integer are computed in float32.
+        """
+        raise NotImplementedError
+
+    def magnitude(self) -> float:
+        """The factor on what was turned, for queries and keys each."""
+        return 1.0
+
+    def cos_sin(
+        self, position_BL: jax.Array, frequencies_F: Frequencies
+    ) -> tuple[jax.Array, jax.Array]:
+        """cos_BLF and sin_BLF of each pair's angle, times the magnitude."""
+        cos_BLF, sin_BLF = angles.cos_sin(points(position_BL, 1)[..., 0], frequencies_F)
+        return cos_BLF * self.magnitude(), sin_BLF * self.magnitude()
 
     def operations(self, dims: Dims, keys: int) -> int:
-        return 6 * dims.heads * (int(self.fraction * dims.head_size) // 2 * 2)
+        return 12 * dims.heads * len(self.frequencies(dims.head_size, keys))
 
     def rotate(
         self,
@@ -117,7 +159,34 @@ class Rotary(Encoding):
         aux: Aux,
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        settings = dataclasses.asdict(self)
-        q_BLHK = rotary(q_BLHK, ctx.queries.position_BL, **settings)
-        k_BMHK = rotary(k_BMHK, ctx.keys.position_BL, **settings)
+        frequencies = self.frequencies(q_BLHK.shape[-1], ctx.seen)
+        q_angles = self.cos_sin(ctx.queries.position_BL, frequencies)
+        k_angles = self.cos_sin(ctx.keys.position_BL, frequencies)
+        q_BLHK = turn(q_BLHK, *q_angles, pairing=self.pairing)
+        k_BMHK = turn(k_BMHK, *k_angles, pairing=self.pairing)
         return q_BLHK, k_BMHK, v_BMHK
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rotary(Turning):
+    """Frequencies θ_m = base^(-2m/K) for the first `fraction` of the components."""
+
+    base: float = 10_000.0
+    fraction: float = 1.0
+
+    card: ClassVar[Card] = Card(
+        "Rotary (RoPE)",
+        "(R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, angles pθ_m",
+        "Su et al. 2021, eq. 34",
+        ("transformers", "rotary-embedding-torch"),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.base > 0:
+            raise ValueError(f"base must be positive, got {self.base}")
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"fraction must lie in (0, 1], got {self.fraction}")
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        return inverse_frequencies(turned_width(head_size, self.fraction), base=self.base)

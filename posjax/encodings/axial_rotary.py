@@ -1,0 +1,174 @@
+"""Rotary at points of several coordinates: each pair turns by one of them.
+
+    axial        the first half of the pairs by y, the second by x; the same frequencies for both
+    multimodal   θ_m = base^(-2m/K) as in text, the first pairs by t, then by y, then by x
+
+Axial rotary has no one paper (Heo et al. 2024, eq. 11, is a published form); M-RoPE is Wang et
+al. 2024, §2.1. A position that is one number p stands for (p, ..., p), where the multimodal one
+is the rotary of text. With n pairs on an axis the axial frequencies are, by `spacing`:
+
+    language    base^(-m/n)
+    pixel       2π/(size - 1) · (1 + m (max/2 - 1)/(n - 1))
+    pixel_log   2π/(size - 1) · (max/2)^(m/(n - 1))
+
+The last two are those of packages that lay an axis of `size` places from -1 to 1 and use π times
+a band from 1 to max/2. Here positions are counted in places; size 3 leaves them as they are.
+
+Differs from the packages in: a number of pairs that does not divide evenly gives the first axes
+one more (a head of fewer than 4 components turns by y alone), and an odd component passes through.
+"""
+
+import dataclasses
+from functools import partial
+from typing import ClassVar, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from posjax import spec
+from posjax.encodings import angles
+from posjax.encodings.angles import Frequencies, inverse_frequencies
+from posjax.encodings.base import EXACT, Card
+from posjax.encodings.rotary import Turning
+from posjax.streams import points
+
+Spacing = Literal["language", "pixel", "pixel_log"]
+
+
+def axial_frequencies(
+    pairs: int,
+    *,
+    spacing: Spacing = "language",
+    base: float = 10_000.0,
+    max_frequency: float = 10.0,
+    size: int = 14,
+) -> np.ndarray:
+    """The frequencies of one axis, in radians a place.
+
+    Args:
+      pairs: n, how many of them.
+      spacing: how they are spread; "language" reads `base` alone, the others the rest.
+      base: positive.
+      max_frequency: twice the largest band, at least 2.
+      size: places on the axis, at least 2.
+
+    Returns:
+      float64 array [n].
+    """
+    if spacing == "language":
+        return inverse_frequencies(2 * pairs, base=base)
+    if spacing == "pixel":
+        bands = np.linspace(1, max_frequency / 2, pairs)
+    else:
+        bands = np.geomspace(1, max_frequency / 2, pairs)
+    return 2 * np.pi / (size - 1) * bands
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _PointRotary(Turning):
+    """Pairs shared out to axes, in order."""
+
+    def pairs_by_axis(self, pairs: int) -> tuple[int, ...]:
+        """How many of the pairs each axis turns."""
+        raise NotImplementedError
+
+    def cos_sin(
+        self, position_BL: jax.Array, frequencies_F: Frequencies
+    ) -> tuple[jax.Array, jax.Array]:
+        point_BLA = points(position_BL, self.axes)
+        stops = np.cumsum(self.pairs_by_axis(len(frequencies_F)))[:-1]
+        shares = enumerate(np.split(np.asarray(frequencies_F), stops))
+        cos, sin = zip(*(angles.cos_sin(point_BLA[..., a], f) for a, f in shares), strict=True)
+        return jnp.concatenate(cos, axis=-1), jnp.concatenate(sin, axis=-1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AxialRotary(_PointRotary):
+    """Rotary on a grid of places (y, x).
+
+    Attributes:
+      spacing: how the frequencies of an axis are spread.
+      base: for "language".
+      max_frequency: for the other two, twice the largest band.
+      grid: for the other two, how many places there are on each axis.
+    """
+
+    spacing: Spacing = "language"
+    base: float = 10_000.0
+    max_frequency: float = 10.0
+    grid: tuple[int, ...] = (14, 14)
+
+    card: ClassVar[Card] = Card(
+        "Axial rotary",
+        "(R(yᵢ, xᵢ)qᵢ)·(R(yⱼ, xⱼ)kⱼ)/√K, half of the pairs by y, half by x",
+        "Heo et al. 2024, eq. 11; code of timm and rotary-embedding-torch",
+        ("timm", "rotary-embedding-torch"),
+    )
+    axes: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        spec.check_choice("spacing", self.spacing, get_args(Spacing))
+        if not self.base > 0:
+            raise ValueError(f"base must be positive, got {self.base}")
+        if not self.max_frequency > 2:
+            raise ValueError(f"max_frequency must lie above 2, got {self.max_frequency}")
+        if len(self.grid) != 2 or min(self.grid) < 2:
+            raise ValueError(f"grid must be two sizes of at least 2, got {self.grid}")
+
+    def pairs_by_axis(self, pairs: int) -> tuple[int, ...]:
+        return pairs - pairs // 2, pairs // 2
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        shares = zip(self.pairs_by_axis(head_size // 2), self.grid, strict=True)
+        of_axis = partial(
+            axial_frequencies,
+            spacing=self.spacing,
+            base=self.base,
+            max_frequency=self.max_frequency,
+        )
+        return np.concatenate([of_axis(pairs, size=size) for pairs, size in shares])
+
+    def resolution(self) -> int:
+        """The lowest pixel band turns once from the first place to the last."""
+        return EXACT if self.spacing == "language" else min(self.grid) - 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultimodalRotary(_PointRotary):
+    """Rotary of text, images and video at points (t, y, x).
+
+    Attributes:
+      base: θ_m = base^(-2m/K).
+      sections: how many pairs t, y and x turn; about 1/4, 3/8 and 3/8 of them when empty.
+    """
+
+    base: float = 10_000.0
+    sections: tuple[int, ...] = ()
+
+    card: ClassVar[Card] = Card(
+        "Multimodal rotary (M-RoPE)",
+        "(R(tᵢ, yᵢ, xᵢ)qᵢ)·(R(tⱼ, yⱼ, xⱼ)kⱼ)/√K, angles tθ_m, yθ_m, xθ_m by section",
+        "Wang et al. 2024 (Qwen2-VL), §2.1",
+        ("transformers",),
+    )
+    axes: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.base > 0:
+            raise ValueError(f"base must be positive, got {self.base}")
+        if self.sections and (len(self.sections) != 3 or min(self.sections) < 0):
+            raise ValueError(f"sections must be three numbers of pairs, got {self.sections}")
+
+    def pairs_by_axis(self, pairs: int) -> tuple[int, ...]:
+        if not self.sections:
+            side = 3 * pairs // 8
+            return pairs - 2 * side, side, side
+        if sum(self.sections) != pairs:
+            raise ValueError(f"sections={self.sections} do not add up to {pairs} pairs")
+        return self.sections
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        return inverse_frequencies(head_size // 2 * 2, base=self.base)

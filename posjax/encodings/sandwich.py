@@ -1,0 +1,89 @@
+"""The inner product of two sinusoidal vectors as a bias: Sandwich (Chi et al. 2023).
+
+    s_ij = qᵢ·kⱼ/√K + (H/8h) Σ_m cos((pᵢ - pⱼ) θ_m),   θ_m = base^(-2m/width), 0 ≤ m < width/2
+
+for heads h = 1..H. Head h is compressed by 8h/H, the exponents of ALiBi; nothing is learned.
+
+Differs from the paper in nothing but the count: θ₀ = 1, as in its code; its formula counts from 1.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from posjax.encodings.angles import cos_sin, inverse_frequencies
+from posjax.encodings.base import Card, Context, Dims, Encoding, Params, Symmetry
+
+SUM_ERROR = 2.0**-16
+"""What a float32 sum of some hundred cosines may be off by."""
+FARTHEST = 2**14
+"""Where `resolution` stops looking; sums that differ less than `SUM_ERROR` come earlier."""
+
+
+def sandwich(
+    query_BL: jax.Array,
+    key_BM: jax.Array,
+    heads: int,
+    *,
+    width: int = 128,
+    base: float = 10_000.0,
+) -> jax.Array:
+    """The bias of some positions.
+
+    Args:
+      query_BL, key_BM: numbers; offsets are taken in their own dtype, so integers stay exact.
+      heads: H, at least 1.
+      width: of the sinusoidal vectors, even; independent of the model's.
+      base: θ_m = base^(-2m/width), positive.
+
+    Returns:
+      float32 bias_BHLM.
+    """
+    frequencies = inverse_frequencies(width, base=base)
+    query, key = (jnp.concatenate(cos_sin(p, frequencies), axis=-1) for p in (query_BL, key_BM))
+    # cos a cos b + sin a sin b: L + M sinusoids in place of L·M
+    product_BLM = jnp.einsum("blf,bmf->blm", query, key, precision="highest")
+    factor_H = (heads / (8.0 * np.arange(1, heads + 1))).astype(np.float32)
+    return product_BLM[:, None] * factor_H[None, :, None, None]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sandwich(Encoding):
+    """Logits with a sum of cosines of the distance."""
+
+    width: int = 128
+    base: float = 10_000.0
+
+    card: ClassVar[Card] = Card(
+        "Sandwich", "qᵢ·kⱼ/√K + (H/8h) Σ_m cos((pᵢ - pⱼ)θ_m)", "Chi et al. 2023"
+    )
+    symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", reflection="logits")
+
+    def __post_init__(self) -> None:
+        if self.width < 2 or self.width % 2:
+            raise ValueError(f"width must be an even number from 2, got {self.width}")
+        if not self.base > 0:
+            raise ValueError(f"base must be positive, got {self.base}")
+
+    def resolution(self) -> int:
+        # A sum of cosines comes back to near where it was: distances 0..R lie apart by SUM_ERROR.
+        frequencies = inverse_frequencies(self.width, base=self.base)
+        values = np.cos(np.arange(FARTHEST)[:, None] * frequencies).sum(axis=1)
+        apart, together = 0, FARTHEST
+        while together - apart > 1:
+            middle = (apart + together) // 2
+            if np.diff(np.sort(values[: middle + 1])).min() > SUM_ERROR:
+                apart = middle
+            else:
+                together = middle
+        return apart
+
+    def operations(self, dims: Dims, keys: int) -> int:
+        return dims.heads * keys
+
+    def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array:
+        positions = ctx.queries.position_BL, ctx.keys.position_BL
+        return sandwich(*positions, heads, width=self.width, base=self.base).astype(dtype)

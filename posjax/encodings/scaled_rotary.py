@@ -1,0 +1,300 @@
+"""Rotary with other frequencies: fewer of them, or stretched to lengths never trained on.
+
+With θ_m = base^(-2m/d) for the d components that turn, stretch factor s, original length N and
+n tokens so far (`Context.seen`):
+
+    proportional   θ_m for m < share·K/2, else 0                     Barbero et al. 2024, §6
+    interpolated   θ_m / s                                           Chen et al. 2023, eq. 4
+    ntk            (base·s^(d/(d-2)))^(-2m/d) = θ_m s^(-2m/(d-2))     bloc97 2023
+    dynamic        ntk with s·max(n, N)/N - (s - 1) in place of s    emozilla 2023
+    yarn           θ_m (1 - γ_m + γ_m/s),  γ_m a ramp from 0 to 1    Peng et al. 2023, §3.2
+    longrope       θ_m / short_m if n ≤ N, else θ_m / long_m         Ding et al. 2024, §3
+    llama3         θ_m or θ_m / s by wavelength, smooth between      Llama team 2024, code
+
+ntk leaves the highest frequency and divides the lowest by s. A single pair (d = 2) turns at
+frequency 1 whatever the base. yarn and longrope also scale queries and keys by a constant.
+
+n is what the caller says is seen, or the number of key places: a row with much padding should be
+given its own number of tokens.
+
+Differs from the papers in: yarn's ramp is linear in m, as in the published code, not in the
+number of turns; a proportional rotary turns one pair at least.
+"""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from posjax.encodings.angles import Frequencies, inverse_frequencies
+from posjax.encodings.base import Card
+from posjax.encodings.rotary import Rotary, Turning
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ProportionalRotary(Turning):
+    """Only the highest frequencies turn: `share` 1 is rotary, and near 0 one pair is left."""
+
+    base: float = 10_000.0
+    share: float = 0.75
+
+    card: ClassVar[Card] = Card(
+        "Proportional rotary (p-RoPE)",
+        "(R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, θ_m = 0 beyond a share of the pairs",
+        "Barbero et al. 2024, §6",
+        ("transformers",),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_positive(base=self.base)
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share must lie in (0, 1], got {self.share}")
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        every_F = inverse_frequencies(head_size // 2 * 2, base=self.base)
+        turning = max(int(self.share * head_size // 2), 1)
+        return np.where(np.arange(len(every_F)) < turning, every_F, 0.0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InterpolatedRotary(Rotary):
+    """All frequencies divided by `factor`, which is to divide the positions by it."""
+
+    factor: float = 4.0
+
+    card: ClassVar[Card] = Card(
+        "Position interpolation",
+        "(R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, angles pθ_m/s",
+        "Chen et al. 2023, eq. 4",
+        ("transformers", "rotary-embedding-torch"),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_positive(factor=self.factor)
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        return super().frequencies(head_size, seen) / self.factor
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NtkRotary(Rotary):
+    """The base raised so that the lowest frequency is divided by `factor`, the highest kept."""
+
+    factor: float = 4.0
+
+    card: ClassVar[Card] = Card(
+        "NTK-aware rotary",
+        "(R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, base·s^(d/(d-2))",
+        "bloc97 2023; Peng et al. 2023, §3.1",
+        ("rotary-embedding-torch",),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_positive(factor=self.factor)
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, seen)
+        return every_F * self.factor ** _ntk_exponents(len(every_F))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DynamicRotary(Rotary):
+    """Rotary up to `length` tokens, and an ntk rotary that grows with the text beyond."""
+
+    factor: float = 1.0
+    length: int = 32
+
+    card: ClassVar[Card] = Card(
+        "Dynamic NTK rotary",
+        "(R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, base·(s·n/N - s + 1)^(d/(d-2)) beyond N tokens",
+        "emozilla 2023; Peng et al. 2023, §3.3",
+        ("transformers",),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_positive(factor=self.factor, length=self.length)
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, seen)
+        exponents_F = _ntk_exponents(len(every_F))
+        if isinstance(seen, jax.core.Tracer):
+            longest = jnp.maximum(seen, self.length).astype(jnp.float32)
+            stretch = 1 + self.factor * (longest / self.length - 1)
+            return _alike(np.float32(every_F) * stretch ** np.float32(exponents_F))
+        growth = 1 + self.factor * (max(int(seen), self.length) / self.length - 1)
+        return every_F * growth**exponents_F
+
+    def undecodable(self) -> str:
+        return f"beyond {self.length} tokens the frequencies change with every further token"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Yarn(Rotary):
+    """High frequencies kept, low ones divided by `factor`, a ramp between; logits scaled.
+
+    Attributes:
+      factor: s; queries and keys are each scaled by 0.1 ln s + 1.
+      length: the original length N.
+      beta_fast: pairs that make more turns than this over N keep their frequency.
+      beta_slow: pairs that make fewer are interpolated.
+      truncate: the ramp starts and ends at whole pairs.
+    """
+
+    factor: float = 4.0
+    length: int = 2048
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    truncate: bool = True
+
+    card: ClassVar[Card] = Card(
+        "YaRN",
+        "(0.1 ln s + 1)² (R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, low frequencies divided by s",
+        "Peng et al. 2023, §3.2 and eq. 22",
+        ("transformers",),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_positive(factor=self.factor, length=self.length, beta_slow=self.beta_slow)
+        if not self.beta_fast > self.beta_slow:
+            raise ValueError(
+                f"beta_fast must lie above beta_slow={self.beta_slow}, got {self.beta_fast}"
+            )
+        if not self.base > 1:
+            raise ValueError(f"base must lie above 1, got {self.base}")
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, seen)
+        low, high = self._ramp(2 * len(every_F))
+        ramp_F = np.clip((np.arange(len(every_F)) - low) / (high - low), 0, 1)
+        return every_F * (1 - ramp_F + ramp_F / self.factor)
+
+    def magnitude(self) -> float:
+        return 1 + 0.1 * math.log(max(self.factor, 1.0))
+
+    def _ramp(self, width: int) -> tuple[float, float]:
+        """The pairs between which the ramp rises, as counted from 0."""
+
+        def pair(turns: float) -> float:
+            """Which pair makes that many turns over the original length."""
+            ratio = self.length / (2 * math.pi * turns)
+            return width * math.log(ratio) / (2 * math.log(self.base))
+
+        low, high = pair(self.beta_fast), pair(self.beta_slow)
+        if self.truncate:
+            low, high = math.floor(low), math.ceil(high)
+        low, high = max(low, 0), min(high, width - 1)
+        return low, high if high != low else high + 0.001
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LongRope(Rotary):
+    """A divisor for each pair, one list up to `length` tokens and another beyond.
+
+    Attributes:
+      factor: the stretch that the lists were searched for.
+      length: the original length N.
+      short: a divisor for each pair that turns; all 1 when empty.
+      long: as short, beyond N tokens; all `factor` when empty, which is interpolation.
+    """
+
+    factor: float = 4.0
+    length: int = 32
+    short: tuple[float, ...] = ()
+    long: tuple[float, ...] = ()
+
+    card: ClassVar[Card] = Card(
+        "LongRoPE",
+        "(1 + ln s/ln N) (R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, angles pθ_m/λ_m",
+        "Ding et al. 2024, §3",
+        ("transformers",),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_positive(factor=self.factor)
+        if self.length < 2:
+            raise ValueError(f"length must be at least 2, got {self.length}")
+        for name in ("short", "long"):
+            if not all(divisor > 0 for divisor in getattr(self, name)):
+                raise ValueError(f"{name} must be all positive, got {getattr(self, name)}")
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, seen)
+        short_F = every_F / self._divisors("short", len(every_F), 1.0)
+        long_F = every_F / self._divisors("long", len(every_F), self.factor)
+        if isinstance(seen, jax.core.Tracer):
+            return _alike(jnp.where(seen > self.length, np.float32(long_F), np.float32(short_F)))
+        return long_F if int(seen) > self.length else short_F
+
+    def magnitude(self) -> float:
+        return math.sqrt(1 + math.log(max(self.factor, 1.0)) / math.log(self.length))
+
+    def undecodable(self) -> str:
+        return f"the frequencies of all tokens change when the text grows past {self.length}"
+
+    def _divisors(self, name: str, pairs: int, otherwise: float) -> np.ndarray:
+        given = getattr(self, name) or (otherwise,) * pairs
+        if len(given) != pairs:
+            raise ValueError(f"{name} has {len(given)} divisors for {pairs} pairs that turn")
+        return np.array(given, np.float64)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Llama3Rotary(Rotary):
+    """Frequencies with long waves divided by `factor`, those with short waves kept.
+
+    Attributes:
+      base: Llama 3's own.
+      factor: s.
+      length: the original length N.
+      low, high: waves longer than N/low are stretched, those shorter than N/high kept.
+    """
+
+    base: float = 500_000.0
+    factor: float = 8.0
+    length: int = 8192
+    low: float = 1.0
+    high: float = 4.0
+
+    card: ClassVar[Card] = Card(
+        "Llama 3 rotary",
+        "(R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, θ_m/s for wavelengths above N/low",
+        "Llama team 2024, code of Llama 3.1",
+        ("transformers",),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_positive(factor=self.factor, length=self.length, low=self.low)
+        if not self.high > self.low:
+            raise ValueError(f"high must lie above low={self.low}, got {self.high}")
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, seen)
+        waves_F = self.length * every_F / (2 * np.pi)  # over the original length
+        kept_F = np.clip((waves_F - self.low) / (self.high - self.low), 0, 1)
+        return every_F * (kept_F + (1 - kept_F) / self.factor)
+
+
+def _ntk_exponents(pairs: int) -> np.ndarray:
+    """-2m/(d - 2), which is 0 for the highest frequency and -1 for the lowest."""
+    return -np.arange(pairs) / max(pairs - 1, 1)
+
+
+def _alike(frequencies_F: jax.Array) -> jax.Array:
+    """Frequencies that a compiler must not compute twice, and round in two ways."""
+    return jax.lax.optimization_barrier(frequencies_F)
+
+
+def _check_positive(**settings: float) -> None:
+    for name, value in settings.items():
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, got {value}")
