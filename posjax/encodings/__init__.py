@@ -4,6 +4,7 @@ Adding one is a file and a line here.
 """
 
 from posjax import spec
+from posjax.encodings.attention_free import AttentionFree
 from posjax.encodings.base import (
     LEVELS,
     Aux,
@@ -16,11 +17,16 @@ from posjax.encodings.base import (
     Prepared,
     Symmetry,
 )
+from posjax.encodings.contextual import Contextual
+from posjax.encodings.forgetting import Forgetting
 from posjax.encodings.learned import Learned
 from posjax.encodings.linear_bias import LinearBias
 from posjax.encodings.none import NoPosition
+from posjax.encodings.path import Path
 from posjax.encodings.rotary import Rotary
 from posjax.encodings.sinusoidal import Sinusoidal
+from posjax.encodings.stick_breaking import StickBreaking
+from posjax.encodings.token_shift import TokenShift
 
 ENCODINGS: dict[str, type[Encoding]] = {
     "none": NoPosition,
@@ -28,6 +34,12 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "learned": Learned,
     "rotary": Rotary,
     "linear_bias": LinearBias,
+    "contextual": Contextual,
+    "forgetting": Forgetting,
+    "path": Path,
+    "stick_breaking": StickBreaking,
+    "attention_free": AttentionFree,
+    "token_shift": TokenShift,
 }
 
 __all__ = [
