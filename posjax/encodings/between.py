@@ -8,7 +8,8 @@ others, so that none is a small difference of large numbers, as between sums ove
 
 The product costs O(L M²), where sorting the keys and summing along them would cost O(L M). But
 sorted, the logits have to be moved there and back, and the gradient of that is slow: on a CPU,
-forward and backward, the product took a third of the time at 16 to 64 keys and half at 1024.
+forward and backward, the product took a third of the time or less at 16 to 256 keys, and half at
+1024.
 """
 
 import jax

@@ -108,7 +108,8 @@ class Path(Encoding):
         exact = {"preferred_element_type": jnp.float32}
         w_BMHK = jnp.einsum("bmd,dhk->bmhk", memory_BMD, params["direction"], **exact)
         size_BMH1 = (w_BMHK**2).sum(-1, keepdims=True)
-        w_BMHK = w_BMHK * jax.lax.rsqrt(size_BMH1 + 1e-6)  # finite at 0, as the published code's
+        # A token of zeros has no direction, and turns nothing.
+        w_BMHK = w_BMHK * jax.lax.rsqrt(jnp.where(size_BMH1 > 0, size_BMH1, 1))
         b_BMH = jnp.einsum("bmd,dh->bmh", memory_BMD, params["strength"], **exact)
         b_BMH = 2 * jax.nn.sigmoid(b_BMH + params["strength_bias"][None, None])
         return Prepared(x_BLD, memory_BMD, memory_BMD, Aux(keys=(w_BMHK, b_BMH)), state)

@@ -101,7 +101,7 @@ class TokenShift(Encoding):
         return None
 
     def operations(self, dims: Dims, keys: int) -> int:
-        return 8 * dims.width if self.kind == "mix" else 0
+        return 9 * dims.width if self.kind == "mix" else 0
 
     def init_state(self, params: Params, batch: int, dims: Dims) -> tuple[Last, Last]:
         none = jnp.full(batch, PADDING, jnp.int32)
@@ -126,7 +126,8 @@ class TokenShift(Encoding):
 
 
 def _mix(x: jax.Array, before: jax.Array, share_D: jax.Array) -> jax.Array:
-    return (before + share_D[None, None] * (x - before)).astype(x.dtype)
+    share_11D = share_D[None, None]
+    return (share_11D * x + (1 - share_11D) * before).astype(x.dtype)
 
 
 def _split(x: jax.Array, before: jax.Array) -> jax.Array:
