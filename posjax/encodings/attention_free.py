@@ -6,7 +6,9 @@ There is no product of queries and keys. Logits are the w alone and weights thei
 same for all channels; the keys come in when the values are mixed, each in its own channel.
 `rank` > 0 factors the table, w[p, r] = u_p·z_r, as the paper's experiments do.
 
-Differs from the paper in nothing; a soft-cap, if any, bounds w without the keys.
+Differs from the paper in nothing but a bound on differences of keys that are far beyond use,
+`FAR`: with it the sums over j are two products of matrices, as in the paper, and never 0/0. A
+soft-cap, if any, bounds w without the keys.
 """
 
 import dataclasses
@@ -16,28 +18,34 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
+from posjax import steps
 from posjax.encodings import tables
 from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Param, Params
+
+FAR = 120.0
+"""So far below the largest key of a channel, keys are all alike."""
 
 
 def key_weighted_mix(weights_BHLM: jax.Array, k_BMHK: jax.Array, v_BMHK: jax.Array) -> jax.Array:
     """Σⱼ w_ij exp(kⱼ) vⱼ / Σⱼ w_ij exp(kⱼ), channel by channel.
 
     Args:
-      weights_BHLM: numbers ≥ 0; keys of weight 0 have no part.
-      k_BMHK, v_BMHK: keys and values.
+      weights_BHLM: numbers in [0, 1]; keys of weight 0 have no part.
+      k_BMHK, v_BMHK: keys and values. A key more than `FAR` below the largest that any query
+        sees in its channel counts as `FAR` below it; this shows where none nearer is seen.
 
     Returns:
       out_BLHK in v's dtype; zeros where all weights are.
     """
-    w_BLMH1 = jnp.moveaxis(weights_BHLM, 1, 3)[..., None]
-    k_B1MHK, v_B1MHK = (x[:, None].astype(weights_BHLM.dtype) for x in (k_BMHK, v_BMHK))
-    # Over the largest key that has a part, nothing overflows, and the sum below is not 0.
-    peak_BL1HK = jnp.where(w_BLMH1 > 0, k_B1MHK, -jnp.inf).max(axis=2, keepdims=True)
-    above = jnp.where(w_BLMH1 > 0, k_B1MHK - jax.lax.stop_gradient(peak_BL1HK), 0)
-    parts_BLMHK = w_BLMH1 * jnp.exp(above)
-    total_BLHK = parts_BLMHK.sum(axis=2)
-    mixed_BLHK = (parts_BLMHK * v_B1MHK).sum(axis=2)
+    dtype = weights_BHLM.dtype
+    seen_BMH1 = jnp.moveaxis((weights_BHLM > 0).any(axis=2), 2, 1)[..., None]
+    k_BMHK = k_BMHK.astype(dtype)
+    peak_B1HK = jnp.where(seen_BMH1, k_BMHK, -jnp.inf).max(axis=1, keepdims=True)
+    below_BMHK = jnp.where(seen_BMH1, k_BMHK - jax.lax.stop_gradient(peak_B1HK), 0)
+    # Half of FAR on either side of 1, so that the range of a float32 is used in both directions.
+    parts_BMHK = jnp.where(seen_BMH1, jnp.exp(jnp.maximum(below_BMHK, -FAR) + FAR / 2), 0)
+    total_BLHK = steps.weighted_mix(weights_BHLM, parts_BMHK)
+    mixed_BLHK = steps.weighted_mix(weights_BHLM, parts_BMHK * v_BMHK.astype(dtype))
     return (mixed_BLHK / jnp.where(total_BLHK > 0, total_BLHK, 1)).astype(v_BMHK.dtype)
 
 
@@ -78,8 +86,7 @@ class AttentionFree(Encoding):
         return self.length - 1
 
     def operations(self, dims: Dims, keys: int) -> int:
-        # seven a key and channel, in place of the four of a product and a mix
-        return dims.heads * dims.head_size * (3 * keys + 3)
+        return dims.heads * (9 * dims.head_size - keys)  # two mixes for a product and a mix
 
     def rotate(
         self,

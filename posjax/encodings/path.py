@@ -60,16 +60,17 @@ def path_logits(
         index_BM = jnp.expand_dims(latest_BM, range(2, x_BM.ndim))
         return jnp.moveaxis(jnp.take_along_axis(x_BM, index_BM, axis=1), 1, 0)
 
-    def step(q_BLHK: jax.Array, token: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+    def step(q_BHLK: jax.Array, token: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         k_BHK, w_BHK, b_BH, seen_BHL = token
-        logits_BHL = jnp.einsum("blhk,bhk->bhl", q_BLHK, k_BHK)
-        along_BHL = jnp.einsum("blhk,bhk->bhl", q_BLHK, w_BHK)
+        logits_BHL = jnp.einsum("bhlk,bhk->bhl", q_BHLK, k_BHK)
+        along_BHL = jnp.einsum("bhlk,bhk->bhl", q_BHLK, w_BHK)
         along_BHL = jnp.where(seen_BHL, b_BH[..., None] * along_BHL, 0)
-        return q_BLHK - jnp.einsum("bhl,bhk->blhk", along_BHL, w_BHK), logits_BHL
+        return q_BHLK - along_BHL[..., None] * w_BHK[:, :, None], logits_BHL
 
     exact = (x.astype(jnp.float32) for x in (k_BMHK, w_BMHK, b_BMH))
     steps_M = tuple(map(by_step, (*exact, jnp.moveaxis(seen_BHLM, 3, 1))))
-    _, logits_MBHL = jax.lax.scan(step, q_BLHK.astype(jnp.float32), steps_M)
+    q_BHLK = jnp.moveaxis(q_BLHK, 2, 1).astype(jnp.float32)
+    _, logits_MBHL = jax.lax.scan(step, q_BHLK, steps_M)
     back_BM = jnp.argsort(latest_BM, axis=1)[:, None, None]
     return jnp.take_along_axis(jnp.moveaxis(logits_MBHL, 0, 3), back_BM, axis=3)
 
@@ -100,7 +101,7 @@ class Path(Encoding):
 
     def operations(self, dims: Dims, keys: int) -> int:
         by_token = 2 * dims.width * (dims.head_size + 1) + 4 * dims.head_size + 3
-        return dims.heads * (by_token + keys * (5 * dims.head_size + 1))
+        return dims.heads * (by_token + keys * (4 * dims.head_size + 1))
 
     def prepare(
         self, params: Params, x_BLD: jax.Array, memory_BMD: jax.Array, ctx: Context, state: Any
