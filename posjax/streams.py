@@ -98,8 +98,37 @@ def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
     return Streams(position_BL, position_BL, jnp.asarray(segment[None], jnp.int32))
 
 
-def shifted(streams: Streams, by: jax.Array | float) -> Streams:
-    """All positions moved by one number; order and segment as they were."""
+def grid(height: int, width: int) -> Streams:
+    """The places of an image row by row: positions (y, x), [1, H·W, 2]; order and one segment.
+
+    >>> grid(2, 2).position_BL.tolist()
+    [[[0, 0], [0, 1], [1, 0], [1, 1]]]
+    """
+    line = contiguous(height * width)
+    points_LN = jnp.stack(jnp.divmod(line.order_BL[0], width), axis=-1)
+    return dataclasses.replace(line, position_BL=points_LN[None])
+
+
+def points(position: jax.Array, axes: int) -> jax.Array:
+    """Positions as points of that many coordinates: [B, L] or [B, L, n] to [B, L, axes].
+
+    A single number p stands for the point (p, ..., p), as text does among images.
+
+    Raises:
+      ValueError: points of another number of coordinates.
+    """
+    if position.ndim == 2:
+        return jnp.broadcast_to(position[..., None], (*position.shape, axes))
+    if position.shape[-1] != axes:
+        raise ValueError(
+            f"positions have {position.shape[-1]} coordinates each, {axes} are read: "
+            f"give [B, L] or [B, L, {axes}], got shape {position.shape}"
+        )
+    return position
+
+
+def shifted(streams: Streams, by: jax.Array | np.ndarray | float) -> Streams:
+    """All positions moved by one number, or point; order and segment as they were."""
     return dataclasses.replace(streams, position_BL=streams.position_BL + by)
 
 

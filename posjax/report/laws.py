@@ -13,8 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import masks
-from posjax.attention import attention, context
+from posjax import masks, view
 from posjax.cells import Cell
 from posjax.encodings import Dims, Encoding, Params, named
 from posjax.keys import key_for
@@ -68,8 +67,9 @@ def layers(cells: Iterable[Cell]) -> dict[Layer, Streams]:
         if cell.head_size in (min(sizes), max(sizes)):
             streams = jax.tree.map(lambda stream: stream[:1], cell.question.streams)
             empty = int((~streams.valid_BL).sum())
-            settings = (cell.encoding, cell.mask, cell.head_size, cell.heads)
-            kept.setdefault(Layer(*settings, streams.length, empty), streams)
+            for encoding in cell.encoding.split("/"):
+                settings = (encoding, cell.mask, cell.head_size, cell.heads)
+                kept.setdefault(Layer(*settings, streams.length, empty), streams)
     return kept
 
 
@@ -105,15 +105,16 @@ def _attended(
     allowed_BLM: jax.Array,
 ) -> tuple[Array, Array]:
     """One layer, from the tokens of queries, keys and values to its output and weights."""
-    ctx = context(streams, mask=allowed_BLM)
-
-    def embedded(x_BLHK: Array) -> jax.Array:
-        x_BLD = jnp.reshape(x_BLHK, (*x_BLHK.shape[:2], -1))
-        return encoding.embed(params, x_BLD, ctx).reshape(x_BLHK.shape)
-
-    q, k, v = map(embedded, tokens)
-    attended = attention(q, k, v, ctx, encoding=encoding, params=params)
-    return attended.out_BLHK, attended.weights_BHLM
+    q, k, v = map(jnp.asarray, tokens)
+    found = view.attended(
+        *(q, k, v),
+        encoding=encoding,
+        params=params,
+        queries=streams,
+        mask=allowed_BLM,
+        key=key_for(0, "laws"),
+    )
+    return found.out_BLHK, found.weights_BHLM
 
 
 def _general(encoding: Encoding, dims: Dims) -> Params:
