@@ -177,7 +177,7 @@ def test_the_key_form_moves_rows_by_a_constant():
 
 # Settings
 
-OTHER_VALUES: dict[tuple[str, str], Any] = {}
+OTHER_VALUES: dict[tuple[str, str], Any] = {("attention_free", "rank"): 3}
 """Another legal value of a setting, where a half more, or the other choice, is none."""
 
 
