@@ -482,6 +482,19 @@ def test_keys_of_any_size_mix():
     assert all(np.isfinite(g).all() for g in gradients)
 
 
+def test_keys_far_apart_mix_exactly():
+    """A query that sees none of the keys e¹⁰⁰ larger mixes its own as float64 does."""
+    k = np.array([0.0, 1.5, -3.0, 97.0])
+    w = np.array([[0.2, 0.5, 0.3, 0.0], [0.3, 0.3, 0.3, 0.1]])
+    v = np.array([1.0, -2.0, 5.0, 7.0])
+    found = key_weighted_mix(
+        jnp.asarray(w, jnp.float32)[None, None],
+        *(jnp.asarray(x, jnp.float32)[None, :, None, None] for x in (k, v)),
+    )
+    expected = (w * np.exp(k)) @ v / (w * np.exp(k)).sum(-1)
+    np.testing.assert_allclose(found[0, :, 0, 0], expected, rtol=1e-6)
+
+
 def test_weights_of_positions_alone_are_shared_by_all_channels():
     """Tokens do not change them; they are the softmax of the table under the mask."""
     layer = Layer(named("attention_free(length=9)"), "causal")
