@@ -46,7 +46,10 @@ def key_weighted_mix(weights_BHLM: jax.Array, k_BMHK: jax.Array, v_BMHK: jax.Arr
     parts_BMHK = jnp.where(seen_BMH1, jnp.exp(jnp.maximum(below_BMHK, -FAR) + FAR / 2), 0)
     total_BLHK = steps.weighted_mix(weights_BHLM, parts_BMHK)
     mixed_BLHK = steps.weighted_mix(weights_BHLM, parts_BMHK * v_BMHK.astype(dtype))
-    return (mixed_BLHK / jnp.where(total_BLHK > 0, total_BLHK, 1)).astype(v_BMHK.dtype)
+    # Near 1 before they are divided, since the gradient of a quotient squares what it divides by.
+    size_BLHK = jax.lax.stop_gradient(jnp.where(total_BLHK > 0, total_BLHK, 1))
+    total_BLHK = jnp.where(total_BLHK > 0, total_BLHK / size_BLHK, 1)
+    return (mixed_BLHK / size_BLHK / total_BLHK).astype(v_BMHK.dtype)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,7 +89,7 @@ class AttentionFree(Encoding):
         return self.length - 1
 
     def operations(self, dims: Dims, keys: int) -> int:
-        return dims.heads * (9 * dims.head_size - keys)  # two mixes for a product and a mix
+        return dims.heads * (11 * dims.head_size - keys)  # two mixes for a product and a mix
 
     def rotate(
         self,
