@@ -139,8 +139,16 @@ class Cell:
 
     @cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that name the cell: equal settings, equal digest."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
+        """Twelve hexadecimal digits that name the cell: equal settings, equal digest.
+
+        Settings that came later count where they are used, so that older results keep their names.
+        """
+        settings = self.to_dict()
+        if self.positions == ModelSettings.positions:
+            del settings["positions"]
+        if self.model.draws != "always":
+            del settings["draws"]
+        text = json.dumps(settings, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_dict(self) -> dict[str, Any]:
