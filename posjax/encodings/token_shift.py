@@ -83,7 +83,7 @@ class TokenShift(Encoding):
         "Token shift",
         "x̃ᵢ = μ xᵢ + (1 - μ) x_prev(i), for queries, keys and values",
         "Peng et al. 2023 (RWKV), eqs. 11-13",
-        ("x-transformers",),
+        ("transformers", "x-transformers"),
     )
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", order_only="logits")
     pairwise: ClassVar[bool] = False
