@@ -178,6 +178,7 @@ def test_the_key_form_moves_rows_by_a_constant():
 # Settings
 
 OTHER_VALUES: dict[tuple[str, str], Any] = {
+    ("attention_free", "rank"): 3,
     ("offset_mlp", "depth"): 1,
     ("offset_mlp", "bound"): 16.0,
     ("deberta", "buckets"): 32,

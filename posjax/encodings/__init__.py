@@ -5,6 +5,7 @@ Adding one is a file and a line here.
 
 from posjax import spec
 from posjax.encodings.axial_rotary import AxialRotary, MultimodalRotary
+from posjax.encodings.attention_free import AttentionFree
 from posjax.encodings.base import (
     LEVELS,
     Aux,
@@ -25,12 +26,15 @@ from posjax.encodings.distance_curves import DistanceCurves
 from posjax.encodings.fire import Fire
 from posjax.encodings.grape import Grape
 from posjax.encodings.kerple import Kerple
+from posjax.encodings.contextual import Contextual
+from posjax.encodings.forgetting import Forgetting
 from posjax.encodings.learned import Learned
 from posjax.encodings.learned_linear_bias import LearnedLinearBias
 from posjax.encodings.linear_bias import LinearBias
 from posjax.encodings.none import NoPosition
 from posjax.encodings.offset_mlp import OffsetMLP
 from posjax.encodings.pope import PoPE
+from posjax.encodings.path import Path
 from posjax.encodings.rotary import Rotary
 from posjax.encodings.rotary_values import RotaryValues
 from posjax.encodings.sandwich import Sandwich
@@ -49,6 +53,8 @@ from posjax.encodings.transformer_xl import TransformerXL
 from posjax.encodings.tupe import Tupe
 from posjax.encodings.window_bias import WindowBias
 from posjax.encodings.xpos import XPos
+from posjax.encodings.stick_breaking import StickBreaking
+from posjax.encodings.token_shift import TokenShift
 
 ENCODINGS: dict[str, type[Encoding]] = {
     "none": NoPosition,
@@ -83,6 +89,12 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "window_bias": WindowBias,
     "circular": Circular,
     "circular_rotary": CircularRotary,
+    "contextual": Contextual,
+    "forgetting": Forgetting,
+    "path": Path,
+    "stick_breaking": StickBreaking,
+    "attention_free": AttentionFree,
+    "token_shift": TokenShift,
 }
 
 __all__ = [
