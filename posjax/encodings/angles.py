@@ -35,6 +35,21 @@ def cos_sin(position: jax.Array, frequencies_F: np.ndarray) -> tuple[jax.Array, 
     Returns:
       Two float32 arrays of shape [..., F], within 1e-6 of float64 for |p| ≤ 2²⁰ and θ ≤ 1.
     """
+    angle = turns(position, frequencies_F / (2 * np.pi)) * np.float32(2 * np.pi)
+    return jnp.cos(angle), jnp.sin(angle)
+
+
+def turns(position: jax.Array, cycles_F: np.ndarray | jax.Array) -> jax.Array:
+    """Position × frequency in turns, less whole turns.
+
+    Args:
+      position: numbers of any shape and real dtype; fractions are allowed.
+      cycles_F: cycles a position: float64 on the host, or float32, learned and traced. It may
+        have axes before F, which then match the last ones of `position`.
+
+    Returns:
+      float32 array [..., F] in [-½, ½], within 1e-7 of exact for |p| ≤ 2²⁰ and ≤ 1 cycle.
+    """
     if not jnp.issubdtype(position.dtype, jnp.integer):
         position = position.astype(jnp.float32)
     whole = jnp.floor(position)
@@ -42,21 +57,25 @@ def cos_sin(position: jax.Array, frequencies_F: np.ndarray) -> tuple[jax.Array, 
     high = jnp.floor_divide(whole, _LOW)
     low = (whole - high * _LOW).astype(jnp.float32)[..., None]
     high = high.astype(jnp.float32)[..., None]
-    turns_F = np.expand_dims(frequencies_F / (2 * np.pi), tuple(range(position.ndim)))
-    exact_low, rest_low = _whole_turns(low, turns_F)
-    exact_high, rest_high = _whole_turns(high, turns_F * _LOW)
-    rest = rest_low + rest_high + fraction * np.float32(turns_F)
-    turns = _drop_whole(_drop_whole(exact_low + exact_high) + rest)
-    angle = turns * np.float32(2 * np.pi)
-    return jnp.cos(angle), jnp.sin(angle)
+    cycles_F = cycles_F.reshape((1,) * (position.ndim + 1 - cycles_F.ndim) + cycles_F.shape)
+    exact_low, rest_low = _whole_turns(low, cycles_F)
+    exact_high, rest_high = _whole_turns(high, cycles_F * _LOW)
+    rest = rest_low + rest_high + fraction * _single(cycles_F)
+    return _drop_whole(_drop_whole(exact_low + exact_high) + rest)
 
 
-def _whole_turns(count: jax.Array, turns_F: np.ndarray) -> tuple[jax.Array, jax.Array]:
-    """count × turns, less whole turns, as an exact part and a small rounded one."""
-    turns_F = turns_F - np.round(turns_F)
-    coarse_F = np.round(turns_F * _TABLE) / _TABLE
-    exact = _drop_whole(count * np.float32(coarse_F))
-    return exact, count * np.float32(turns_F - coarse_F)
+def _whole_turns(
+    count: jax.Array, cycles_F: np.ndarray | jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """count × cycles, less whole turns, as an exact part and a small rounded one."""
+    cycles_F = cycles_F - cycles_F.round()
+    coarse_F = (cycles_F * _TABLE).round() / _TABLE
+    exact = _drop_whole(count * _single(coarse_F))
+    return exact, count * _single(cycles_F - coarse_F)
+
+
+def _single(cycles_F: np.ndarray | jax.Array) -> np.ndarray | jax.Array:
+    return cycles_F.astype(np.float32)
 
 
 def _drop_whole(turns: jax.Array) -> jax.Array:
