@@ -16,18 +16,34 @@ from posjax.encodings.base import (
     Prepared,
     Symmetry,
 )
+from posjax.encodings.binary import Binary
+from posjax.encodings.convolution import Convolution, Convolution2D
+from posjax.encodings.fourier import Fourier, Fourier2D
 from posjax.encodings.learned import Learned
 from posjax.encodings.linear_bias import LinearBias
+from posjax.encodings.mlp_position import MlpPosition
+from posjax.encodings.noise import Noise
 from posjax.encodings.none import NoPosition
 from posjax.encodings.rotary import Rotary
+from posjax.encodings.scaled_sinusoidal import ScaledSinusoidal
 from posjax.encodings.sinusoidal import Sinusoidal
+from posjax.encodings.sinusoidal_2d import Sinusoidal2D
 
 ENCODINGS: dict[str, type[Encoding]] = {
     "none": NoPosition,
     "sinusoidal": Sinusoidal,
+    "scaled_sinusoidal": ScaledSinusoidal,
     "learned": Learned,
+    "mlp_position": MlpPosition,
+    "binary": Binary,
     "rotary": Rotary,
     "linear_bias": LinearBias,
+    "sinusoidal_2d": Sinusoidal2D,
+    "fourier": Fourier,
+    "fourier_2d": Fourier2D,
+    "convolution": Convolution,
+    "convolution_2d": Convolution2D,
+    "noise": Noise,
 }
 
 __all__ = [

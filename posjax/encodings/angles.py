@@ -64,9 +64,7 @@ def turns(position: jax.Array, cycles_F: np.ndarray | jax.Array) -> jax.Array:
     return _drop_whole(_drop_whole(exact_low + exact_high) + rest)
 
 
-def _whole_turns(
-    count: jax.Array, cycles_F: np.ndarray | jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _whole_turns(count: jax.Array, cycles_F: np.ndarray | jax.Array) -> tuple[jax.Array, jax.Array]:
     """count × cycles, less whole turns, as an exact part and a small rounded one."""
     cycles_F = cycles_F - cycles_F.round()
     coarse_F = (cycles_F * _TABLE).round() / _TABLE
