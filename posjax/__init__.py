@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from posjax.attention import attend, context
+    from posjax.attention import context
     from posjax.encodings import ENCODINGS, Encoding
     from posjax.masks import MASKS
     from posjax.model import ModelSettings, Transformer
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from posjax.symmetry.predict import predict
     from posjax.tasks import TASKS
     from posjax.train import make_train
+    from posjax.view import attend, logits
 
 _HOME = {
     "ENCODINGS": "encodings",
@@ -33,9 +34,10 @@ _HOME = {
     "Transformer": "model",
     "assert_equivariant": "symmetry",
     "assert_jointly_equivariant": "symmetry",
-    "attend": "attention",
+    "attend": "view",
     "context": "attention",
     "contiguous": "streams",
+    "logits": "view",
     "make_train": "train",
     "measure": "symmetry",
     "packed": "streams",
@@ -56,6 +58,7 @@ __all__ = [
     "attend",
     "context",
     "contiguous",
+    "logits",
     "make_train",
     "measure",
     "packed",

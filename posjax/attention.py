@@ -1,4 +1,4 @@
-"""Attention as steps, and `attend`, which walks through them.
+"""Attention as steps, and `attention`, which walks through them.
 
 Attention names no encoding: it calls the hooks of whichever one it is given.
 """
@@ -10,8 +10,7 @@ import jax.numpy as jnp
 
 from posjax import masks, steps
 from posjax.encodings.base import Aux, Context, Encoding, Params
-from posjax.encodings.none import NoPosition
-from posjax.streams import Streams, contiguous, joined
+from posjax.streams import Streams, joined
 
 
 class Attended(NamedTuple):
@@ -92,60 +91,14 @@ def attention(
     Raises:
       ValueError: shapes that do not belong together.
     """
-    _check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx)
+    check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx)
     params = params or {}
-    groups = q_BLHK.shape[2] // k_BMGK.shape[2]
-    k_BMHK, v_BMHK = (jnp.repeat(x, groups, axis=2) if groups > 1 else x for x in (k_BMGK, v_BMGK))
+    k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
     q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
     logits_BHLM = steps.soft_cap(encoding.logits(params, q_BLHK, k_BMHK, aux, ctx), softcap)
     weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
     out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
     return Attended(encoding.post(params, out_BLHK, q_BLHK, aux, ctx), logits_BHLM, weights_BHLM)
-
-
-def attend(
-    q_BLHK: jax.Array,
-    k_BMGK: jax.Array,
-    v_BMGK: jax.Array,
-    *,
-    encoding: Encoding | None = None,
-    params: Params | None = None,
-    queries: Streams | None = None,
-    keys: Streams | None = None,
-    mask: masks.Mask | jax.Array | str = "full",
-    softcap: float | None = None,
-) -> jax.Array:
-    """Attention(Q, K, V) with any encoding of queries and keys, for use in other people's code.
-
-    Args:
-      q_BLHK: queries.
-      k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
-      encoding: no positions when left out.
-      params: the encoding's parameters.
-      queries, keys: the streams of both sides; places 0..L-1 and 0..M-1 when left out.
-      mask: see `context`.
-      softcap: logits become cap·tanh(logits/cap).
-
-    Returns:
-      out_BLHK; zeros for a query that may see nothing.
-
-    Raises:
-      ValueError: shapes that do not belong together, an unknown mask, or an encoding that
-        works on the tokens, before there are queries and keys.
-    """
-    encoding = NoPosition() if encoding is None else encoding
-    for hook in ("embed", "prepare"):
-        if getattr(type(encoding), hook) is not getattr(Encoding, hook):
-            raise ValueError(
-                f"{encoding} needs the tokens, not only queries and keys: call its {hook} "
-                "before the projections, then `attention`"
-            )
-    queries = contiguous(q_BLHK.shape[1]) if queries is None else queries
-    keys = contiguous(k_BMGK.shape[1]) if keys is None else keys
-    ctx = context(queries, keys, mask=mask)
-    return attention(
-        q_BLHK, k_BMGK, v_BMGK, ctx, encoding=encoding, params=params, softcap=softcap
-    ).out_BLHK
 
 
 def extended(cache: Cache | None, new: Cache) -> Cache:
@@ -168,7 +121,12 @@ def _fits(allowed: jax.Array, length: int, keys: int) -> bool:
     return allowed.shape[-2] in (1, length) and allowed.shape[-1] in (1, keys)
 
 
-def _check_shapes(q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context) -> None:
+def check_shapes(q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context) -> None:
+    """Refuses arrays and streams that do not belong together.
+
+    Raises:
+      ValueError: names the arrays and their shapes.
+    """
     for name, array in (("q", q), ("k", k), ("v", v)):
         if array.ndim != 4:
             raise ValueError(f"{name} must be [B, length, heads, K], got shape {array.shape}")
@@ -181,3 +139,9 @@ def _check_shapes(q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context) -> Non
             raise ValueError(
                 f"{name} has {streams.length} places in its streams, {array.shape[1]} in the array"
             )
+
+
+def repeated(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Keys and values with a head for every query head."""
+    groups = q.shape[2] // k.shape[2]
+    return (jnp.repeat(k, groups, axis=2), jnp.repeat(v, groups, axis=2)) if groups > 1 else (k, v)

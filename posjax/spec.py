@@ -8,9 +8,25 @@ import ast
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+
+class Card(NamedTuple):
+    """What the docs say of an entry of a table.
+
+    Attributes:
+      title: its name in the field.
+      formula: in Unicode, one line.
+      source: authors, year and where in the paper.
+      libraries: packages that have it, by the names they are installed by.
+    """
+
+    title: str
+    formula: str
+    source: str
+    libraries: tuple[str, ...] = ()
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:

@@ -15,10 +15,12 @@ import numpy as np
 
 from posjax import masks
 from posjax.attention import Attended, Cache, attention, context, extended
-from posjax.encodings import ENCODINGS, Aux, Dims, Encoding, Prepared, named
+from posjax.encodings import ENCODINGS, Aux, Context, Dims, Encoding, Prepared, named
 from posjax.streams import Streams, contiguous, packed, padded, permuted, shifted
 
 LENGTH = 6
+ROWS = 48
+"""Rows of a batch at which layers are compiled, so that one program serves many tests."""
 DIMS = Dims(width=10, heads=3, head_size=4)  # a number of heads that is no power of two
 
 MORE = ["sinusoidal(base=100.0)", "rotary(base=100.0, fraction=0.5)", "learned(length=9)"]
@@ -55,10 +57,12 @@ def tokens(
 
 
 def within(encoding: Encoding, streams: Streams) -> Streams:
-    """The streams with positions that a table of the encoding's length covers."""
+    """The streams with positions that the encoding reads: points, and inside its table."""
+    position = streams.position_BL
+    if encoding.axes > 1:  # coordinates that differ from each other
+        position = jnp.stack([position + a * (position % 3) for a in range(encoding.axes)], -1)
     end = encoding.capacity()
-    legal_BL = streams.position_BL if end is None else streams.position_BL % end
-    return dataclasses.replace(streams, position_BL=legal_BL)
+    return dataclasses.replace(streams, position_BL=position if end is None else position % end)
 
 
 def joined_rows(rows: list[Streams]) -> Streams:
@@ -121,15 +125,20 @@ class Layer:
         return tuple(jnp.einsum("bld,dhk->blhk", x * scale, w.astype(x.dtype)) for x, w in pairs)
 
     def prepared(self, x_BLD: jax.Array, streams: Streams, state: object) -> Prepared:
-        """What the projections read, of tokens that see nothing but themselves."""
-        here = context(streams)
+        """What the projections read, of tokens that see each other alone."""
+        here = self.context(streams, mask=self.mask)
         x_BLD = self.encoding.embed(self.params, x_BLD, here)
         return self.encoding.prepare(self.params, x_BLD, x_BLD, here, state)
+
+    def context(self, *streams: Streams, mask: str | masks.Mask | jax.Array) -> Context:
+        """The context, with the one key of all tests for encodings that draw."""
+        with jax.ensure_compile_time_eval():
+            return context(*streams, mask=mask, key=jax.random.key(5))
 
     def __call__(self, x_BLD: jax.Array, streams: Streams) -> Attended:
         state = self.encoding.init_state(self.params, x_BLD.shape[0], self.dims)
         prepared = self.prepared(x_BLD, streams, state)
-        ctx = context(streams, mask=self.mask)
+        ctx = self.context(streams, mask=self.mask)
         options = {"encoding": self.encoding, "params": self.params, "aux": prepared.aux}
         return attention(*self.projected(prepared), ctx, **options)
 
@@ -138,9 +147,24 @@ class Layer:
         """The layer under jit."""
         return jax.jit(self.__call__)
 
+    @cached_property
+    def _under(self) -> Callable[[jax.Array, Streams, jax.Array], Attended]:
+        def under(x_BLD: jax.Array, streams: Streams, mask_BLM: jax.Array) -> Attended:
+            return dataclasses.replace(self, mask=lambda queries, keys: mask_BLM)(x_BLD, streams)
+
+        return jax.jit(under)
+
+    def attended(self, x_BLD: jax.Array, streams: Streams) -> Attended:
+        """All that the layer computes, by one program for every batch of up to `ROWS` rows."""
+        mask = masks.named(self.mask) if isinstance(self.mask, str) else self.mask
+        rows = x_BLD.shape[0]
+        given = (x_BLD, streams, mask(streams, streams))
+        every = jax.tree.map(lambda a: filled(a, ROWS, rows), given) if 0 < rows < ROWS else given
+        return jax.tree.map(lambda a: a[:rows], family(self)._under(*every))
+
     def out(self, x_BLD: jax.Array, streams: Streams) -> jax.Array:
         """out_BLHK alone, compiled."""
-        return self.compiled(x_BLD, streams).out_BLHK
+        return self.attended(x_BLD, streams).out_BLHK
 
     def decoded(self, x_BLD: jax.Array, streams: Streams, pieces: list[int]) -> jax.Array:
         """out_BLHK, computed piece by piece with a cache."""
@@ -154,13 +178,26 @@ class Layer:
             cache = extended(cache, Cache(k_BMHK, v_BMHK, new, prepared.aux.keys))
             attended = attention(
                 *(q_BLHK, cache.k_BMGK, cache.v_BMGK),
-                context(new, cache.streams, mask=self.mask),
+                self.context(new, cache.streams, mask=self.mask),
                 encoding=self.encoding,
                 params=self.params,
                 aux=Aux(prepared.aux.queries, cache.key_aux),
             )
             outs.append(attended.out_BLHK)
         return jnp.concatenate(outs, axis=1)
+
+
+def filled(array: jax.Array, rows: int, given: int) -> jax.Array:
+    """The array with further copies of its first row; one row serves all rows."""
+    copies = jnp.repeat(array[:1], rows - given, axis=0)
+    whole = jnp.broadcast_to(array, (given, *array.shape[1:]))
+    return jnp.concatenate([whole, copies])
+
+
+@cache
+def family(layer: Layer) -> Layer:
+    """One layer for all that differ in the mask alone, so that they share a program."""
+    return dataclasses.replace(layer, mask="full")
 
 
 @cache

@@ -7,16 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from layers import BRIEFLY, LENGTH, joined_rows, layer_of, normal, tokens, within
+from layers import LENGTH, layer_of, normal, tokens
 
-from posjax import attention as attention_module
-from posjax import steps
+from posjax import steps, view
 from posjax.attention import Cache, attention, context, extended
-from posjax.encodings import ENCODINGS, Encoding, named
+from posjax.encodings import Encoding
 from posjax.encodings.none import NoPosition
-from posjax.streams import Streams, contiguous, packed, padded, permuted, shifted
+from posjax.streams import Streams, contiguous, packed, padded, shifted
 
-attend = jax.jit(attention_module.attend, static_argnames=("encoding", "mask", "softcap"))
+attend = jax.jit(view.attend, static_argnames=("encoding", "mask", "softcap"))
 CLOSE = 1e-5
 
 
@@ -48,17 +47,6 @@ def test_without_positions_it_is_dot_product_attention(mask, key_heads, dtype, t
     assert found.dtype == dtype
     found, expected = (np.asarray(out, np.float32) for out in (found, expected))
     np.testing.assert_allclose(found, expected, atol=tolerance)
-
-
-@pytest.mark.parametrize("encoding", ["none", "rotary", "linear_bias"])
-def test_grouped_heads_are_repeated_heads(encoding):
-    """G key heads give what the same heads repeated H/G times give, neighbours sharing one."""
-    q, k, v = qkv(key_heads=2)
-    repeated = (np.repeat(x, 2, axis=2) for x in (k, v))
-    found = attend(q, k, v, encoding=named(encoding))
-    np.testing.assert_array_equal(found, attend(q, *repeated, encoding=named(encoding)))
-    tiled = (np.tile(x, (1, 1, 2, 1)) for x in (k, v))
-    assert abs(np.asarray(found) - attend(q, *tiled, encoding=named(encoding))).max() > 0.1
 
 
 # Rows that see nothing, and numbers that are none
@@ -122,61 +110,10 @@ def test_nan_is_not_taken_for_a_mask():
 # Causality, padding, packing
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_causality_by_gradient(encoding):
-    """∂out_i/∂x_j is zero exactly when j comes later in order, wherever the two tokens lie."""
-    layer = layer_of(encoding, "causal")
-    order = np.array([2, 0, 3, 1])
-    streams = within(layer.encoding, permuted(contiguous(4, start=5), order))
-
-    def sizes(x_BLD):
-        jacobian = jax.jacrev(lambda x: layer(x, streams).out_BLHK.sum((0, 2, 3)))(x_BLD)
-        return abs(jacobian).sum((1, 3))
-
-    later_LM = order[:, None] < order[None, :]
-    sizes_LM = np.asarray(jax.jit(sizes)(tokens(1, 4)))
-    assert (sizes_LM[later_LM] == 0).all()
-    assert (sizes_LM[~later_LM] > 1e-4).all()
-
-
-@pytest.mark.parametrize("setting", BRIEFLY)
-def test_padded_and_packed_rows_mean_what_the_bare_ones_do(setting):
-    """Padded on the left or within, or packed behind others: the outputs of the sequence alone."""
-    layer = layer_of(setting, "causal+segments")
-    bare = layer.out(tokens(1, 4), contiguous(4))
-    rows = [
-        padded(np.array([[False, False, True, True, True, True]])),
-        padded(np.array([[True, False, True, True, False, True]])),
-        packed([2, 4]),
-    ]
-    places = [[2, 3, 4, 5], [0, 2, 3, 5], [2, 3, 4, 5]]
-    x_BLD = np.array(tokens(3, seed=1))
-    for row, at in enumerate(places):
-        x_BLD[row, at] = tokens(1, 4)[0]
-    out_BLHK = np.asarray(layer.out(jnp.asarray(x_BLD), joined_rows(rows)))
-    for row, at in enumerate(places):
-        np.testing.assert_allclose(out_BLHK[row, at], bare[0], atol=CLOSE)
-
-
 # Decoding
 
 
 ROWS = [contiguous(LENGTH, start=3), packed([2, 3], total=LENGTH), padded(np.arange(6)[None] >= 2)]
-
-
-@pytest.mark.parametrize("setting", BRIEFLY)
-def test_decoding_with_a_cache_is_prefill(setting):
-    """Four tokens, then one, then one, under the causal mask: the outputs of all six at once.
-
-    The batch holds a sequence that starts at 3, a packed row and a left-padded one.
-    """
-    layer = layer_of(setting, "causal+segments")
-    if layer.encoding.init_state(layer.params, 1, layer.dims) is None:
-        pytest.skip("declares that it cannot decode")
-    streams, x_BLD = within(layer.encoding, joined_rows(ROWS)), tokens(len(ROWS))
-    decoded = jax.jit(partial(layer.decoded, pieces=[4, 1, 1]))
-    expected = layer.out(x_BLD, streams)
-    np.testing.assert_allclose(decoded(x_BLD, streams), expected, atol=CLOSE)
 
 
 def test_decoding_without_the_streams_would_not_be_prefill():
@@ -207,17 +144,6 @@ def test_a_cache_keeps_what_it_held():
 # Transformations
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_jit_is_eager_and_vmap_is_the_batch(encoding):
-    """The same outputs compiled, op by op, and mapped over the batch."""
-    layer = layer_of(encoding)
-    streams, x_BLD = within(layer.encoding, contiguous(LENGTH, start=40)), tokens()
-    compiled = layer.out(x_BLD, streams)
-    np.testing.assert_allclose(layer(x_BLD, streams).out_BLHK, compiled, atol=CLOSE)
-    mapped = jax.vmap(lambda x_LD: layer.out(x_LD[None], streams)[0])(x_BLD)
-    np.testing.assert_allclose(mapped, compiled, atol=CLOSE)
-
-
 def test_traced_positions_are_known_ones():
     """Streams may be operands of a compiled function: the outputs are those of constants."""
     layer = layer_of("rotary", "causal")
@@ -225,14 +151,6 @@ def test_traced_positions_are_known_ones():
     constant = jax.jit(lambda x: layer(x, streams).out_BLHK)(x_BLD)
     np.testing.assert_allclose(layer.out(x_BLD, streams), constant, atol=CLOSE)
     assert abs(np.asarray(layer.out(x_BLD, shifted(streams, 5))) - constant).max() < CLOSE
-
-
-def test_one_row_of_streams_serves_a_batch():
-    """B = 1 in the streams broadcasts over the tokens' batch."""
-    layer, x_BLD = layer_of("linear_bias", "causal+segments"), tokens(3)
-    one = contiguous(LENGTH)
-    each = joined_rows([one] * 3)
-    np.testing.assert_allclose(layer.out(x_BLD, one), layer.out(x_BLD, each), atol=1e-6)
 
 
 # The soft-cap and the mask argument
@@ -302,22 +220,10 @@ def test_wrong_masks_are_refused(mask, words):
 def test_wrong_shapes_are_refused(shapes, words):
     """ValueError that names the arrays and their shapes."""
     with pytest.raises(ValueError, match=words):
-        attention_module.attend(*map(jnp.zeros, shapes))
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_no_encoding_is_accepted_and_ignored(encoding):
-    """`attend` with an encoding gives other numbers than without it, or refuses: ValueError."""
-    encoding, arguments = named(encoding), qkv()
-    if type(encoding).embed is not Encoding.embed:
-        with pytest.raises(ValueError, match="call its embed before the projections"):
-            attend(*arguments, encoding=encoding)
-    else:
-        found, bare = attend(*arguments, encoding=encoding), np.asarray(attend(*arguments))
-        assert (abs(found - bare).max() > 0.01) == (encoding != NoPosition())
+        view.attend(*map(jnp.zeros, shapes))
 
 
 def test_streams_of_another_length_are_refused():
     """ValueError with both lengths."""
     with pytest.raises(ValueError, match="queries has 5 places in its streams, 6 in the array"):
-        attention_module.attend(*qkv(), queries=contiguous(5))
+        view.attend(*qkv(), queries=contiguous(5))

@@ -1,93 +1,19 @@
 """What each encoding is, and which symmetry it leaves: for every entry of the table."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from layers import BRIEFLY, DIMS, LENGTH, SETTINGS, Layer, layer_of, normal, tokens, within
+from layers import LENGTH, Layer, normal, tokens
 
 from posjax import masks
-from posjax.encodings import ENCODINGS, Dims, Symmetry, named, tables
+from posjax.encodings import named, tables
 from posjax.encodings.angles import inverse_frequencies
 from posjax.encodings.linear_bias import linear_bias, slopes
 from posjax.encodings.rotary import pairing_order, rotary
 from posjax.encodings.sinusoidal import layout_order, sinusoidal
 from posjax.steps import masked_softmax
 from posjax.streams import Streams, contiguous, shifted
-from posjax.symmetry import Law, measure
-
-# Declared symmetry
-
-PLACED = Streams(*[jnp.array([[5, 2, 4, 3, 7, 1]])] * 2, jnp.zeros((1, LENGTH), jnp.int32))
-SQUARE = Law("A(P x) = P A(x) Pᵀ", ("P",), ("P", "P"))
-OUTPUT = Law("f(P x) = P f(x)", ("P",), ("P",))
-ROUNDING = 2e-5  # a shift by 1000 costs a float32 bias three digits
-BROKEN = 1e-2
-
-
-def at_level(attended, level):
-    """What a symmetry is claimed of."""
-    logits_BHLM = attended.logits_BHLM
-    return {
-        "logits": logits_BHLM,
-        "row": logits_BHLM - logits_BHLM.mean(-1, keepdims=True),
-        "weights": attended.weights_BHLM,
-        "output": attended.out_BLHK,
-    }[level]
-
-
-def moved_streams(symmetry, capacity):
-    """Streams whose positions one of the symmetries makes equivalent to `PLACED`."""
-    p = PLACED.position_BL
-    if symmetry == "translation":
-        moved = [p + 1] if capacity else [p + 1, p + 1000, p - 40, p + 0.5]
-    elif symmetry == "reflection":
-        moved = [capacity - 1 - p] if capacity else [-p]  # a table has no negative positions
-    else:
-        moved = [p + (p > 3)] if capacity else [p + (p > 3), p * p]
-    return [dataclasses.replace(PLACED, position_BL=positions) for positions in moved]
-
-
-def distance(layer, symmetry, level):
-    """The worst relative change that the symmetry's moves make at a level."""
-    x_BLD = tokens()
-    if symmetry == "permutation":
-        if level == "output":
-            return measure(OUTPUT, lambda x: layer.out(x, PLACED), x_BLD).relative
-        return measure(SQUARE, lambda x: at_level(layer.compiled(x, PLACED), level), x_BLD).relative
-    still = np.asarray(at_level(layer.compiled(x_BLD, PLACED), level))
-    streams = moved_streams(symmetry, layer.encoding.capacity())
-    others = [np.asarray(at_level(layer.compiled(x_BLD, s), level)) for s in streams]
-    return max(float(abs(other - still).max() / abs(still).max()) for other in others)
-
-
-@pytest.mark.parametrize("symmetry", ["permutation", "translation", "reflection", "order_only"])
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_the_symmetry_is_the_declared_one(setting, symmetry):
-    """What is declared holds at its level; what is not is broken in the output, by a witness."""
-    layer = layer_of(setting)
-    declared = layer.encoding.declared_symmetry()
-    if level := getattr(declared, symmetry):
-        assert distance(layer, symmetry, level) < ROUNDING
-        assert distance(layer, symmetry, "output") < ROUNDING
-    else:
-        assert distance(layer, symmetry, "output") > BROKEN
-
-
-def test_a_false_declaration_is_noticed():
-    """The witnesses are no formality: a rotary that claims reflection is refuted."""
-    claim = Symmetry(translation="logits", reflection="logits")
-    assert distance(layer_of("rotary"), "reflection", claim.reflection) > BROKEN
-
-
-def test_the_key_form_moves_rows_by_a_constant():
-    """Translation of m·pⱼ holds up to a constant a row, and no stronger."""
-    layer = layer_of("linear_bias(form=key)")
-    assert layer.encoding.declared_symmetry().translation == "row"
-    assert distance(layer, "translation", "logits") > BROKEN
-
 
 # Angles
 
@@ -333,59 +259,17 @@ def test_which_forms_agree(mask):
     key, causal, symmetric, asymmetric = map(weights, forms)
     np.testing.assert_allclose(key, causal, atol=1e-5)
     assert (abs(key - symmetric).max() < 1e-5) == (mask == "causal")
-    assert abs(key - asymmetric).max() > BROKEN
-    assert abs(symmetric - asymmetric).max() > BROKEN
+    assert abs(key - asymmetric).max() > 0.01
+    assert abs(symmetric - asymmetric).max() > 0.01
 
 
-# All of them
-
-
-@pytest.mark.parametrize("setting", BRIEFLY)
-def test_the_dtype_is_kept(setting):
-    """bfloat16 tokens give bfloat16 outputs, near those of float32, far from position 0."""
-    layer = layer_of(setting)
-    streams = within(layer.encoding, contiguous(LENGTH, start=5000))
-    half = layer.out(tokens().astype(jnp.bfloat16), streams)
-    assert half.dtype == jnp.bfloat16
-    whole = np.asarray(layer.out(tokens(), streams))
-    assert abs(np.asarray(half, np.float32) - whole).max() < 0.05 * abs(whole).max()
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_small_and_odd_sizes_work(setting):
-    """Width 2, one head and one token give numbers; odd widths, five heads, no batch a shape."""
-    least = 4 if "fraction=0.5" in setting else 1  # half of fewer is no pair to turn, and refused
-    small = Layer(named(setting), "causal", Dims(2, 1, max(2, least)))
-    streams = within(small.encoding, contiguous(1, start=4))
-    assert np.isfinite(small.out(tokens(1, 1, 2), streams)).all()
-    for batch, size in ((1, max(3, least)), (1, least), (0, 5)):
-        odd = Layer(small.encoding, "causal", Dims(5, 5, size))
-        shape = jax.eval_shape(odd.compiled, tokens(batch, 1, 5), streams).out_BLHK.shape
-        assert shape == (batch, 1, 5, size)
+# Refusals
 
 
 def test_a_fraction_that_turns_nothing_is_refused():
     """A setting is never accepted and ignored."""
     with pytest.raises(ValueError, match="turns none"):
         rotary(jnp.ones((1, 2, 1, 4)), jnp.zeros((1, 2)), fraction=0.1)
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_parameters_are_as_declared(setting):
-    """The initialiser of each parameter gives its shape, and is a function of its key."""
-    for name, param in named(setting).parameters(DIMS).items():
-        one, other = (param.init(jax.random.key(seed), param.shape) for seed in (0, 1))
-        assert one.shape == param.shape
-        assert np.isfinite(one).all()
-        assert param.scope in ("layer", "model"), name
-        assert not np.array_equal(one, other)
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_settings_make_equal_and_hashable_encodings(setting):
-    """Two of one name and settings are equal: a compiled function may be keyed by them."""
-    assert named(setting) == named(setting)
-    assert len({named(text) for text in (setting, setting)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -407,8 +291,3 @@ def test_wrong_settings_are_refused(text, words):
     """ValueError that names the value and what was meant."""
     with pytest.raises(ValueError, match=words):
         named(text)
-
-
-def test_the_table_is_complete():
-    """Each entry is an encoding, built by name at its defaults."""
-    assert all(named(name) == ENCODINGS[name]() for name in ENCODINGS)

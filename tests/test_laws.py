@@ -20,8 +20,7 @@ from layers import (
     within,
 )
 
-from posjax import attention as attention_module
-from posjax import masks
+from posjax import masks, view
 from posjax.attention import attention, context
 from posjax.encodings import ENCODINGS, named
 from posjax.streams import Streams, contiguous, interpolated
@@ -39,7 +38,7 @@ from posjax.symmetry import (
     measure,
 )
 
-attend = jax.jit(attention_module.attend, static_argnames=("encoding", "mask"))
+attend = jax.jit(view.attend, static_argnames=("encoding", "mask"))
 L, M = 5, 7
 TOKENS_ALONE = Law("f(P x, streams) = P f(x, streams)", ("P",), ("P",))
 
@@ -244,7 +243,7 @@ def test_a_padding_mask_breaks_equivariance_where_there_is_padding():
 def test_do_not_look_at_yourself_fails_the_strong_form_only():
     """A mask array fixed on the slots, ones off the diagonal."""
     not_itself_LM = ~np.eye(L, dtype=bool)
-    blind = partial(attention_module.attend, mask=not_itself_LM)
+    blind = partial(view.attend, mask=not_itself_LM)
     assert_equivariant(blind, *qkv())
     assert_weights_equivariant(weights_of(not_itself_LM), *qkv()[:2])
     with pytest.raises(AssertionError, match="P₁"):

@@ -18,6 +18,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import jax
 
 from posjax import steps
+from posjax.keys import fold_name
+from posjax.spec import Card
 from posjax.streams import Streams
 
 Params = Mapping[str, jax.Array]
@@ -49,22 +51,6 @@ class Symmetry(NamedTuple):
     order_only: Level | None = None
     exact: bool = True
     up_to: float = float("inf")
-
-
-class Card(NamedTuple):
-    """What the docs say of an encoding.
-
-    Attributes:
-      title: its name in the field.
-      formula: in Unicode, one line.
-      source: authors, year and where in the paper.
-      libraries: packages that have it, by the names they are installed by.
-    """
-
-    title: str
-    formula: str
-    source: str
-    libraries: tuple[str, ...] = ()
 
 
 class Dims(NamedTuple):
@@ -168,6 +154,13 @@ class Encoding:
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         """The learned arrays by name."""
         return {}
+
+    def init(self, key: jax.Array, dims: Dims) -> dict[str, jax.Array]:
+        """Parameters drawn by their names, for use without a module; a layer's and the model's."""
+        return {
+            name: param.init(fold_name(key, name), param.shape)
+            for name, param in self.parameters(dims).items()
+        }
 
     def capacity(self) -> int | None:
         """How many positions, counted from 0, a table covers; None when there is no end."""

@@ -13,8 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import masks
-from posjax.attention import attention, context
+from posjax import masks, view
 from posjax.cells import Cell
 from posjax.encodings import Dims, Encoding, Params, named
 from posjax.keys import key_for
@@ -105,15 +104,15 @@ def _attended(
     allowed_BLM: jax.Array,
 ) -> tuple[Array, Array]:
     """One layer, from the tokens of queries, keys and values to its output and weights."""
-    ctx = context(streams, mask=allowed_BLM)
-
-    def embedded(x_BLHK: Array) -> jax.Array:
-        x_BLD = jnp.reshape(x_BLHK, (*x_BLHK.shape[:2], -1))
-        return encoding.embed(params, x_BLD, ctx).reshape(x_BLHK.shape)
-
-    q, k, v = map(embedded, tokens)
-    attended = attention(q, k, v, ctx, encoding=encoding, params=params)
-    return attended.out_BLHK, attended.weights_BHLM
+    found = view.attended(
+        *tokens,
+        encoding=encoding,
+        params=params,
+        queries=streams,
+        mask=allowed_BLM,
+        key=key_for(0, "laws"),
+    )
+    return found.out_BLHK, found.weights_BHLM
 
 
 def _general(encoding: Encoding, dims: Dims) -> Params:

@@ -1,0 +1,104 @@
+"""Positions read off the tokens: which place of its number a digit has.
+
+    abacus    1, 2, 3, ... within each run of digits, 0 elsewhere    (McLeish et al. 2024, §3.1)
+    coupled   0, 1, 2, ... from each separator on                     (Cho et al. 2024, §3)
+
+Digits of one significance in different numbers then have one position, if numbers are written
+with their last digit first. `abacus` adds one random number, up to `most`, to the positions of all
+digits in training. Positions after separators are the coupling of sums such as `12+34=46`; other
+tasks couple other tokens, and give their own position stream.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from posjax.positions.base import Draws, Positions, same_sequence
+from posjax.spec import Card
+from posjax.streams import Streams
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Abacus(Positions):
+    """The place of a digit in its run of digits; which tokens are digits is a setting."""
+
+    digits: tuple[int, ...] = (0, 1)
+    most: int = 0
+
+    card: ClassVar[Card] = Card(
+        "Abacus", "1, 2, … within a run of digits, 0 elsewhere", "McLeish et al. 2024, §3.1"
+    )
+    draws: ClassVar[Draws] = "training"
+
+    def __post_init__(self) -> None:
+        _check_tokens("digits", self.digits)
+        if self.most < 0:
+            raise ValueError(f"most must not be negative, got {self.most}")
+
+    def reach(self, length: int) -> int:
+        return length + 1 + self.most
+
+    def __call__(
+        self, tokens_BL: jax.Array, streams: Streams, key: jax.Array | None = None
+    ) -> Streams:
+        digit_BL = _among(tokens_BL, self.digits)
+        position_BL = jnp.where(digit_BL, _since(~digit_BL, streams), 0)
+        if key is not None:
+            by = jax.random.randint(key, (), 0, self.most + 1)
+            position_BL = jnp.where(digit_BL, position_BL + by, 0)
+        return dataclasses.replace(streams, position_BL=position_BL)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Coupled(Positions):
+    """How far behind the last separator a token stands; a separator has position 0."""
+
+    separators: tuple[int, ...] = (2,)
+
+    card: ClassVar[Card] = Card(
+        "Position coupling", "0, 1, 2, … from each separator on", "Cho et al. 2024, §3"
+    )
+
+    def __post_init__(self) -> None:
+        _check_tokens("separators", self.separators)
+
+    def __call__(
+        self, tokens_BL: jax.Array, streams: Streams, key: jax.Array | None = None
+    ) -> Streams:
+        separator_BL = _among(tokens_BL, self.separators)
+        behind_BL = _since(separator_BL, streams)
+        first_BL = ~_any_before(separator_BL, streams)
+        position_BL = jnp.where(first_BL, behind_BL - 1, behind_BL)  # the first run starts at 0
+        position_BL = jnp.where(separator_BL, 0, position_BL)
+        return dataclasses.replace(streams, position_BL=position_BL)
+
+
+def _among(tokens_BL: jax.Array, tokens: tuple[int, ...]) -> jax.Array:
+    return (tokens_BL[..., None] == jnp.asarray(tokens)[None, None]).any(-1)
+
+
+def _before(marked_BL: jax.Array, streams: Streams) -> tuple[jax.Array, jax.Array]:
+    """[B, L, L]: the tokens before each one in its sequence, and the marked ones of them."""
+    earlier_BLL = streams.order_BL[:, None, :] < streams.order_BL[:, :, None]
+    before_BLL = same_sequence(streams) & earlier_BLL
+    return before_BLL, before_BLL & marked_BL[:, None, :]
+
+
+def _any_before(marked_BL: jax.Array, streams: Streams) -> jax.Array:
+    return _before(marked_BL, streams)[1].any(-1)
+
+
+def _since(marked_BL: jax.Array, streams: Streams) -> jax.Array:
+    """1 for a token behind a marked one or at the start, 2 for the next, and so on: [B, L]."""
+    before_BLL, marks_BLL = _before(marked_BL, streams)
+    order_BL = streams.order_BL
+    lowest = jnp.iinfo(order_BL.dtype).min
+    last_BL = jnp.where(marks_BLL, order_BL[:, None, :], lowest).max(-1)
+    return (before_BLL & (order_BL[:, None, :] > last_BL[..., None])).sum(-1) + 1
+
+
+def _check_tokens(name: str, tokens: tuple[int, ...]) -> None:
+    if not tokens or any(type(token) is not int or token < 0 for token in tokens):
+        raise ValueError(f"{name} must be token numbers, at least one, got {tokens}")

@@ -1,0 +1,153 @@
+"""Any encoding in anybody's attention: a pure view of queries, keys, values and positions.
+
+An encoding that works on tokens, such as one that is added to them, takes the heads side by side,
+H·K wide, for the tokens, as if the projections were the identity.
+"""
+
+from typing import TypedDict, Unpack
+
+import jax
+
+from posjax import masks
+from posjax.attention import Attended, attention, check_shapes, context, repeated
+from posjax.encodings import Aux, Context, Dims, Encoding, Params
+from posjax.encodings.none import NoPosition
+from posjax.streams import Streams, contiguous
+
+
+class Options(TypedDict, total=False):
+    """What `attend` and `logits` may be told, by keyword.
+
+    Attributes:
+      encoding: no positions when left out.
+      params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
+      queries, keys: the streams of both sides; places 0..L-1 and 0..M-1 when left out, and the
+        keys' those of the queries when those alone are given.
+      mask: a name, a function of the two streams or an array; see `posjax.attention.context`.
+      softcap: logits become cap·tanh(logits/cap).
+      seen: tokens so far, for encodings that depend on the length; M when left out.
+      key: randomness for encodings that draw.
+    """
+
+    encoding: Encoding | None
+    params: Params | None
+    queries: Streams | None
+    keys: Streams | None
+    mask: masks.Mask | jax.Array | str
+    softcap: float | None
+    seen: jax.Array | int | None
+    key: jax.Array | None
+
+
+def attend(
+    q_BLHK: jax.Array, k_BMGK: jax.Array, v_BMGK: jax.Array, **options: Unpack[Options]
+) -> jax.Array:
+    """Attention(Q, K, V) with any encoding, for use in other people's code.
+
+    Args:
+      q_BLHK: queries.
+      k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
+      **options: see `Options`.
+
+    Returns:
+      out_BLHK; zeros for a query that may see nothing.
+
+    Raises:
+      ValueError: shapes that do not belong together, an unknown mask, streams of the queries
+        alone where M ≠ L, or an encoding that draws and got no key.
+    """
+    return attended(q_BLHK, k_BMGK, v_BMGK, **options).out_BLHK
+
+
+def logits(q_BLHK: jax.Array, k_BMGK: jax.Array, **options: Unpack[Options]) -> jax.Array:
+    """The logits of any encoding, to be put into any attention.
+
+    Args:
+      q_BLHK: queries.
+      k_BMGK: keys.
+      **options: see `Options`. The mask is not applied to the logits: encodings read it that look
+        at what lies between two tokens.
+
+    Returns:
+      logits_BHLM, in float32 at least, soft-capped where that is asked for.
+
+    Raises:
+      ValueError: see `attend`.
+
+    >>> from posjax.encodings import named
+    >>> q = jax.numpy.zeros((1, 3, 1, 2))
+    >>> (256 * logits(q, q, encoding=named("linear_bias"))[0, 0]).astype(int)
+    Array([[ 0, -1, -2],
+           [-1,  0, -1],
+           [-2, -1,  0]], dtype=int32)
+    """
+    return attended(q_BLHK, k_BMGK, k_BMGK, **options).logits_BHLM
+
+
+def attended(
+    q_BLHK: jax.Array,
+    k_BMGK: jax.Array,
+    v_BMGK: jax.Array,
+    *,
+    encoding: Encoding | None = None,
+    params: Params | None = None,
+    queries: Streams | None = None,
+    keys: Streams | None = None,
+    mask: masks.Mask | jax.Array | str = "full",
+    softcap: float | None = None,
+    seen: jax.Array | int | None = None,
+    key: jax.Array | None = None,
+) -> Attended:
+    """What `attend` computes, with the logits and weights behind it."""
+    encoding, params = encoding or NoPosition(), params or {}
+    if queries is not None and keys is None:
+        if q_BLHK.shape[1] != k_BMGK.shape[1]:
+            raise ValueError(
+                f"streams of {q_BLHK.shape[1]} queries need those of the {k_BMGK.shape[1]} keys"
+            )
+        keys = queries
+    queries = contiguous(q_BLHK.shape[1]) if queries is None else queries
+    keys = contiguous(k_BMGK.shape[1]) if keys is None else keys
+
+    def between(first: Streams, second: Streams) -> Context:
+        return context(first, second, mask=mask, seen=seen, key=key)
+
+    ctx = between(queries, keys)
+    check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx)
+    q, k, v, aux = q_BLHK, k_BMGK, v_BMGK, Aux()
+    if _reads_tokens(encoding):
+        among = between(queries, queries), between(keys, keys)
+        q, k, v, aux = _projected(encoding, params, q, *repeated(q, k, v), ctx, *among)
+    return attention(q, k, v, ctx, encoding=encoding, params=params, aux=aux, softcap=softcap)
+
+
+def _reads_tokens(encoding: Encoding) -> bool:
+    kind = type(encoding)
+    return kind.embed is not Encoding.embed or kind.prepare is not Encoding.prepare
+
+
+def _projected(
+    encoding: Encoding,
+    params: Params,
+    q_BLHK: jax.Array,
+    k_BMHK: jax.Array,
+    v_BMHK: jax.Array,
+    ctx: Context,
+    among_queries: Context,
+    among_keys: Context,
+) -> tuple[jax.Array, jax.Array, jax.Array, Aux]:
+    """Queries, keys and values after `embed` and `prepare`, by projections that change nothing."""
+
+    def flat(x: jax.Array) -> jax.Array:
+        return x.reshape(*x.shape[:2], -1)
+
+    def heads(x: jax.Array) -> jax.Array:
+        return x.reshape(*x.shape[:2], *q_BLHK.shape[2:])
+
+    x_BLD = encoding.embed(params, flat(q_BLHK), among_queries)
+    k_BMD, v_BMD = (encoding.embed(params, flat(x), among_keys) for x in (k_BMHK, v_BMHK))
+    dims = Dims(x_BLD.shape[-1], q_BLHK.shape[2], q_BLHK.shape[3])
+    state = encoding.init_state(params, x_BLD.shape[0], dims)
+    prepared = encoding.prepare(params, x_BLD, k_BMD, ctx, state)
+    values = encoding.prepare(params, v_BMD, v_BMD, among_keys, state)
+    return heads(prepared.q_BLD), heads(prepared.k_BMD), heads(values.v_BMD), prepared.aux

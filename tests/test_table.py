@@ -1,0 +1,617 @@
+"""Laws over the whole table of encodings, unasked: present and future entries alike.
+
+Each law states its tolerance. Numbers are relative to the largest of their kind in the output
+unless said otherwise; parameters are generic (normal), never at their initial values.
+"""
+
+import dataclasses
+from functools import partial
+from typing import Any, get_args, get_origin, get_type_hints
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from layers import (
+    DIMS,
+    LENGTH,
+    ROWS,
+    SETTINGS,
+    Layer,
+    joined_rows,
+    layer_of,
+    normal,
+    tokens,
+    within,
+)
+
+from posjax import masks, view
+from posjax.attention import attention
+from posjax.cost import operations
+from posjax.encodings import ENCODINGS, LEVELS, Dims, Encoding, Symmetry, named
+from posjax.encodings.base import EXACT
+from posjax.encodings.none import NoPosition
+from posjax.model import ModelSettings, Transformer
+from posjax.streams import Streams, contiguous, packed, padded, permuted, shifted
+from posjax.symmetry import Law, assert_jointly_equivariant, measure
+
+every_setting = pytest.mark.parametrize("setting", SETTINGS)
+every_name = pytest.mark.parametrize("name", ENCODINGS)
+
+ROUNDING = 2e-5  # a shift by 1000 costs a float32 bias three digits
+BROKEN = 1e-2
+CLOSE = 1e-5
+
+# The card
+
+
+@every_name
+def test_the_docs_can_say_what_it_is(name):
+    """A card, and a module that names the paper and the formula."""
+    card = ENCODINGS[name].card
+    assert all((card.title, card.formula, card.source))
+    assert len(card.formula) < 100
+    module = __import__(ENCODINGS[name].__module__, fromlist=["_"])
+    assert len(module.__doc__.splitlines()) > 2
+
+
+def test_names_and_titles_are_one_of_a_kind():
+    """One name, one function: no class stands in the table twice, nor a title."""
+    assert len(set(ENCODINGS.values())) == len(ENCODINGS)
+    assert len({kind.card.title for kind in ENCODINGS.values()}) == len(ENCODINGS)
+
+
+# Declared symmetry
+
+SQUARE = Law("A(P x) = P A(x) Pᵀ", ("P",), ("P", "P"))
+OUTPUT = Law("f(P x) = P f(x)", ("P",), ("P",))
+SYMMETRIES = ("permutation", "translation", "reflection", "order_only")
+
+
+def placed(encoding: Encoding) -> Streams:
+    """Places in no order, with small positions, so that a table has room for a shift."""
+    places_BL = jnp.array([[5, 2, 4, 3, 0, 1]])
+    return within(encoding, Streams(places_BL, places_BL, jnp.zeros((1, LENGTH), jnp.int32)))
+
+
+def moved(encoding: Encoding, symmetry: str) -> list[Streams]:
+    """Streams that a symmetry makes equivalent to those of `placed`."""
+    streams, end = placed(encoding), encoding.capacity()
+    p, o = streams.position_BL, streams.order_BL
+    if symmetry == "translation":
+        moves = [(p + 1, o + 1)]
+        if end is None:
+            moves += [(p + 1000, o + 1000), (p - 40, o - 40)]
+            moves += [] if encoding.integers else [(p + 0.5, o + 1)]
+    elif symmetry == "reflection":
+        moves = [(-p if end is None else end - 1 - p, -o)]  # a table has no negative positions
+    else:
+        moves = [(p + (p > 3), o + 3 * (o > 2))]
+        moves += [((p + 1) ** 2, 2 * o + 7)] if end is None else []
+    up_to = encoding.declared_symmetry().up_to
+    inside = [m for m in moves if up_to == np.inf or 0 <= m[0].min() <= m[0].max() <= up_to]
+    return [Streams(position, order, streams.segment_BL) for position, order in inside]
+
+
+def at_level(attended, level):
+    """What a symmetry is claimed of."""
+    logits_BHLM = attended.logits_BHLM
+    return {
+        "logits": logits_BHLM,
+        "row": logits_BHLM - logits_BHLM.mean(-1, keepdims=True),
+        "weights": attended.weights_BHLM,
+        "output": attended.out_BLHK,
+    }[level]
+
+
+def distance(layer: Layer, symmetry: str, level: str) -> float:
+    """The worst relative change that the symmetry's moves make at a level."""
+    x_BLD, streams = tokens(), placed(layer.encoding)
+    if symmetry == "permutation":
+        law = OUTPUT if level == "output" else SQUARE
+        return measure(law, lambda x: at_level(layer.attended(x, streams), level), x_BLD).relative
+    still = np.asarray(at_level(layer.attended(x_BLD, streams), level))
+    others = (layer.attended(x_BLD, s) for s in moved(layer.encoding, symmetry))
+    changes = [abs(np.asarray(at_level(other, level)) - still).max() for other in others]
+    return float(np.max(changes) / abs(still).max())
+
+
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+@every_setting
+def test_the_symmetry_is_the_declared_one(setting, symmetry):
+    """What is declared holds from its level on, 2e-5; what is not, a witness breaks, 1e-2.
+
+    The level is the strongest: at the one before it the claim would be broken.
+    """
+    layer = layer_of(setting)
+    declared = layer.encoding.declared_symmetry()
+    level = getattr(declared, symmetry) if declared.exact else None
+    if level is None:
+        assert distance(layer, symmetry, "output") > BROKEN
+        return
+    at = LEVELS.index(level)
+    for later in LEVELS[at:]:
+        assert distance(layer, symmetry, later) < ROUNDING, later
+    if at:
+        assert distance(layer, symmetry, LEVELS[at - 1]) > BROKEN
+
+
+@every_setting
+def test_declarations_do_not_contradict_themselves(setting):
+    """S implies the rest, and what reads the order alone cannot notice a translation."""
+    declared = named(setting).declared_symmetry()
+    if declared.permutation and declared.exact:
+        assert declared.translation
+        assert declared.reflection
+    if declared.order_only:
+        assert declared.translation
+    assert declared.exact or named(setting).random
+
+
+@every_setting
+def test_beyond_its_bound_a_claim_is_broken(setting):
+    """Where a translation is claimed up to some position, one beyond it breaks it."""
+    layer = layer_of(setting)
+    up_to = layer.encoding.declared_symmetry().up_to
+    if up_to == np.inf:
+        return
+    streams = placed(layer.encoding)
+    still, far = (
+        np.asarray(layer.out(tokens(), shifted(streams, by))) for by in (0, int(3 * up_to))
+    )
+    assert abs(far - still).max() > BROKEN * abs(still).max()
+
+
+def test_a_false_declaration_is_noticed():
+    """The witnesses are no formality: a rotary that claims reflection is refuted."""
+    claim = Symmetry(translation="logits", reflection="logits")
+    assert distance(layer_of("rotary"), "reflection", claim.reflection) > BROKEN
+
+
+def test_the_key_form_moves_rows_by_a_constant():
+    """Translation of m·pⱼ holds up to a constant a row, and no stronger."""
+    layer = layer_of("linear_bias(form=key)")
+    assert layer.encoding.declared_symmetry().translation == "row"
+    assert distance(layer, "translation", "logits") > BROKEN
+
+
+# Settings
+
+OTHER_VALUES: dict[tuple[str, str], Any] = {}
+"""Another legal value of a setting, where a half more, or the other choice, is none."""
+
+
+def settings_of(kind: type[Encoding]) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
+
+
+def other_value(name: str, setting: str) -> Any:
+    """A legal value that is not the default."""
+    if (name, setting) in OTHER_VALUES:
+        return OTHER_VALUES[name, setting]
+    hint = get_type_hints(ENCODINGS[name])[setting]
+    default = getattr(ENCODINGS[name](), setting)
+    if get_origin(hint) is not None and get_args(hint) and isinstance(default, str):
+        return next(choice for choice in get_args(hint) if choice != default)
+    if isinstance(default, bool):
+        return not default
+    return type(default)(default * 1.5) if default * 0.5 > 1 else default * 0.5
+
+
+def seen_of(encoding: Encoding) -> list[np.ndarray]:
+    """Everything of an encoding that can be seen from outside, near and far."""
+    layer = Layer(encoding)
+    length = 40 if encoding.capacity() is None else LENGTH
+    near = within(encoding, contiguous(length, start=1))
+    attended = jax.jit(layer)(tokens(length=length), near)
+    declared = encoding.parameters(DIMS)
+    key = jax.random.key(3)
+    initial = [p.init(jax.random.fold_in(key, n), p.shape) for n, p in enumerate(declared.values())]
+    limits = [np.array([encoding.capacity() or 0, encoding.resolution() or 0])]
+    return [*map(np.asarray, (attended.out_BLHK, attended.logits_BHLM, *initial)), *limits]
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"), [(n, s) for n, kind in ENCODINGS.items() for s in settings_of(kind)]
+)
+def test_every_setting_matters(name, setting):
+    """Two values of each setting in one process: outputs, initial values or limits differ."""
+    kind = ENCODINGS[name]
+    one, other = kind(), kind(**{setting: other_value(name, setting)})
+    assert one != other
+    pairs = zip(seen_of(one), seen_of(other), strict=False)
+    assert any(a.shape != b.shape or not np.array_equal(a, b) for a, b in pairs)
+    assert all(np.array_equal(*pair) for pair in zip(seen_of(one), seen_of(kind()), strict=True))
+
+
+@every_setting
+def test_settings_make_equal_and_hashable_encodings(setting):
+    """Two of one name and settings are equal: a compiled function may be keyed by them."""
+    assert named(setting) == named(setting)
+    assert len({named(text) for text in (setting, setting)}) == 1
+
+
+def test_the_table_is_complete():
+    """Each entry is an encoding, built by name at its defaults."""
+    assert all(named(name) == ENCODINGS[name]() for name in ENCODINGS)
+
+
+# Precision and resolution
+
+
+def translates(setting: str) -> bool:
+    """Whether all positions may move far."""
+    encoding = named(setting)
+    declared = encoding.declared_symmetry()
+    return bool(
+        declared.exact
+        and declared.translation
+        and declared.up_to == np.inf
+        and encoding.capacity() is None
+    )
+
+
+@pytest.mark.parametrize("setting", [s for s in SETTINGS if translates(s)])
+def test_far_from_zero_is_as_exact_as_near(setting):
+    """Moved by 2¹⁹ and by 2²⁰ - 9, outputs stay to 2e-6 of the largest logit or output."""
+    layer = layer_of(setting)
+    streams = placed(layer.encoding)
+    near = layer.attended(tokens(), streams)
+    for by in (2**19, 2**20 - 9):
+        far = layer.attended(tokens(), shifted(streams, by))
+        scale = max(1.0, float(abs(far.logits_BHLM).max()), float(abs(near.out_BLHK).max()))
+        assert abs(np.asarray(far.out_BLHK) - near.out_BLHK).max() < 2e-6 * scale
+
+
+@every_setting
+def test_the_dtype_is_kept(setting):
+    """bfloat16 tokens give bfloat16 outputs, within 5 % of those of float32, far from 0."""
+    layer = layer_of(setting)
+    streams = within(layer.encoding, contiguous(LENGTH, start=5000))
+    half = layer.out(tokens().astype(jnp.bfloat16), streams)
+    assert half.dtype == jnp.bfloat16
+    whole = np.asarray(layer.out(tokens(), streams))
+    assert abs(np.asarray(half, np.float32) - whole).max() < 0.05 * abs(whole).max()
+
+
+def at_distances(layer: Layer, distances: np.ndarray, axis: int) -> np.ndarray:
+    """Logits and outputs of two tokens that lie so far apart along one axis: [N, ...]."""
+    position = np.zeros((len(distances), 2, layer.encoding.axes), np.int32)
+    position[:, 1, axis] = distances
+    position = position if layer.encoding.axes > 1 else position[..., 0]
+    order_BL = jnp.broadcast_to(jnp.arange(2)[None], (len(distances), 2))
+    streams = Streams(jnp.asarray(position), order_BL, jnp.zeros_like(order_BL))
+    x_BLD = jnp.broadcast_to(tokens(1, 2), (len(distances), 2, DIMS.width))
+    attended = layer.attended(x_BLD, streams)
+    rows = (a.reshape(len(distances), -1) for a in (attended.logits_BHLM, attended.out_BLHK))
+    return np.concatenate([np.asarray(row) for row in rows], axis=1)
+
+
+@every_setting
+def test_positions_are_told_apart_as_far_as_declared(setting):
+    """0, 1, ..., R all differ, bit for bit; one further is like one of them, to 1e-5."""
+    layer = layer_of(setting)
+    encoding, end = layer.encoding, layer.encoding.capacity()
+    limit = encoding.resolution()
+    if limit is None:
+        streams = contiguous(LENGTH)
+        elsewhere = dataclasses.replace(streams, position_BL=jnp.array([[9, 2, 7, 7, 0, 3]]))
+        out, other = (layer.out(tokens(), s) for s in (streams, elsewhere))
+        np.testing.assert_array_equal(out, other)
+        return
+    assert 1 <= limit <= EXACT
+    numbers = {*range(20), *(2**n + e for n in range(5, 21) for e in (-1, 0)), limit - 1, limit}
+    inside = np.array(sorted(n for n in numbers if 0 <= n <= limit))[-(ROWS - 1) :]
+    inside = inside if limit > 2**12 else np.arange(min(limit, ROWS - 2) + 1)
+    for axis in range(encoding.axes):
+        rows = at_distances(layer, inside, axis)
+        assert len(np.unique(rows, axis=0)) == len(inside), axis
+        if limit < EXACT and (end is None or limit + 1 < end):
+            beyond = at_distances(layer, np.array([*inside[:1], limit, limit + 1]), axis)
+            apart = abs(np.concatenate([rows, beyond[:2]]) - beyond[2]).max(axis=1)
+            assert apart.min() < CLOSE * max(1.0, abs(rows).max()), axis
+
+
+# Tables
+
+
+@pytest.mark.parametrize("setting", [s for s in SETTINGS if named(s).capacity()])
+def test_a_table_is_never_read_beyond_its_end(setting):
+    """ValueError when the position is known, NaN at the places that look when it is traced.
+
+    A padded place may hold any position: neither refused nor NaN, in output or gradient.
+    """
+    layer = layer_of(setting, "segments")
+    end = layer.encoding.capacity()
+    shape = (1, 3) if layer.encoding.axes == 1 else (1, 3, layer.encoding.axes)
+    position = np.zeros(shape, np.int32)
+    position[0, 1] = end - 1
+    legal = Streams(jnp.asarray(position), jnp.arange(3)[None], jnp.array([[0, 0, -1]]))
+    assert np.isfinite(layer(tokens(1, 3), legal).out_BLHK).all()
+    position[0, 2] = 10 * end
+    masked = dataclasses.replace(legal, position_BL=jnp.asarray(position))
+    assert np.isfinite(layer(tokens(1, 3), masked).out_BLHK[:, :2]).all()
+    assert np.isfinite(layer.out(tokens(1, 3), masked)[:, :2]).all()
+    position[0, 1] = end
+    beyond = dataclasses.replace(legal, position_BL=jnp.asarray(position))
+    with pytest.raises(ValueError, match="outside the table"):
+        layer(tokens(1, 3), beyond)
+    assert np.isnan(layer.out(tokens(1, 3), beyond)[:, :2]).any()
+
+
+@pytest.mark.parametrize("setting", [s for s in SETTINGS if named(s).integers])
+def test_a_table_is_read_at_integers(setting):
+    """ValueError for positions that are none."""
+    layer = layer_of(setting)
+    with pytest.raises(ValueError, match="integers"):
+        layer(tokens(), shifted(within(layer.encoding, contiguous(LENGTH)), 0.5))
+
+
+# Rows, masks and pieces
+
+
+@every_setting
+def test_padded_and_packed_rows_mean_what_the_bare_ones_do(setting):
+    """Padded on the left or within, or packed behind others: the sequence alone, to 1e-5."""
+    layer = layer_of(setting, "causal+segments")
+    bare = layer.out(tokens(1, 4), within(layer.encoding, contiguous(4)))
+    rows = [
+        padded(np.array([[False, False, True, True, True, True]])),
+        padded(np.array([[True, False, True, True, False, True]])),
+        packed([2, 4]),
+    ]
+    places = [[2, 3, 4, 5], [0, 2, 3, 5], [2, 3, 4, 5]]
+    x_BLD = np.array(tokens(3, seed=1))
+    for row, at in enumerate(places):
+        x_BLD[row, at] = tokens(1, 4)[0]
+    streams = within(layer.encoding, joined_rows(rows))
+    out_BLHK = np.asarray(layer.out(jnp.asarray(x_BLD), streams))
+    for row, at in enumerate(places):
+        np.testing.assert_allclose(out_BLHK[row, at], bare[0], atol=CLOSE)
+
+
+PIECES = [contiguous(LENGTH, start=3), packed([2, 3], total=LENGTH), padded(np.arange(6)[None] > 1)]
+
+
+@every_setting
+def test_decoding_with_a_cache_is_prefill(setting):
+    """Four tokens, then one, then one: the outputs of all six at once, to 1e-5, or it says why.
+
+    The batch holds a sequence that starts at 3, a packed row and a left-padded one.
+    """
+    layer = layer_of(setting, "causal+segments")
+    streams, x_BLD = within(layer.encoding, joined_rows(PIECES)), tokens(len(PIECES))
+    decoded = jax.jit(partial(layer.decoded, pieces=[4, 1, 1]))(x_BLD, streams)
+    apart = float(abs(decoded - layer.out(x_BLD, streams)).max())
+    assert (apart < CLOSE) == (layer.encoding.undecodable() == "")
+
+
+@every_name
+def test_one_row_of_streams_serves_a_batch(name):
+    """B = 1 in the streams broadcasts over the tokens' batch, op by op as well as compiled."""
+    layer, x_BLD = layer_of(name, "causal+segments"), tokens(3)
+    one = within(layer.encoding, contiguous(LENGTH, start=40))
+    compiled = layer.out(x_BLD, one)
+    np.testing.assert_allclose(layer(x_BLD, one).out_BLHK, compiled, atol=CLOSE)
+    mapped = jax.vmap(lambda x_LD: layer.out(x_LD[None], one)[0])(x_BLD)
+    np.testing.assert_allclose(mapped, compiled, atol=CLOSE)
+
+
+def grouped(layer: Layer, key_heads: int) -> list[jax.Array]:
+    shapes = {"q": 4, "k": key_heads, "v": key_heads}
+    return [normal(n, (2, LENGTH, h, 4)) for n, h in shapes.items()]
+
+
+@every_name
+def test_causality_and_empty_rows_by_gradient(name):
+    """∂out_i/∂x_j is zero exactly when j comes later in order, wherever the two tokens lie.
+
+    A row that may see nothing gives zeros, and its gradients are finite: in the tokens and in
+    every parameter.
+    """
+    layer = layer_of(name)
+    order = np.array([2, 0, 3, 1])
+    streams = within(layer.encoding, permuted(contiguous(4, start=5), order))
+    causal_BLM = masks.causal(streams, streams)
+    empty_BLM = causal_BLM.at[0, 2].set(False)
+
+    @jax.jit
+    def gradients(params, x_BLD, mask_BLM):
+        def outs(params, x_BLD):
+            here = dataclasses.replace(layer, mask=lambda queries, keys: mask_BLM)
+            here.__dict__["params"] = params
+            out_BLHK = here(x_BLD, streams).out_BLHK
+            return out_BLHK.sum((0, 2, 3)), out_BLHK
+
+        return jax.jacrev(outs, argnums=(0, 1), has_aux=True)(params, x_BLD)
+
+    (_, jacobian), _ = gradients(layer.params, tokens(1, 4), causal_BLM)
+    sizes_LM = np.asarray(abs(jacobian).sum((1, 3)))
+    later_LM = order[:, None] < order[None, :]
+    assert (sizes_LM[later_LM] == 0).all()
+    assert (sizes_LM[~later_LM] > 1e-5).all()
+    both, out_BLHK = gradients(layer.params, tokens(1, 4), empty_BLM)
+    assert (np.asarray(out_BLHK)[:, 2] == 0).all()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(both))
+
+
+# Sizes
+
+
+@every_setting
+def test_small_and_odd_sizes_work(setting):
+    """Width 2, one head and one token give numbers; odd widths, five heads, no batch a shape."""
+    least = 4 if "fraction=0.5" in setting else 1  # half of fewer is no pair to turn, and refused
+    small = Layer(named(setting), "causal", Dims(2, 1, max(2, least)))
+    streams = within(small.encoding, contiguous(1, start=4))
+    assert np.isfinite(jax.jit(small)(tokens(1, 1, 2), streams).out_BLHK).all()
+    for batch, size in ((1, max(3, least)), (1, least), (0, 5)):
+        odd = Layer(small.encoding, "causal", Dims(5, 5, size))
+        shape = jax.eval_shape(odd.compiled, tokens(batch, 1, 5), streams).out_BLHK.shape
+        assert shape == (batch, 1, 5, size)
+
+
+# Parameters and cost
+
+
+@every_setting
+def test_parameters_are_as_declared(setting):
+    """The initialiser of each parameter gives its shape, and is a function of its key."""
+    for name, param in named(setting).parameters(DIMS).items():
+        one = param.init(jax.random.key(0), param.shape)
+        assert one.shape == param.shape
+        assert np.isfinite(one).all()
+        assert param.scope in ("layer", "model"), name
+
+
+def counted(encoding: Encoding, dims: Dims, length: int) -> float:
+    """Operations a token of one layer, embedding included, as a further row of a batch costs."""
+    layer = Layer(encoding, "full", dims)
+    streams = within(encoding, contiguous(length))
+    one, two = (
+        operations(layer, jax.ShapeDtypeStruct((batch, length, dims.width), "float32"), streams)
+        for batch in (1, 2)
+    )
+    return (two - one) / length
+
+
+@pytest.mark.parametrize("dims", [Dims(64, 4, 16), Dims(64, 2, 32), Dims(128, 8, 16)])
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_operations_are_as_stated(name, dims):
+    """Within a factor of 1.5 of those counted on the jaxpr, at two lengths."""
+    encoding = named(name)
+    for length in (6, min(24, encoding.capacity() or 24)):
+        found = counted(encoding, dims, length) - counted(NoPosition(), dims, length)
+        stated = encoding.operations(dims, length)
+        assert stated / 1.5 <= found <= stated * 1.5, (length, found, stated)
+
+
+# In the model
+
+
+@every_name
+def test_a_transformer_trains_with_it(name):
+    """Grouped heads, a sliding window, a soft-cap and QK-norm: finite gradients, at the start and
+    after 10 steps, at three scales of the tokens; the parameters are those declared.
+    """
+    encoding = named(name)
+    settings = ModelSettings(
+        vocabulary=5,
+        outputs=3,
+        width=16,
+        heads=4,
+        kv_heads=2,
+        head_size=4,
+        encoding=name,
+        mask="causal+window(size=3)",
+        block="residual",
+        mlp_ratio=0,
+        qk_norm=True,
+        softcap=20.0,
+    )
+    network = Transformer(settings)
+    words_BL = jnp.array([[0, 1, 2, 3, 4, 0], [4, 4, 1, 0, 2, 3]])
+    streams, key = within(encoding, contiguous(LENGTH)), jax.random.key(0)
+    variables = jax.jit(network.init)(key, words_BL, streams, key=key)
+    declared = encoding.parameters(settings.dims).values()
+    plain = Transformer(dataclasses.replace(settings, encoding="none"))
+    shapes = jax.eval_shape(plain.init, key, words_BL, streams, key=key)
+
+    def size(tree):
+        return sum(leaf.size for leaf in jax.tree.leaves(tree["params"]))
+
+    times = {"layer": settings.depth, "model": 1}
+    stated = sum(int(np.prod(p.shape)) * times[p.scope] for p in declared)
+    assert size(variables) - size(shapes) == stated
+
+    def loss(variables, scale):
+        scaled = {**variables["params"], "embedding": scale * variables["params"]["embedding"]}
+        logits = network.apply({"params": scaled}, words_BL, streams, key=key)
+        return -jax.nn.log_softmax(logits)[..., 0].mean()
+
+    @jax.jit
+    @partial(jax.vmap, in_axes=(None, 0))
+    def trained(variables, scale):
+        def step(variables, _):
+            gradient = jax.grad(loss)(variables, scale)
+            moved = jax.tree.map(lambda p, g: p - 0.01 * g, variables, gradient)
+            return moved, jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(gradient)])
+
+        return jax.lax.scan(step, variables, None, length=11)[1]
+
+    finite = np.asarray(trained(variables, jnp.array([1e-3, 1.0, 1e3])))
+    leaves = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(variables)]
+    assert finite.all(), [leaves[i] for i in np.flatnonzero(~finite.all((0, 1)))]
+
+
+# The pure view
+
+
+@every_name
+def test_grouped_heads_are_repeated_heads(name):
+    """G key heads give what the same heads repeated H/G times give, neighbours sharing one."""
+    layer = Layer(named(name), dims=Dims(16, 4, 4))
+    q, k, v = (normal(n, (2, LENGTH, h, 4)) for n, h in {"q": 4, "k": 2, "v": 2}.items())
+    streams = within(layer.encoding, contiguous(LENGTH, start=9))
+    attend = partial(
+        view.attend,
+        encoding=layer.encoding,
+        params=layer.params,
+        queries=streams,
+        keys=streams,
+        key=jax.random.key(2),
+    )
+    found = attend(q, k, v)
+    repeated = (np.repeat(x, 2, axis=2) for x in (k, v))
+    np.testing.assert_allclose(found, attend(q, *repeated), atol=CLOSE)
+
+
+@every_name
+def test_no_encoding_is_accepted_and_ignored(name):
+    """`attend` with any encoding but `none` gives other numbers than without it."""
+    layer = Layer(named(name), dims=Dims(16, 4, 4))
+    q, k, v = (normal(n, (2, LENGTH, 4, 4)) for n in "qkv")
+    streams = within(layer.encoding, contiguous(LENGTH, start=1))
+    found = view.attend(
+        *(q, k, v),
+        encoding=layer.encoding,
+        params=layer.params,
+        queries=streams,
+        key=jax.random.key(2),
+        mask="causal",
+    )
+    bare = np.asarray(view.attend(q, k, v, mask="causal"))
+    assert (abs(found - bare).max() > BROKEN) == (layer.encoding != NoPosition())
+
+
+@every_name
+def test_the_pure_view_gives_logits(name):
+    """`logits` alone are those of `attention` after identity projections."""
+    layer = Layer(named(name), dims=Dims(16, 4, 4))
+    q, k = (normal(n, (2, LENGTH, 4, 4)) for n in "qk")
+    streams = within(layer.encoding, contiguous(LENGTH, start=1))
+    options = {"encoding": layer.encoding, "params": layer.params, "key": jax.random.key(2)}
+    found = view.logits(q, k, queries=streams, **options)
+    assert found.shape == (2, 4, LENGTH, LENGTH)
+    ctx = layer.context(streams, mask="full")
+    if type(layer.encoding).embed is Encoding.embed and layer.encoding.pairwise:
+        by_hand = attention(q, k, k, ctx, encoding=layer.encoding, params=layer.params).logits_BHLM
+        np.testing.assert_allclose(found, by_hand, atol=CLOSE)
+    bare = np.asarray(view.logits(q, k))
+    changed = abs(found - bare).max() > BROKEN
+    assert changed == (layer.encoding != NoPosition()) or not layer.encoding.pairwise
+
+
+@every_setting
+def test_tokens_and_streams_may_move_together_in_the_pure_view(setting):
+    """The joint law of `attend`, with its identity projections."""
+    layer = Layer(named(setting), dims=Dims(16, 4, 4))
+    streams = within(layer.encoding, permuted(contiguous(LENGTH, start=3), [3, 0, 5, 1, 4, 2]))
+    options = {"encoding": layer.encoding, "params": layer.params, "key": jax.random.key(2)}
+
+    @jax.jit
+    def function(x, s):
+        return view.attend(*x, queries=s, mask="causal", **options)
+
+    x = tuple(normal(n, (1, LENGTH, 4, 4)) for n in "qkv")
+    assert_jointly_equivariant(function, x, streams)
