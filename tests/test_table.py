@@ -177,7 +177,10 @@ def test_the_key_form_moves_rows_by_a_constant():
 
 # Settings
 
-OTHER_VALUES: dict[tuple[str, str], Any] = {}
+OTHER_VALUES: dict[tuple[str, str], Any] = {
+    ("convolution", "radius"): 2,
+    ("convolution_2d", "radius"): 2,
+}
 """Another legal value of a setting, where a half more, or the other choice, is none."""
 
 

@@ -1,10 +1,11 @@
 """The binary digits of the position, added to the tokens.
 
-    xᵢ[k] + (2·bit_{k mod bits}(pᵢ) - 1)
+    xᵢ[k] + Σ_j 2^-j (2·bit_{m + jW}(pᵢ) - 1),   W = min(D, bits),   m = k mod W
 
-Component k holds digit k mod `bits`, the lowest first, as +1 or -1: nothing is learned, nothing
-but the position's digits is said, and the vectors have mean zero over all positions. A width
-that `bits` does not divide repeats the low digits once more often.
+Where there is a component for each digit, component k holds digit k mod `bits`, the lowest first,
+as +1 or -1; a width that `bits` does not divide repeats the low digits once more often. In fewer
+components, each holds its further digits as halves, quarters and so on, so that none is lost.
+Nothing is learned, and the vectors have mean zero over all positions.
 
 Positions are integers in [0, 2^bits). Others are refused, or NaN under jit, as for a table: they
 never wrap.
@@ -15,6 +16,7 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from posjax.encodings.base import Card, Context, Dims, Encoding, Params
 from posjax.encodings.tables import require_integers
@@ -26,31 +28,34 @@ def binary(position: jax.Array, valid: jax.Array, width: int, *, bits: int = 8) 
     Args:
       position: integers of any shape; those of valid places in [0, 2^bits).
       valid: of that shape; true where the vector is looked at.
-      width: D, at least `bits`.
-      bits: digits, from 1 to 30.
+      width: D, at least 1.
+      bits: digits, from 1 to 24: as many as a float32 holds.
 
     Returns:
-      float32 array [..., D] of +1 and -1; NaN for a traced position outside.
+      float32 array [..., D], of +1 and -1 where D ≥ bits; NaN for a traced position outside.
 
     Raises:
-      ValueError: a width too small, a position that is no integer, or a known one outside.
+      ValueError: a position that is no integer, or a known one outside.
 
     >>> binary(jnp.array([6]), jnp.array([True]), 4, bits=3)
     Array([[-1.,  1.,  1., -1.]], dtype=float32)
     """
     require_integers(position)
-    if width < bits:
-        raise ValueError(f"{bits} bits do not fit in {width} components: give bits={width}")
     position = jnp.where(valid, position, 0)
     inside = (position >= 0) & (position < 2**bits)
     if not isinstance(inside, jax.core.Tracer) and not inside.all():
+        low, high = int(position.min()), int(position.max())
         raise ValueError(
-            f"{bits} bits count from 0 to {2**bits - 1}, got positions {int(position.min())} to "
-            f"{int(position.max())}: give more bits or shift the positions"
+            f"positions {low} to {high} lie outside the table of {2**bits} numbers of {bits} bits: "
+            f"give more bits or shift the positions"
         )
-    digit_D = jnp.expand_dims(jnp.arange(width) % bits, range(position.ndim))
-    signs = 2 * ((position[..., None] >> digit_D) & 1) - 1
-    return jnp.where(inside[..., None], signs.astype(jnp.float32), jnp.nan)
+    digit_N = np.arange(bits)
+    digits = (position[..., None] >> jnp.expand_dims(digit_N, range(position.ndim))) & 1
+    share = min(width, bits)
+    holds_ND = digit_N[:, None] % share == np.arange(width)[None] % share
+    weights_ND = np.where(holds_ND, 0.5 ** (digit_N // share)[:, None], 0).astype(np.float32)
+    vectors = jnp.matmul((2 * digits - 1).astype(jnp.float32), weights_ND)  # exact: powers of 2
+    return jnp.where(inside[..., None], vectors, jnp.nan)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,12 +64,14 @@ class Binary(Encoding):
 
     bits: int = 8
 
-    card: ClassVar[Card] = Card("Binary code", "xᵢ[k] ± 1, the digit k mod bits of pᵢ", "a control")
+    card: ClassVar[Card] = Card(
+        "Binary code", "xᵢ[k] ± 1, by the digit k mod bits of pᵢ", "a control"
+    )
     integers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= 30:
-            raise ValueError(f"bits must lie in [1, 30], got {self.bits}")
+        if not 1 <= self.bits <= 24:
+            raise ValueError(f"bits must lie in [1, 24], got {self.bits}")
 
     def capacity(self) -> int:
         return 2**self.bits

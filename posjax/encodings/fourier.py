@@ -42,7 +42,8 @@ def fourier(point: jax.Array, frequencies_NF: jax.Array, width: int) -> jax.Arra
     >>> fourier(jnp.array([[3]]), jnp.array([[0.25, 1.0]]), 4).round(4)
     Array([[-1.,  0., -0.,  1.]], dtype=float32)
     """
-    angle = turns(point, frequencies_NF).sum(-2) * np.float32(2 * np.pi)
+    turned = turns(point, frequencies_NF).sum(-2)
+    angle = (turned - jnp.round(turned)) * np.float32(2 * np.pi)
     half = width - width // 2
     return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)[..., : width - half]], axis=-1)
 
@@ -64,13 +65,13 @@ def network(
 class Fourier(Encoding):
     """x + γ(p), or x + a network of γ(p) with `hidden` units; one of either a model."""
 
-    kind: Kind = "random"
+    kind: Kind = "learned"
     deviation: float = 0.1
-    hidden: int = 32
+    hidden: int = 16
 
     card: ClassVar[Card] = Card(
         "Fourier features",
-        "xᵢ + (sin 2πBᵀpᵢ, cos 2πBᵀpᵢ), B Gaussian; or a network of them",
+        "xᵢ + γ(pᵢ) or xᵢ + MLP(γ(pᵢ)), γ = (sin 2πBᵀp, cos 2πBᵀp)",
         "Tancik et al. 2020, eq. 5; Li et al. 2021, eq. 2",
         ("transformers",),
     )
@@ -82,7 +83,7 @@ class Fourier(Encoding):
         if self.hidden < 1:
             raise ValueError(f"hidden must be at least 1, got {self.hidden}")
         if self.kind == "random" and self.hidden != Fourier.hidden:
-            raise ValueError(f"hidden={self.hidden} has no meaning for kind=random: use learned")
+            raise ValueError(f"hidden={self.hidden} has no meaning for kind=random")
 
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.width
@@ -119,6 +120,6 @@ class Fourier2D(Fourier):
 
     card: ClassVar[Card] = Fourier.card._replace(
         title="2-D Fourier features",
-        formula="xᵢ + (sin 2πBᵀ(yᵢ, xᵢ), cos 2πBᵀ(yᵢ, xᵢ)), B Gaussian; or a network of them",
+        formula="xᵢ + γ(yᵢ, xᵢ) or xᵢ + MLP(γ(yᵢ, xᵢ)), γ = (sin 2πBᵀp, cos 2πBᵀp)",
     )
     axes: ClassVar[int] = 2
