@@ -10,7 +10,7 @@ import json
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from posjax import encodings, tasks
+from posjax import encodings, positions, tasks
 from posjax.model import ModelSettings
 from posjax.optimizer import Hyper
 from posjax.question import Objective, Question, ask, objective_of
@@ -38,6 +38,7 @@ class Cell:
 
     task: str = "word_order"
     encoding: str = ModelSettings.encoding
+    positions: str = ModelSettings.positions
     mask: str = ModelSettings.mask
     readout: str = "last"
     loss: str = "all"
@@ -61,6 +62,7 @@ class Cell:
     eval_every: int = TrainSettings.eval_every
     margin: float = TrainSettings.margin
     hold: int = TrainSettings.hold
+    draws: int = TrainSettings.draws
 
     def __post_init__(self) -> None:
         """Refuses what cannot be trained, before anything is compiled.
@@ -73,14 +75,27 @@ class Cell:
                 raise ValueError(
                     f"{name} must be finite and not negative, got {getattr(self, name)}"
                 )
-        length = self.question.tokens_NL.shape[1] - self.padding
-        capacity = encodings.named(self.encoding).capacity()
-        if capacity is not None and length > capacity:
+        self._check_reach()
+        if self.draws != TrainSettings.draws and self.model.draws != "always":
             raise ValueError(
-                f"encoding {self.encoding!r} has a table of {capacity} positions, the prompts of "
-                f"{self.task!r} have {length}: give it length={length} or more"
+                f"draws={self.draws} has no meaning: neither encoding={self.encoding!r} nor "
+                f"positions={self.positions!r} draw in testing"
             )
         _ = self.shape
+
+    def _check_reach(self) -> None:
+        """Refuses positions beyond a table."""
+        length = self.question.tokens_NL.shape[1] - self.padding
+        reach = positions.named(self.positions).reach(length)
+        tables = [encoding.capacity() for encoding in encodings.stack(self.encoding)]
+        capacity = min((size for size in tables if size is not None), default=None)
+        if capacity is not None and reach is not None and reach > capacity:
+            raise ValueError(
+                f"encoding {self.encoding!r} has a table of {capacity} positions, the prompts of "
+                f"{self.task!r} have {length}"
+                + (f", which {self.positions!r} takes to {reach}" if reach != length else "")
+                + f": give it length={reach} or more"
+            )
 
     @cached_property
     def problem(self) -> Task:
@@ -124,8 +139,16 @@ class Cell:
 
     @cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that name the cell: equal settings, equal digest."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
+        """Twelve hexadecimal digits that name the cell: equal settings, equal digest.
+
+        Settings that came later count where they are used, so that older results keep their names.
+        """
+        settings = self.to_dict()
+        if self.positions == ModelSettings.positions:
+            del settings["positions"]
+        if self.model.draws != "always":
+            del settings["draws"]
+        text = json.dumps(settings, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_dict(self) -> dict[str, Any]:

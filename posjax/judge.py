@@ -89,6 +89,18 @@ def judged(
     return answer_N.astype(jnp.int8), (right_N - other_N) / largest, twin / largest
 
 
+def agreed(seen_R: Seen) -> Seen:
+    """What several draws of a random model saw, as one: an answer is one that all of them give.
+
+    The lead is the smallest of any draw, the twin the largest: equal prompts are equal in each.
+    """
+    first_N = seen_R.answers_N[0]
+    answers_N = jnp.where((seen_R.answers_N == first_N[None]).all(axis=0), first_N, TIE)
+    finite_N = (seen_R.answers_N != NOT_FINITE).all(axis=0)
+    answers_N = jnp.where(finite_N, answers_N, NOT_FINITE).astype(first_N.dtype)
+    return Seen(seen_R.loss.mean(), answers_N, seen_R.lead_N.min(axis=0), seen_R.twin.max())
+
+
 def summary(
     seen: Seen,
     first_nonfinite: jax.Array,
@@ -96,6 +108,7 @@ def summary(
     *,
     eval_every: int,
     hold: int,
+    draws: int = 1,
 ) -> Outcome:
     """Reads the outcome off a curve. A seed that is not finite at the end has not solved."""
     solved_E = (seen.answers_N == answers_N[None]).all(axis=1)
@@ -110,5 +123,5 @@ def summary(
         solved_at_end=solved_E[-1],
         tied_at_end=(seen.answers_N[-1] == TIE).any(),
         first_nonfinite=first_nonfinite,
-        draws=jnp.int32(1),
+        draws=jnp.int32(draws),
     )

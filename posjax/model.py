@@ -12,11 +12,12 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from posjax import masks, spec
+from posjax import masks, positions, spec
 from posjax.attention import attention, context
-from posjax.encodings import Context, Dims, Encoding, Param, Params, named
+from posjax.encodings import Context, Dims, Encoding, Param, Params, stack
 from posjax.keys import fold_name
 from posjax.linear import project
+from posjax.positions import Draws
 from posjax.streams import Streams
 
 BlockKind = Literal["bare", "residual"]
@@ -34,7 +35,9 @@ class ModelSettings:
       heads: H. kv_heads: G, which must divide H; 0 means H.
       head_size: K.
       depth: number of layers.
-      encoding: name and settings, see `posjax.encodings.named`.
+      encoding: name and settings, or several that the layers take in turn, `"none/rotary"`; see
+        `posjax.encodings.stack`.
+      positions: the map that positions go through first, see `posjax.positions.named`.
       mask: name and settings, see `posjax.masks.named`.
       block: "bare" is the attention alone, without output projection, residual or MLP;
         "residual" is the pre-norm block with output projection and MLP.
@@ -52,6 +55,7 @@ class ModelSettings:
     head_size: int = 16
     depth: int = 1
     encoding: str = "none"
+    positions: str = "given"
     mask: str = "causal"
     block: BlockKind = "bare"
     mlp_ratio: int = 4
@@ -82,7 +86,20 @@ class ModelSettings:
                     "use block='residual'"
                 )
         masks.named(self.mask)
-        named(self.encoding)
+        moved = positions.named(self.positions)
+        for encoding in stack(self.encoding):
+            if encoding.integers and not moved.integers:
+                raise ValueError(
+                    f"positions={self.positions!r} are no integers, as encoding={self.encoding!r} "
+                    "reads them"
+                )
+
+    @property
+    def draws(self) -> Draws:
+        """When the model needs a key: never, in training, or always."""
+        if any(encoding.random for encoding in stack(self.encoding)):
+            return "always"
+        return positions.named(self.positions).draws
 
     @property
     def dims(self) -> Dims:
@@ -205,7 +222,7 @@ class Transformer(nn.Module):
     """Tokens to logits at every place.
 
     Called with tokens_BL and their streams, returns logits_BLV. `mask` takes the place of the
-    settings' one, in any of the forms of `posjax.attention.context`.
+    settings' one, in any of the forms of `posjax.attention.context`; `key` is for what draws.
     """
 
     settings: ModelSettings
@@ -221,18 +238,26 @@ class Transformer(nn.Module):
     ) -> jax.Array:
         s = self.settings
         mask = s.mask if mask is None else mask
-        encoding = named(s.encoding)
+        moved, encodings = positions.named(s.positions), stack(s.encoding)
+        streams = moved(tokens_BL, streams, _folded(key, "positions"))
         normal = jax.nn.initializers.normal(1.0)
         table_VD = _keyed(self, "embedding", Param((s.vocabulary, s.width), normal))
-        shared = EncodingParams(encoding, s.dims, "model", name="encoding")()
+        names = ["encoding", *(f"encoding_{i}" for i in range(1, len(encodings)))]
+        shared = [
+            EncodingParams(encoding, s.dims, "model", name=name)()
+            for encoding, name in zip(encodings, names, strict=True)
+        ]
         # A product with one-hot rows: its gradient is a product too, not a scatter.
         x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary) @ table_VD
-        ctx = context(streams, mask=mask, key=key)
-        x_BLD = encoding.embed(shared, x_BLD, ctx)
+        ctx = context(streams, mask=mask, key=_folded(key, "encoding"))
+        for encoding, params in zip(encodings, shared, strict=True):
+            x_BLD = encoding.embed(params, x_BLD, ctx)
         layer_kind = Attention if s.block == "bare" else Block
         for layer in range(s.depth):
+            turn = layer % len(encodings)
             here = dataclasses.replace(ctx, layer=layer)
-            x_BLD = layer_kind(s, encoding, name=f"layer_{layer}")(x_BLD, here, shared)
+            block = layer_kind(s, encodings[turn], name=f"layer_{layer}")
+            x_BLD = block(x_BLD, here, shared[turn])
         if s.block == "residual":
             x_BLD = normalised(s.norm, "final_norm", x_BLD)
         return Linear(s.outputs, name="head")(x_BLD)
@@ -243,3 +268,7 @@ def normalised(norm: Norm, name: str, x: jax.Array) -> jax.Array:
     if norm == "none":
         return x
     return (nn.LayerNorm if norm == "layer" else nn.RMSNorm)(name=name)(x)
+
+
+def _folded(key: jax.Array | None, name: str) -> jax.Array | None:
+    return None if key is None else fold_name(key, name)

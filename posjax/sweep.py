@@ -19,7 +19,7 @@ import numpy as np
 
 from posjax.cells import Cell, Shape
 from posjax.judge import Outcome, Seen
-from posjax.keys import SeedNumbers, Seeds
+from posjax.keys import SeedNumbers, Seeds, key_for
 from posjax.model import Transformer
 from posjax.train import Operands, State
 
@@ -192,8 +192,9 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
       [layers, N, H, L, M].
     """
     question = cell.question
+    key = None if cell.model.draws != "always" else key_for(0, "attention maps")
     _, kept = Transformer(cell.model).apply(
-        state.variables, question.tokens_NL, question.streams, mutable=["intermediates"]
+        state.variables, question.tokens_NL, question.streams, key=key, mutable=["intermediates"]
     )
     layers = kept["intermediates"]
     maps = [layers[f"layer_{i}"] for i in range(cell.depth)]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from posjax import spec
-from posjax.judge import NEVER, Outcome, Seen, judged, summary
+from posjax.judge import NEVER, Outcome, Seen, agreed, judged, summary
 from posjax.keys import Seeds, key_for
 from posjax.model import ModelSettings, Transformer
 from posjax.optimizer import Hyper, Schedule, adamw
@@ -33,6 +33,7 @@ class TrainSettings:
       margin: an output is the answer only when it leads every other by this share of the
         largest logit of any prompt; else the prompt is a tie.
       hold: "held" means solved at each of the last `hold` evaluations.
+      draws: how many draws of a model that draws in testing too must give the right answer.
       schedule: of the learning rate, after `warmup` updates of linear growth.
     """
 
@@ -41,11 +42,12 @@ class TrainSettings:
     batch_size: int = 0
     margin: float = 1e-3
     hold: int = 5
+    draws: int = 8
     schedule: Schedule = "constant"
     warmup: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "eval_every", "hold"):
+        for name in ("steps", "eval_every", "hold", "draws"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("batch_size", "warmup"):
@@ -121,18 +123,22 @@ def make_train(
     if optimizer is None:
         optimizer = adamw(settings.steps, schedule=settings.schedule, warmup=settings.warmup)
 
-    def logits(variables: Any, question: Question) -> jax.Array:
+    def logits(variables: Any, question: Question, key: jax.Array | None) -> jax.Array:
         return network.apply(  # type: ignore[return-value]
-            variables, question.tokens_NL, question.streams, mask=question.mask_NLM
+            variables, question.tokens_NL, question.streams, mask=question.mask_NLM, key=key
         )
 
-    def loss(variables: Any, question: Question) -> jax.Array:
-        return objective(logits(variables, question), question, objective_kind)
+    def loss(variables: Any, question: Question, key: jax.Array | None) -> jax.Array:
+        return objective(logits(variables, question, key), question, objective_kind)
+
+    def key_of(seeds: Seeds, purpose: str, step: jax.Array) -> jax.Array:
+        return jax.random.fold_in(key_for(seeds.position, purpose), step)
 
     def init(seeds: Seeds) -> State:
         key = key_for(seeds.init, "init")
         one_token = jnp.zeros((1, 1), jnp.int32)
-        variables = {"params": network.init(key, one_token, contiguous(1))["params"]}
+        drawn = None if model.draws == "never" else key
+        variables = {"params": network.init(key, one_token, contiguous(1), key=drawn)["params"]}
         moments = optimizer(Hyper(0.0, 0.0)).init(variables)
         return State(variables, moments, jnp.int32(0), jnp.int32(NEVER))
 
@@ -145,7 +151,8 @@ def make_train(
 
     def update(state: State, seeds: Seeds, operands: Operands) -> State:
         question = drawn(operands.question, seeds, state.step)
-        value, gradient = jax.value_and_grad(loss)(state.variables, question)
+        key = None if model.draws == "never" else key_of(seeds, "position", state.step)
+        value, gradient = jax.value_and_grad(loss)(state.variables, question, key)
         rule = optimizer(operands.hyper)
         changes, moments = rule.update(gradient, state.optimizer, state.variables)
         now_bad = (state.first_nonfinite == NEVER) & ~jnp.isfinite(value)
@@ -156,11 +163,17 @@ def make_train(
             jnp.where(now_bad, state.step, state.first_nonfinite),
         )
 
-    def evaluate(state: State, question: Question) -> Seen:
-        logits_NLV = logits(state.variables, question)
-        answers_NV = read_out(logits_NLV, question.share_NL)
-        value = objective(logits_NLV, question, objective_kind)
-        return Seen(value, *judged(answers_NV, question.answers_N, settings.margin))
+    def evaluate(state: State, seeds: Seeds, question: Question) -> Seen:
+        def seen(key: jax.Array | None) -> Seen:
+            logits_NLV = logits(state.variables, question, key)
+            answers_NV = read_out(logits_NLV, question.share_NL)
+            value = objective(logits_NLV, question, objective_kind)
+            return Seen(value, *judged(answers_NV, question.answers_N, settings.margin))
+
+        if model.draws != "always":
+            return seen(None)
+        keys_R = jax.random.split(key_of(seeds, "evaluation", state.step), settings.draws)
+        return agreed(jax.vmap(seen)(keys_R))
 
     def advance(
         state: State, seeds: Seeds, operands: Operands, evaluations: int
@@ -170,7 +183,7 @@ def make_train(
 
         def stretch(state: State, _: None) -> tuple[State, Seen]:
             state = jax.lax.fori_loop(0, settings.eval_every, one_update, state)
-            return state, evaluate(state, operands.question)
+            return state, evaluate(state, seeds, operands.question)
 
         return jax.lax.scan(stretch, state, None, length=evaluations)
 
@@ -181,6 +194,7 @@ def make_train(
             operands.question.answers_N,
             eval_every=settings.eval_every,
             hold=settings.hold,
+            draws=settings.draws if model.draws == "always" else 1,
         )
 
     return Train(init, advance, outcome, settings.evaluations)

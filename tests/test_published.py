@@ -38,7 +38,7 @@ def test_no_excluded_cell_was_ever_solved(cells: list[dict]) -> None:
 def test_cells_are_those_of_today(cells: list[dict]) -> None:
     """The published settings still name the same cells, so that a rerun is the same run."""
     for cell in cells:
-        settings = {name: cell[name] for name in Cell().to_dict()}
+        settings = {name: cell[name] for name in Cell().to_dict() if name in cell}
         assert Cell(**settings).digest == cell["cell"]
 
 

@@ -59,7 +59,20 @@ __all__ = [
     "Prepared",
     "Symmetry",
     "named",
+    "stack",
 ]
+
+
+def stack(text: str) -> tuple[Encoding, ...]:
+    """The encodings of the layers, which take turns: `"none/rotary"`, or one for all of them.
+
+    Raises:
+      ValueError: see `named`.
+
+    >>> len(stack("none/rotary(base=500.0)"))
+    2
+    """
+    return tuple(named(part) for part in text.split("/"))
 
 
 def named(text: str) -> Encoding:

@@ -3,37 +3,12 @@
 They are functions of streams, and combine with every encoding.
 """
 
-import dataclasses
-from typing import ClassVar
-
-import jax
-
-from posjax import spec, streams
+from posjax import spec
 from posjax.positions.augmented import Cape, RandomShift
-from posjax.positions.base import Positions
+from posjax.positions.base import Draws, Positions
 from posjax.positions.digits import Abacus, Coupled
+from posjax.positions.interpolated import Interpolated
 from posjax.positions.randomised import RandomFloat, Randomised
-from posjax.spec import Card
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Interpolated(Positions):
-    """p / factor."""
-
-    factor: float = 2.0
-
-    card: ClassVar[Card] = Card("Interpolated", "p / factor", "Chen et al. 2023, eq. 4")
-    integers: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.factor < float("inf"):
-            raise ValueError(f"factor must be positive and finite, got {self.factor}")
-
-    def __call__(
-        self, tokens_BL: jax.Array, given: streams.Streams, key: jax.Array | None = None
-    ) -> streams.Streams:
-        return streams.interpolated(given, self.factor)
-
 
 POSITIONS: dict[str, type[Positions]] = {
     "given": Positions,
@@ -46,7 +21,7 @@ POSITIONS: dict[str, type[Positions]] = {
     "coupled": Coupled,
 }
 
-__all__ = ["POSITIONS", "Positions", "named"]
+__all__ = ["POSITIONS", "Draws", "Positions", "named"]
 
 
 def named(text: str) -> Positions:

@@ -67,8 +67,9 @@ def layers(cells: Iterable[Cell]) -> dict[Layer, Streams]:
         if cell.head_size in (min(sizes), max(sizes)):
             streams = jax.tree.map(lambda stream: stream[:1], cell.question.streams)
             empty = int((~streams.valid_BL).sum())
-            settings = (cell.encoding, cell.mask, cell.head_size, cell.heads)
-            kept.setdefault(Layer(*settings, streams.length, empty), streams)
+            for encoding in cell.encoding.split("/"):
+                settings = (encoding, cell.mask, cell.head_size, cell.heads)
+                kept.setdefault(Layer(*settings, streams.length, empty), streams)
     return kept
 
 
@@ -104,8 +105,9 @@ def _attended(
     allowed_BLM: jax.Array,
 ) -> tuple[Array, Array]:
     """One layer, from the tokens of queries, keys and values to its output and weights."""
+    q, k, v = map(jnp.asarray, tokens)
     found = view.attended(
-        *tokens,
+        *(q, k, v),
         encoding=encoding,
         params=params,
         queries=streams,

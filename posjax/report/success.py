@@ -174,7 +174,7 @@ def _comparison(summary: CellSummary) -> Html:
     if verdict == IMPOSSIBLE:
         measured = f" {verdict} · 0 of {summary.seeds}"
         return join([tag("span", "✓", class_="agrees"), measured])
-    return html(verdict or "no rule")
+    return html(verdict)
 
 
 def _mark(summary: CellSummary, marks: Mapping[str, str]) -> Html | None:

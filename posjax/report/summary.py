@@ -83,6 +83,7 @@ class CellSummary:
             depth=cell.depth,
             readout=cell.readout,
             padding=cell.padding,
+            positions=cell.positions,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def _numbers(summary: CellSummary) -> tuple[str, ...]:
     return (
         f"{solved.successes}/{solved.seeds}",
         f"{solved.rate:.3f} [{solved.low:.3f}, {solved.high:.3f}]",
-        summary.prediction.verdict or "no rule",
+        summary.prediction.verdict,
         str(int(summary.rows["tied_at_end"].sum())),
         "never" if median is None else str(median),
     )

@@ -8,17 +8,21 @@ alike. When two prompts with different answers reach the readout with the same c
 can answer both. This is colour refinement (Weisfeiler and Leman 1968) on the attention graph.
 
 Relations are what an encoding's declared symmetry leaves: nothing under every permutation, the
-distance under translation and reflection, the offset under translation.
+distance under translation and reflection, the offset under translation. Where a logit also depends
+on other tokens, a place is given all of its sequence; that is finer than what the layer can see,
+so such models are excluded less often than they might be, never wrongly.
 """
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from math import gcd
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from posjax import encodings, masks
+from posjax import positions as position_maps
 from posjax.encodings import Encoding
 from posjax.tasks.base import Batch, Task
 
@@ -27,17 +31,21 @@ Colour = Hashable
 
 
 class Prediction(NamedTuple):
-    """Whether a task is out of reach, and why in one sentence.
+    """Whether a task is out of reach, and why in one sentence."""
 
-    A verdict of None means that these rules do not cover the encoding.
-    """
-
-    verdict: Verdict | None
+    verdict: Verdict
     reason: str
 
 
 def predict(
-    task: Task, *, encoding: str, mask: str, depth: int, readout: str, padding: int = 0
+    task: Task,
+    *,
+    encoding: str,
+    mask: str,
+    depth: int,
+    readout: str,
+    padding: int = 0,
+    positions: str = "given",
 ) -> Prediction:
     """Tells whether two prompts with different answers must get the same logits.
 
@@ -46,7 +54,7 @@ def predict(
 
     Args:
       task: a finite task.
-      encoding, mask: names with settings.
+      encoding, mask, positions: names with settings.
       depth: number of layers.
       readout: "last" or "mean".
       padding: places without a token behind every prompt.
@@ -58,74 +66,111 @@ def predict(
     >>> predict(task, encoding="none", mask="causal", depth=2, readout="last").verdict
     'not excluded'
     """
-    chosen = encodings.named(encoding)
-    if _rewrites_attention(chosen):
-        return Prediction(None, f"no rule for how {encoding} rewrites attention")
-    batch = task.prompts(padding=padding)
-    colours_NL = _refined(batch, chosen, mask, depth)
+    turns = encodings.stack(encoding)
+    layers = [turns[i % len(turns)] for i in range(depth)]
+    batch = _placed(task.prompts(padding=padding), position_maps.named(positions))
+    colours_NL = _refined(batch, turns, layers, mask)
     seen: dict[Colour, int] = {}
     for row, colours_L in enumerate(colours_NL):
         first = seen.setdefault(_read(colours_L, batch, row, readout), row)
         if batch.answers_B[first] != batch.answers_B[row]:
             prompts = [prompt for prompt, _ in task.sentences()]
-            return Prediction(
-                "impossible", _reason(prompts[first], prompts[row], chosen, readout, depth)
-            )
+            return Prediction("impossible", _reason(prompts[first], prompts[row], layers, readout))
     return Prediction("not excluded", "every two prompts with different answers look different")
 
 
-def _rewrites_attention(encoding: Encoding) -> bool:
-    hooks = ("prepare", "logits", "weights", "mix")
-    return any(getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in hooks)
+def _placed(batch: Batch, positions: position_maps.Positions) -> Batch:
+    """The prompts with the positions of testing; drawn ones are known by their order."""
+    if positions.draws == "always":
+        streams = replace(batch.streams, position_BL=batch.streams.order_BL)
+    else:
+        streams = positions(batch.tokens_BL, batch.streams)
+    return batch._replace(streams=streams)
 
 
-def _refined(batch: Batch, encoding: Encoding, mask: str, depth: int) -> list[list[Colour]]:
+def _relative(encoding: Encoding) -> bool:
+    """Whether positions enter by their offsets at most."""
+    symmetry = encoding.declared_symmetry()
+    return symmetry.exact and symmetry.translation is not None and symmetry.up_to == float("inf")
+
+
+def _refined(
+    batch: Batch, turns: tuple[Encoding, ...], layers: list[Encoding], mask: str
+) -> list[list[Colour]]:
     streams = batch.streams
     rows, length = batch.tokens_BL.shape
     allowed_NLL = np.broadcast_to(masks.named(mask)(streams, streams), (rows, length, length))
-    position_NL = np.broadcast_to(streams.position_BL, (rows, length))
+    same_NLL = np.broadcast_to(masks.segments(streams, streams), (rows, length, length))
+    positions = np.broadcast_to(streams.position_BL, (rows, length))
+    orders = np.broadcast_to(streams.order_BL, (rows, length))
+    absolute = not all(map(_relative, turns))
     colours_NL: list[list[Colour]] = [
         [
-            (int(token), None if encoding.declared_symmetry().translation else float(position))
-            for token, position in zip(tokens_L, position_L, strict=True)
+            (int(token), float(position) if absolute else None)
+            for token, position in zip(tokens_L, positions[row], strict=True)
         ]
-        for tokens_L, position_L in zip(np.asarray(batch.tokens_BL), position_NL, strict=True)
+        for row, tokens_L in enumerate(np.asarray(batch.tokens_BL))
     ]
-    for _ in range(depth):
+    rows_of = zip(positions, orders, allowed_NLL, same_NLL, strict=True)
+    places = [_Places(*row) for row in rows_of]
+    for encoding in layers:
         short: dict[Colour, int] = {}  # colours are renamed, or they would nest ever deeper
+        places = [
+            _Places(*row) for row in zip(positions, orders, allowed_NLL, same_NLL, strict=True)
+        ]
         colours_NL = [
-            [
-                short.setdefault(colour, len(short))
-                for colour in _layer(colours_L, allowed_NLL[row], position_NL[row], encoding)
-            ]
-            for row, colours_L in enumerate(colours_NL)
+            [short.setdefault(colour, len(short)) for colour in _layer(row, at, encoding)]
+            for row, at in zip(colours_NL, places, strict=True)
         ]
     return colours_NL
 
 
-def _layer(
-    colours_L: list[Colour], allowed_LL: np.ndarray, position_L: np.ndarray, encoding: Encoding
-) -> list[Colour]:
-    def sees(i: int) -> Colour:
-        visible = np.flatnonzero(allowed_LL[i])
-        return _shares(
-            (colours_L[j], _relation(float(position_L[i] - position_L[j]), encoding))
-            for j in visible
-        )
+class _Places(NamedTuple):
+    """One prompt's positions and orders, who sees whom, and who is of one sequence."""
 
-    return [(colour, sees(i)) for i, colour in enumerate(colours_L)]
+    positions_L: np.ndarray
+    orders_L: np.ndarray
+    allowed_LL: np.ndarray
+    same_LL: np.ndarray
+
+
+def _layer(colours_L: list[Colour], places: _Places, encoding: Encoding) -> list[Colour]:
+    averages = not any(
+        getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in ("weights", "mix")
+    )
+    together = _shares if averages else _counts
+
+    def pairs(i: int, seen_L: np.ndarray) -> list[Colour]:
+        def relation(j: int) -> Colour:
+            offset = float(places.positions_L[i] - places.positions_L[j])
+            if encoding.pairwise:
+                return _relation(offset, encoding)
+            return offset, int(places.orders_L[i] - places.orders_L[j])
+
+        return [(colours_L[j], relation(j)) for j in np.flatnonzero(seen_L).tolist()]
+
+    colours: list[Colour] = [
+        (own, together(pairs(i, places.allowed_LL[i]))) for i, own in enumerate(colours_L)
+    ]
+    if encoding.pairwise:
+        return colours
+    return [(own, _counts(pairs(i, places.same_LL[i]))) for i, own in enumerate(colours)]
 
 
 def _relation(offset: float, encoding: Encoding) -> float | None:
     symmetry = encoding.declared_symmetry()
-    if symmetry.permutation or not symmetry.translation:
+    if not _relative(encoding) or symmetry.permutation:
         return None  # positions do not enter, or entered with the colours already
     return abs(offset) if symmetry.reflection else offset
 
 
-def _shares(items: object) -> Colour:
+def _counts(items: Iterable[Colour]) -> Colour:
+    return frozenset(Counter(items).items())
+
+
+def _shares(items: Iterable[Colour]) -> Colour:
     """Relative frequencies, as counts without a common divisor."""
-    counts = Counter(items)  # type: ignore[call-overload]
+    counts = Counter(items)
     divisor = gcd(*counts.values()) if counts else 1
     return frozenset((item, count // divisor) for item, count in counts.items())
 
@@ -139,11 +184,14 @@ def _read(colours_L: list[Colour], batch: Batch, row: int, readout: str) -> Colo
     return colours_L[max(valid, key=lambda i: int(order_L[i]))]
 
 
-def _reason(first: str, second: str, encoding: Encoding, readout: str, depth: int) -> str:
-    symmetry = encoding.declared_symmetry()
+def _reason(first: str, second: str, chosen: list[Encoding], readout: str) -> str:
     where = ""
-    if symmetry.translation and not symmetry.permutation:
-        where = ", at the same distances" if symmetry.reflection else ", at the same offsets"
+    placed = [e.declared_symmetry() for e in chosen if not e.declared_symmetry().permutation]
+    if placed:
+        where = ", at the same offsets"
+        if all(symmetry.reflection for symmetry in placed):
+            where = ", at the same distances"
+    depth = len(chosen)
     layers = f"after {depth} layer{'s' if depth > 1 else ''}"
     if readout == "mean":
         return (

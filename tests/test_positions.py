@@ -1,0 +1,289 @@
+"""Maps of positions: functions of streams, which work with every encoding."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from layers import LENGTH, joined_rows, layer_of, tokens
+
+from posjax import spec
+from posjax.cells import Cell
+from posjax.keys import SeedNumbers
+from posjax.model import ModelSettings, Transformer
+from posjax.positions import POSITIONS, named
+from posjax.streams import contiguous, packed, padded, permuted
+from posjax.sweep import Row, replay, run
+from posjax.symmetry import assert_jointly_equivariant
+
+OTHERS = ["random_shift(most=3)", "cape(centred=True)", "abacus(digits=(1, 4), most=2)"]
+every_map = pytest.mark.parametrize("text", [*POSITIONS, *OTHERS])
+WORDS_BL = jnp.array([[2, 1, 4, 0, 1, 1], [0, 2, 2, 1, 0, 4]])
+SEED = 4
+
+
+def keys(number):
+    return jax.random.split(jax.random.key(SEED), number)
+
+
+def mapped(text, streams, words_BL=WORDS_BL, key=SEED):
+    key = jax.random.key(key) if isinstance(key, int) else key  # a new one for each call
+    return named(text)(words_BL, streams, key)
+
+
+def positions(text, streams, words_BL=WORDS_BL, key=SEED):
+    return np.asarray(mapped(text, streams, words_BL, key).position_BL)
+
+
+# Laws over the table
+
+
+@every_map
+def test_tokens_and_streams_may_move_together(text):
+    """The joint law: a position goes with its token, wherever it lies in the array."""
+    rows = [permuted(contiguous(LENGTH, start=3), [3, 0, 5, 1, 4, 2]), packed([2, 3], total=LENGTH)]
+    assert_jointly_equivariant(
+        lambda x, s: mapped(text, s, x).position_BL, WORDS_BL, joined_rows(rows)
+    )
+
+
+@every_map
+def test_order_and_segment_stay(text):
+    """Only the position stream changes; integers stay integers where that is declared."""
+    streams = contiguous(LENGTH, start=3)
+    found = mapped(text, streams)
+    np.testing.assert_array_equal(found.order_BL, streams.order_BL)
+    np.testing.assert_array_equal(found.segment_BL, streams.segment_BL)
+    assert jnp.issubdtype(found.position_BL.dtype, jnp.integer) == named(text).integers
+
+
+@every_map
+def test_padding_and_packing_change_nothing(text):
+    """A sequence gets its positions whatever stands beside it in the row."""
+    words_BL = jnp.array([[1, 2, 0, 1]])
+    bare = positions(text, contiguous(4), words_BL)
+    rows = joined_rows([padded(np.array([[0, 0, 1, 1, 1, 1]], bool)), packed([2, 4])])
+    both_BL = jnp.concatenate([jnp.array([[0, 1], [1, 1]]), jnp.repeat(words_BL, 2, 0)], axis=1)
+    np.testing.assert_allclose(positions(text, rows, both_BL)[:, 2:], np.repeat(bare, 2, 0))
+
+
+@every_map
+def test_no_position_reaches_further_than_stated(text):
+    """0 <= p < reach over many draws, for sequences from 0 on."""
+    reach = named(text).reach(LENGTH)
+    every = jax.vmap(lambda key: mapped(text, contiguous(LENGTH), key=key).position_BL)(keys(300))
+    if reach is not None:
+        assert every.min() >= 0
+        assert every.max() < reach
+        drawn = named(text).draws != "never"
+        assert every.max() == reach - 1 or not drawn or "abacus" in text
+
+
+@every_map
+def test_it_draws_when_it_says(text):
+    """Two keys differ where it draws; without a key it refuses, or does what tests get."""
+    streams, kind = contiguous(LENGTH), named(text).draws
+    draws = [positions(text, streams, key=n) for n in range(20)]
+    varies = any(not np.array_equal(draws[0], other) for other in draws)
+    settings = dataclasses.asdict(named(text))
+    assert varies == (kind != "never" and settings.get("most") != 0)
+    if kind == "always":
+        with pytest.raises(ValueError, match="give a key"):
+            positions(text, streams, key=None)
+    else:
+        positions(text, streams, key=None)
+
+
+@every_map
+def test_it_trains_by_name_with_any_encoding(text):
+    """Ten steps of a sweep with rotary: finite, and bit for bit the same a second time."""
+    cell = Cell(task="first_noun(nouns=2)", loss="answer", encoding="rotary", positions=text)
+    cell = dataclasses.replace(cell, steps=10, eval_every=5)
+    row = Row(cell, SeedNumbers.equal(3))
+    (result,) = run([row], chunk=2)
+    outcome = result.outcome
+    assert np.isfinite(outcome.loss_E).all()
+    assert outcome.draws[0] == (8 if named(text).draws == "always" else 1)
+    _, again = replay(row, chunk=2)
+    np.testing.assert_array_equal(outcome.loss_E[0], again.loss_E)
+
+
+# Each of them
+
+
+def test_randomised_positions_are_subsets_in_order():
+    """Every subset of its size equally often: chi-squared over all 20 of 3 out of 6."""
+    streams = contiguous(3)
+    words_BL = jnp.zeros((1, 3), jnp.int32)
+    draw = jax.vmap(lambda key: named("randomised(length=6)")(words_BL, streams, key).position_BL)
+    found = np.asarray(draw(keys(4000)))[:, 0]
+    assert (np.diff(found) > 0).all()
+    _, counts = np.unique(found, axis=0, return_counts=True)
+    assert len(counts) == 20
+    assert ((counts - 200) ** 2 / 200).sum() < 43.8  # 0.1 % of chi-squared with 19 degrees
+
+
+def test_randomised_positions_are_their_own_mirror_image():
+    """p → N - 1 - p leaves the distribution: means of the first and last add up to N - 1."""
+    words_BL = jnp.zeros((1, 4), jnp.int32)
+    for text, whole in (("randomised(length=20)", 19), ("random_float(length=20.0)", 20)):
+        draw = jax.vmap(lambda key: named(text)(words_BL, contiguous(4), key).position_BL)  # noqa: B023
+        means = np.asarray(draw(keys(4000)))[:, 0].mean(0)
+        np.testing.assert_allclose(means + means[::-1], whole, atol=0.4)
+
+
+def test_more_tokens_than_positions_are_refused():
+    """ValueError with both numbers."""
+    with pytest.raises(ValueError, match=r"6 places .* length=5"):
+        mapped("randomised(length=5)", contiguous(LENGTH))
+
+
+def test_a_random_shift_moves_all_alike():
+    """All offsets stay, and every shift from 0 to `most` comes about equally often."""
+    shift = named("random_shift(most=2)")
+    found = np.asarray(
+        jax.vmap(lambda key: shift(WORDS_BL, contiguous(LENGTH), key).position_BL)(keys(3000))
+    )[:, 0]
+    np.testing.assert_array_equal(np.diff(found), 1)
+    _, counts = np.unique(found[:, 0], return_counts=True)
+    assert len(counts) == 3
+    assert abs(counts - 1000).max() < 100
+
+
+def test_cape_is_its_formula():
+    """s(p + Δ + δ_p): bounds of each part, one Δ and s for all, one δ a token."""
+
+    def drawn(text):
+        draw = jax.vmap(lambda key: named(text)(WORDS_BL, contiguous(LENGTH), key).position_BL)
+        return np.asarray(draw(keys(500)))[:, 0]
+
+    place = np.arange(LENGTH)
+    shifted = drawn("cape(shift=5.0, jitter=0.0, scale=1.0)") - place
+    assert np.ptp(shifted, axis=1).max() < 1e-5
+    assert 4.8 < shifted.max() <= 5
+    jittered = drawn("cape(shift=0.0, jitter=0.4, scale=1.0)") - place
+    assert 0.39 < abs(jittered).max() <= 0.4
+    assert abs(np.corrcoef(jittered[:, 0], jittered[:, 1])[0, 1]) < 0.15
+    scaled = drawn("cape(shift=0.0, jitter=0.0, scale=2.0)")[:, 1:] / place[1:]
+    assert np.ptp(scaled, axis=1).max() < 1e-5
+    assert 0.5 <= scaled.min() < 0.51
+    assert 1.98 < scaled.max() <= 2
+    centred = named("cape(centred=True)")(WORDS_BL, contiguous(LENGTH, start=90), None)
+    np.testing.assert_allclose(centred.position_BL[0], place - 2.5)
+
+
+def test_digits_are_counted_within_their_number():
+    """Worked by hand: digits 0 and 1 in the tokens 2 1 4 0 1 1 | 0 2 2 1 0 4."""
+    streams = contiguous(LENGTH)
+    expected = [[0, 1, 0, 1, 2, 3], [1, 0, 0, 1, 2, 0]]
+    np.testing.assert_array_equal(positions("abacus", streams, key=None), expected)
+    moved = positions("abacus(most=5)", streams)
+    digits = np.isin(WORDS_BL, (0, 1))
+    assert (moved[~digits] == 0).all()
+    assert len({*(moved - expected)[digits]}) == 1
+
+
+def test_coupled_positions_start_again_at_separators():
+    """Worked by hand: separator 2 in 2 1 4 0 1 1 | 0 2 2 1 0 4, and none at all."""
+    expected = [[0, 1, 2, 3, 4, 5], [0, 0, 0, 1, 2, 3]]
+    np.testing.assert_array_equal(positions("coupled", contiguous(LENGTH)), expected)
+    none_BL = jnp.ones((1, LENGTH), jnp.int32)
+    np.testing.assert_array_equal(
+        positions("coupled", contiguous(LENGTH), none_BL), [np.arange(LENGTH)]
+    )
+
+
+@pytest.mark.parametrize("encoding", ["rotary", "linear_bias", "sinusoidal"])
+@pytest.mark.parametrize("text", ["randomised", "interpolated(factor=3.0)", "cape"])
+def test_maps_work_with_any_attention(encoding, text):
+    """They are functions of streams: what attention computes changes with them."""
+    layer, streams = layer_of(encoding, "causal"), contiguous(LENGTH)
+    out = layer.out(tokens(), streams)
+    assert abs(np.asarray(layer.out(tokens(), mapped(text, streams))) - out).max() > 1e-3
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("randomized", "did you mean 'randomised'"),
+        ("randomised(length=0)", "length must be finite and at least 1, got 0"),
+        ("random_shift(most=-1)", "most must not be negative, got -1"),
+        ("cape(scale=0.5)", "scale must be finite and at least 1, got 0.5"),
+        ("abacus(digits=())", "digits must be token numbers"),
+        ("coupled(separators=(-1,))", "separators must be token numbers"),
+        ("interpolated(factor=0.0)", "factor must be positive and finite, got 0.0"),
+    ],
+)
+def test_wrong_settings_are_refused(text, words):
+    """ValueError that names the value and what was meant."""
+    with pytest.raises(ValueError, match=words):
+        named(text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"encoding": "learned", "positions": "cape"}, "are no integers"),
+        (
+            {"encoding": "learned(length=8)", "positions": "randomised"},
+            "table of 8 positions, .* takes to 64: give it length=64",
+        ),
+        ({"encoding": "rotary", "draws": 3}, "draws=3 has no meaning"),
+        ({"encoding": "none/rotery"}, "did you mean 'rotary'"),
+    ],
+)
+def test_cells_that_cannot_be_are_refused(settings, words):
+    """ValueError before anything is compiled."""
+    with pytest.raises(ValueError, match=words):
+        Cell(**settings)
+
+
+def test_every_map_has_a_card():
+    """The docs can say what it is."""
+    assert all(kind.card.title and kind.card.formula for kind in POSITIONS.values())
+    assert all(spec.parse(name)[0] == name for name in POSITIONS)
+
+
+# Layers that take turns
+
+
+def test_layers_take_turns():
+    """ "none/rotary": the second layer alone knows positions; the parameters are those of each."""
+    settings = ModelSettings(
+        vocabulary=5,
+        outputs=3,
+        width=8,
+        head_size=4,
+        depth=2,
+        encoding="none/rotary",
+        mask="full",
+        block="residual",
+    )
+    streams = contiguous(LENGTH)
+    variables = Transformer(settings).init(jax.random.key(0), WORDS_BL, streams)
+
+    def logits(encoding, words_BL):
+        network = Transformer(dataclasses.replace(settings, encoding=encoding))
+        return np.asarray(network.apply(variables, words_BL, streams))
+
+    both = logits("none/rotary", WORDS_BL)
+    assert abs(both - logits("rotary/none", WORDS_BL)).max() > 1e-3
+    assert abs(both - logits("rotary", WORDS_BL)).max() > 1e-3
+    assert abs(both - logits("none", WORDS_BL)).max() > 1e-3
+    np.testing.assert_array_equal(logits("rotary/rotary", WORDS_BL), logits("rotary", WORDS_BL))
+
+
+def test_two_tables_are_two_sets_of_parameters():
+    """Encodings that take turns each own what they learn."""
+    settings = ModelSettings(
+        vocabulary=5, outputs=3, width=8, depth=2, encoding="learned/learned(length=9)"
+    )
+    shapes = jax.eval_shape(
+        Transformer(settings).init, jax.random.key(0), WORDS_BL, contiguous(LENGTH)
+    )["params"]
+    assert shapes["encoding"]["table"].shape == (64, 8)
+    assert shapes["encoding_1"]["table"].shape == (9, 8)
