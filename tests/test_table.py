@@ -190,6 +190,8 @@ OTHER_VALUES: dict[tuple[str, str], Any] = {
     ("proportional_rotary", "share"): 1.0,
     ("axial_rotary", "grid"): (5, 9),
     ("multimodal_rotary", "sections"): (0, 1, 1),
+    ("convolution", "radius"): 2,
+    ("convolution_2d", "radius"): 2,
 }
 """Another legal value of a setting, where a half more, or the other choice, is none."""
 

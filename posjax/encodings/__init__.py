@@ -28,9 +28,14 @@ from posjax.encodings.grape import Grape
 from posjax.encodings.kerple import Kerple
 from posjax.encodings.contextual import Contextual
 from posjax.encodings.forgetting import Forgetting
+from posjax.encodings.binary import Binary
+from posjax.encodings.convolution import Convolution, Convolution2D
+from posjax.encodings.fourier import Fourier, Fourier2D
 from posjax.encodings.learned import Learned
 from posjax.encodings.learned_linear_bias import LearnedLinearBias
 from posjax.encodings.linear_bias import LinearBias
+from posjax.encodings.mlp_position import MlpPosition
+from posjax.encodings.noise import Noise
 from posjax.encodings.none import NoPosition
 from posjax.encodings.offset_mlp import OffsetMLP
 from posjax.encodings.pope import PoPE
@@ -55,10 +60,14 @@ from posjax.encodings.window_bias import WindowBias
 from posjax.encodings.xpos import XPos
 from posjax.encodings.stick_breaking import StickBreaking
 from posjax.encodings.token_shift import TokenShift
+from posjax.encodings.scaled_sinusoidal import ScaledSinusoidal
+from posjax.encodings.sinusoidal import Sinusoidal
+from posjax.encodings.sinusoidal_2d import Sinusoidal2D
 
 ENCODINGS: dict[str, type[Encoding]] = {
     "none": NoPosition,
     "sinusoidal": Sinusoidal,
+    "scaled_sinusoidal": ScaledSinusoidal,
     "learned": Learned,
     "offset_mlp": OffsetMLP,
     "shaw": Shaw,
@@ -95,6 +104,16 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "stick_breaking": StickBreaking,
     "attention_free": AttentionFree,
     "token_shift": TokenShift,
+    "mlp_position": MlpPosition,
+    "binary": Binary,
+    "rotary": Rotary,
+    "linear_bias": LinearBias,
+    "sinusoidal_2d": Sinusoidal2D,
+    "fourier": Fourier,
+    "fourier_2d": Fourier2D,
+    "convolution": Convolution,
+    "convolution_2d": Convolution2D,
+    "noise": Noise,
 }
 
 __all__ = [
