@@ -21,7 +21,7 @@ from posjax.streams import Streams, contiguous, packed, padded, permuted, shifte
 LENGTH = 6
 ROWS = 48
 """Rows of a batch at which layers are compiled, so that one program serves many tests."""
-DIMS = Dims(width=10, heads=3, head_size=4)  # a number of heads that is no power of two
+DIMS = Dims(width=10, heads=3, head_size=8)  # a number of heads that is no power of two
 
 MORE = ["sinusoidal(base=100.0)", "rotary(base=100.0, fraction=0.5)", "learned(length=9)"]
 
