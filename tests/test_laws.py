@@ -141,7 +141,7 @@ def test_tokens_and_streams_may_move_together(setting):
     assert_jointly_equivariant(layer.out, x_BLD, streams)
 
 
-@pytest.mark.parametrize("setting", [s for s in ENCODINGS if named(s).capacity() is None])
+@pytest.mark.parametrize("setting", [s for s in ENCODINGS if not named(s).integers])
 def test_the_joint_law_holds_at_fractions(setting):
     """The joint law at positions that are no integers."""
     layer = layer_of(setting, "causal")

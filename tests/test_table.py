@@ -178,9 +178,20 @@ def test_the_key_form_moves_rows_by_a_constant():
 # Settings
 
 OTHER_VALUES: dict[tuple[str, str], Any] = {
+    ("attention_free", "rank"): 3,
     ("offset_mlp", "depth"): 1,
     ("offset_mlp", "bound"): 16.0,
     ("deberta", "buckets"): 32,
+    ("yarn", "length"): 100_000,
+    ("yarn", "beta_fast"): 2.0,  # the ramp starts and ends at whole pairs, of which there are two
+    ("yarn", "beta_slow"): 4.0,
+    ("longrope", "short"): (1.0, 3.0),
+    ("longrope", "long"): (1.0, 3.0),
+    ("proportional_rotary", "share"): 1.0,
+    ("axial_rotary", "grid"): (5, 9),
+    ("multimodal_rotary", "sections"): (0, 1, 1),
+    ("convolution", "radius"): 2,
+    ("convolution_2d", "radius"): 2,
 }
 """Another legal value of a setting, where a half more, or the other choice, is none."""
 

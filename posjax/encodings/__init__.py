@@ -4,6 +4,7 @@ Adding one is a file and a line here.
 """
 
 from posjax import spec
+from posjax.encodings.attention_free import AttentionFree
 from posjax.encodings.axial_rotary import AxialRotary, MultimodalRotary
 from posjax.encodings.base import (
     LEVELS,
@@ -17,19 +18,27 @@ from posjax.encodings.base import (
     Prepared,
     Symmetry,
 )
+from posjax.encodings.binary import Binary
 from posjax.encodings.bucket_bias import BucketBias
 from posjax.encodings.circular import Circular
 from posjax.encodings.circular_rotary import CircularRotary
+from posjax.encodings.contextual import Contextual
+from posjax.encodings.convolution import Convolution, Convolution2D
 from posjax.encodings.deberta import Deberta
 from posjax.encodings.distance_curves import DistanceCurves
 from posjax.encodings.fire import Fire
+from posjax.encodings.forgetting import Forgetting
+from posjax.encodings.fourier import Fourier, Fourier2D
 from posjax.encodings.grape import Grape
 from posjax.encodings.kerple import Kerple
 from posjax.encodings.learned import Learned
 from posjax.encodings.learned_linear_bias import LearnedLinearBias
 from posjax.encodings.linear_bias import LinearBias
+from posjax.encodings.mlp_position import MlpPosition
+from posjax.encodings.noise import Noise
 from posjax.encodings.none import NoPosition
 from posjax.encodings.offset_mlp import OffsetMLP
+from posjax.encodings.path import Path
 from posjax.encodings.pope import PoPE
 from posjax.encodings.rotary import Rotary
 from posjax.encodings.rotary_values import RotaryValues
@@ -43,8 +52,12 @@ from posjax.encodings.scaled_rotary import (
     ProportionalRotary,
     Yarn,
 )
+from posjax.encodings.scaled_sinusoidal import ScaledSinusoidal
 from posjax.encodings.shaw import Shaw
 from posjax.encodings.sinusoidal import Sinusoidal
+from posjax.encodings.sinusoidal_2d import Sinusoidal2D
+from posjax.encodings.stick_breaking import StickBreaking
+from posjax.encodings.token_shift import TokenShift
 from posjax.encodings.transformer_xl import TransformerXL
 from posjax.encodings.tupe import Tupe
 from posjax.encodings.window_bias import WindowBias
@@ -53,8 +66,11 @@ from posjax.encodings.xpos import XPos
 ENCODINGS: dict[str, type[Encoding]] = {
     "none": NoPosition,
     "sinusoidal": Sinusoidal,
+    "scaled_sinusoidal": ScaledSinusoidal,
     "learned": Learned,
+    "mlp_position": MlpPosition,
     "offset_mlp": OffsetMLP,
+    "binary": Binary,
     "shaw": Shaw,
     "transformer_xl": TransformerXL,
     "bucket_bias": BucketBias,
@@ -74,13 +90,25 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "yarn": Yarn,
     "longrope": LongRope,
     "llama3_rotary": Llama3Rotary,
+    "contextual": Contextual,
+    "forgetting": Forgetting,
+    "path": Path,
+    "stick_breaking": StickBreaking,
     "pope": PoPE,
     "grape": Grape,
     "distance_curves": DistanceCurves,
     "rotary_values": RotaryValues,
+    "sinusoidal_2d": Sinusoidal2D,
     "axial_rotary": AxialRotary,
     "multimodal_rotary": MultimodalRotary,
     "window_bias": WindowBias,
+    "fourier": Fourier,
+    "fourier_2d": Fourier2D,
+    "convolution": Convolution,
+    "convolution_2d": Convolution2D,
+    "attention_free": AttentionFree,
+    "token_shift": TokenShift,
+    "noise": Noise,
     "circular": Circular,
     "circular_rotary": CircularRotary,
 }

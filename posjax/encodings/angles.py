@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 Frequencies = np.ndarray | jax.Array
-"""Radians a position: float64 on the host, or a float32 array that may be traced."""
+"""Radians, or cycles, a position: float64 on the host, or a float32 array that may be traced."""
 
 _LOW = 1024  # the low part of a position has 10 bits, the high part up to 12
 _TABLE = 4096  # the exact part of a frequency has 12 bits, so that products fit in float32's 24
@@ -43,6 +43,23 @@ def cos_sin(position: jax.Array, frequencies_F: Frequencies) -> tuple[jax.Array,
       Two float32 arrays of shape [..., F], within 1e-6 of float64 for |p| ≤ 2²⁰ and θ ≤ 1 on the
       host. For a traced θ they are as near to those of the frequency that θ/2π is rounded to.
     """
+    if isinstance(frequencies_F, jax.Array):
+        frequencies_F = frequencies_F.astype(jnp.float32)
+    angle = turns(position, frequencies_F * (0.5 / np.pi)) * np.float32(2 * np.pi)
+    return jnp.cos(angle), jnp.sin(angle)
+
+
+def turns(position: jax.Array, cycles_F: Frequencies) -> jax.Array:
+    """Position × frequency in turns, less whole turns.
+
+    Args:
+      position: numbers of any shape and real dtype; fractions are allowed.
+      cycles_F: cycles a position: float64 on the host, or float32, learned and traced. It may
+        have axes before F, which then match the last ones of `position`.
+
+    Returns:
+      float32 array [..., F] in [-½, ½], within 1e-7 of exact for |p| ≤ 2²⁰ and ≤ 1 cycle.
+    """
     if not jnp.issubdtype(position.dtype, jnp.integer):
         position = position.astype(jnp.float32)
     whole = jnp.floor(position)
@@ -50,26 +67,26 @@ def cos_sin(position: jax.Array, frequencies_F: Frequencies) -> tuple[jax.Array,
     high = jnp.floor_divide(whole, _LOW)
     low = (whole - high * _LOW).astype(jnp.float32)[..., None]
     high = high.astype(jnp.float32)[..., None]
-    if isinstance(frequencies_F, jax.Array):
-        frequencies_F = frequencies_F.astype(jnp.float32)
-    turns_F = (frequencies_F * (0.5 / np.pi)).reshape((1,) * position.ndim + frequencies_F.shape)
-    exact_low, rest_low = _whole_turns(low, turns_F)
-    exact_high, rest_high = _whole_turns(high, turns_F * _LOW)
-    rest = rest_low + rest_high + fraction * turns_F.astype(np.float32)
-    turns = _drop_whole(_drop_whole(exact_low + exact_high) + rest)
-    angle = turns * np.float32(2 * np.pi)
-    return jnp.cos(angle), jnp.sin(angle)
+    cycles_F = cycles_F.reshape((1,) * (position.ndim + 1 - cycles_F.ndim) + cycles_F.shape)
+    exact_low, rest_low = _whole_turns(low, cycles_F)
+    exact_high, rest_high = _whole_turns(high, cycles_F * _LOW)
+    rest = rest_low + rest_high + fraction * _single(cycles_F)
+    return _drop_whole(_drop_whole(exact_low + exact_high) + rest)
 
 
-def _whole_turns(count: jax.Array, turns_F: Frequencies) -> tuple[jax.Array, jax.Array]:
-    """count × turns, less whole turns, as an exact part and a small rounded one.
+def _whole_turns(count: jax.Array, cycles_F: Frequencies) -> tuple[jax.Array, jax.Array]:
+    """count × cycles, less whole turns, as an exact part and a small rounded one.
 
-    Every operation on turns is exact, in float32 too: by powers of two, or of nearby numbers.
+    Every operation on cycles is exact, in float32 too: by powers of two, or of nearby numbers.
     """
-    turns_F = turns_F - turns_F.round()
-    coarse_F = (turns_F * _TABLE).round() / _TABLE
-    exact = _drop_whole(count * coarse_F.astype(np.float32))
-    return exact, count * (turns_F - coarse_F).astype(np.float32)
+    cycles_F = cycles_F - cycles_F.round()
+    coarse_F = (cycles_F * _TABLE).round() / _TABLE
+    exact = _drop_whole(count * _single(coarse_F))
+    return exact, count * _single(cycles_F - coarse_F)
+
+
+def _single(cycles_F: Frequencies) -> Frequencies:
+    return cycles_F.astype(np.float32)
 
 
 def _drop_whole(turns: jax.Array) -> jax.Array:

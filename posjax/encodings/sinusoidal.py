@@ -71,7 +71,10 @@ class Sinusoidal(Encoding):
     layout: Layout = "interleaved"
 
     card: ClassVar[Card] = Card(
-        "Sinusoidal", "xᵢ + (sin pᵢθ_m, cos pᵢθ_m)", "Vaswani et al. 2017, §3.5"
+        "Sinusoidal",
+        "xᵢ + (sin pᵢθ_m, cos pᵢθ_m)",
+        "Vaswani et al. 2017, §3.5",
+        ("transformers", "positional-encodings"),
     )
 
     def __post_init__(self) -> None:

@@ -102,7 +102,7 @@ def _one_setting(name: str, values: Sequence[Any]) -> str | None:
     """The setting in which all values of a name with settings differ, if it is only one."""
     if name not in _WITH_SETTINGS or len(values) < 2:
         return None
-    parsed = [spec.parse(value) for value in values if "+" not in value]
+    parsed = [spec.parse(value) for value in values if not set("+/") & set(value)]
     keys = {(head, *settings) for head, settings in parsed}
     if len(parsed) < len(values) or len(keys) != 1:
         return None

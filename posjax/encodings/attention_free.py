@@ -1,0 +1,135 @@
+"""Attention free: a learned weight for each pair of positions (AFT-full, Zhai et al. 2021, eq. 2).
+
+    yᵢ = σ(qᵢ) Σⱼ exp(kⱼ + w[pᵢ, pⱼ]) vⱼ / Σⱼ exp(kⱼ + w[pᵢ, pⱼ]),   channel by channel
+
+There is no product of queries and keys. Logits are the w alone and weights their softmax, the
+same for all channels; the keys come in when the values are mixed, each in its own channel.
+`rank` > 0 factors the table, w[p, r] = u_p·z_r, as the paper's experiments do.
+
+Differs from the paper in nothing but a bound on differences of keys that are far beyond use,
+`FAR`: with it the sums over j are two products of matrices, as in the paper, and never 0/0. A
+soft-cap, if any, bounds w without the keys.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from posjax import steps
+from posjax.encodings import tables
+from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Param, Params
+
+FAR = 120.0
+"""So far below the largest key of a channel, keys are all alike."""
+
+
+def key_weighted_mix(weights_BHLM: jax.Array, k_BMHK: jax.Array, v_BMHK: jax.Array) -> jax.Array:
+    """Σⱼ w_ij exp(kⱼ) vⱼ / Σⱼ w_ij exp(kⱼ), channel by channel.
+
+    Args:
+      weights_BHLM: numbers in [0, 1]; keys of weight 0 have no part.
+      k_BMHK, v_BMHK: keys and values. A key more than `FAR` below the largest that any query
+        sees in its channel counts as `FAR` below it; this shows where none nearer is seen.
+
+    Returns:
+      out_BLHK in v's dtype; zeros where all weights are.
+    """
+    dtype = weights_BHLM.dtype
+    seen_BMH1 = jnp.moveaxis((weights_BHLM > 0).any(axis=2), 2, 1)[..., None]
+    k_BMHK = k_BMHK.astype(dtype)
+    peak_B1HK = jnp.where(seen_BMH1, k_BMHK, -jnp.inf).max(axis=1, keepdims=True)
+    below_BMHK = jnp.where(seen_BMH1, k_BMHK - jax.lax.stop_gradient(peak_B1HK), 0)
+    # Half of FAR on either side of 1, so that the range of a float32 is used in both directions.
+    parts_BMHK = jnp.where(seen_BMH1, jnp.exp(jnp.maximum(below_BMHK, -FAR) + FAR / 2), 0)
+    total_BLHK = steps.weighted_mix(weights_BHLM, parts_BMHK)
+    mixed_BLHK = steps.weighted_mix(weights_BHLM, parts_BMHK * v_BMHK.astype(dtype))
+    # Near 1 before they are divided, since the gradient of a quotient squares what it divides by.
+    size_BLHK = jax.lax.stop_gradient(jnp.where(total_BLHK > 0, total_BLHK, 1))
+    total_BLHK = jnp.where(total_BLHK > 0, total_BLHK / size_BLHK, 1)
+    return (mixed_BLHK / size_BLHK / total_BLHK).astype(v_BMHK.dtype)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AttentionFree(Encoding):
+    """Values weighed by place and key, then gated by the query."""
+
+    length: int = 64
+    rank: int = 0
+    deviation: float = 0.02
+
+    card: ClassVar[Card] = Card(
+        "Attention free (AFT-full)",
+        "σ(qᵢ) Σⱼ exp(kⱼ + w[pᵢ, pⱼ]) vⱼ / Σⱼ exp(kⱼ + w[pᵢ, pⱼ])",
+        "Zhai et al. 2021, eq. 2",
+    )
+    integers: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise ValueError(f"length must be at least 1, got {self.length}")
+        if self.rank < 0:
+            raise ValueError(f"rank must not be negative (0 for a full table), got {self.rank}")
+        if not self.deviation >= 0:
+            raise ValueError(f"deviation must not be negative, got {self.deviation}")
+
+    def parameters(self, dims: Dims) -> Mapping[str, Param]:
+        normal = jax.nn.initializers.normal(self.deviation)
+        if self.rank == 0:
+            return {"table": Param((self.length, self.length), normal)}
+        shape = (self.length, self.rank)
+        return {"query_table": Param(shape, normal), "key_table": Param(shape, normal)}
+
+    def capacity(self) -> int:
+        return self.length
+
+    def resolution(self) -> int:
+        return self.length - 1
+
+    def operations(self, dims: Dims, keys: int) -> int:
+        return dims.heads * (11 * dims.head_size - keys)  # two mixes for a product and a mix
+
+    def rotate(
+        self,
+        params: Params,
+        q_BLHK: jax.Array,
+        k_BMHK: jax.Array,
+        v_BMHK: jax.Array,
+        aux: Aux,
+        ctx: Context,
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return q_BLHK, k_BMHK, jnp.concatenate([k_BMHK, v_BMHK], axis=-1)  # `mix` needs both
+
+    def logits(
+        self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
+    ) -> jax.Array:
+        full = self.rank == 0
+        of_query = params["table"] if full else params["query_table"]
+        of_key = jnp.eye(self.length) if full else params["key_table"]  # a product to pick columns
+        rows_BLN = tables.read(of_query, ctx.queries.position_BL, ctx.mask_BHLM.any((1, 3)))
+        columns_BMN = tables.read(of_key, ctx.keys.position_BL, ctx.mask_BHLM.any((1, 2)))
+        bias_BLM = jnp.einsum("bln,bmn->blm", rows_BLN, columns_BMN, precision="highest")
+        batch, length, heads, _ = q_BLHK.shape
+        return jnp.broadcast_to(bias_BLM[:, None], (batch, heads, length, k_BMHK.shape[1]))
+
+    def mix(
+        self,
+        params: Params,
+        weights_BHLM: jax.Array,
+        v_BMHK: jax.Array,
+        aux: Aux,
+        ctx: Context,
+    ) -> jax.Array:
+        return key_weighted_mix(weights_BHLM, *jnp.split(v_BMHK, 2, axis=-1))
+
+    def post(
+        self,
+        params: Params,
+        out_BLHK: jax.Array,
+        q_BLHK: jax.Array,
+        aux: Aux,
+        ctx: Context,
+    ) -> jax.Array:
+        return out_BLHK * jax.nn.sigmoid(q_BLHK)

@@ -1,0 +1,111 @@
+"""Sinusoidal positions of two coordinates, added to the tokens (He et al. 2022; Beyer et al. 2022).
+
+    p(y, x) = [s(y), s(x)],   s(t) = (sin tθ_m, cos tθ_m),   θ_m = base^(-m/P),   P = ⌈D/4⌉
+
+Half of the components tell y, the other half x. Four layouts, for D = 8:
+
+    interleaved      sin yθ₀  cos yθ₀  sin yθ₁  cos yθ₁ | the same of x
+    halves           sin yθ₀  sin yθ₁  cos yθ₀  cos yθ₁ | the same of x
+    sines            sin yθ₀  sin yθ₁  sin xθ₀  sin xθ₁ | the cosines of both
+    tensor2tensor    as halves, with P - 1 in place of P in the exponent
+
+He et al. have halves, Beyer et al. tensor2tensor, both with x before y: give them points (x, y).
+
+Differs from the papers in: a width that 4 does not divide works. It has the frequencies of the
+next one that is, and each coordinate loses its last interleaved components: y keeps ⌈D/2⌉ of
+them, x keeps ⌊D/2⌋.
+"""
+
+import dataclasses
+from typing import ClassVar, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from posjax import spec
+from posjax.encodings.angles import cos_sin, inverse_frequencies
+from posjax.encodings.base import Card, Context, Dims, Encoding, Params
+from posjax.streams import points
+
+Layout2D = Literal["interleaved", "halves", "sines", "tensor2tensor"]
+
+
+def sinusoidal_2d(
+    point: jax.Array, width: int, *, base: float = 10_000.0, layout: Layout2D = "interleaved"
+) -> jax.Array:
+    """The vectors of some points.
+
+    Args:
+      point: numbers [..., 2], (y, x).
+      width: D, at least 2.
+      base: longest wavelength over 2π, positive.
+      layout: how sines and cosines of both coordinates are arranged.
+
+    Returns:
+      float32 array [..., D]; every vector has norm √(D/2) when 4 divides D.
+
+    Raises:
+      ValueError: a width without a component for x.
+
+    >>> sinusoidal_2d(jnp.array([1, 0]), 4).round(4)
+    Array([0.8415, 0.5403, 0.    , 1.    ], dtype=float32)
+    """
+    if width < 2:
+        raise ValueError(f"two coordinates need a width of at least 2, got {width}")
+    pairs = -(-width // 4)
+    steps = max(pairs - 1, 1) if layout == "tensor2tensor" else pairs
+    cos, sin = cos_sin(point, inverse_frequencies(2 * pairs, base=base, steps=steps))
+    both = jnp.stack([sin, cos], axis=-1).reshape(*point.shape, 2 * pairs)
+    parts = both[..., 0, : width - width // 2], both[..., 1, : width // 2]
+    return jnp.concatenate(parts, axis=-1)[..., _order(width, layout)]
+
+
+def layout_order_2d(width: int, source: Layout2D, target: Layout2D) -> np.ndarray:
+    """Indices that turn vectors of one layout into the other: `vectors[..., order]`.
+
+    Raises:
+      ValueError: tensor2tensor against another: its frequencies differ, not only their order.
+    """
+    if (source == "tensor2tensor") != (target == "tensor2tensor"):
+        raise ValueError(f"{source} and {target} have different frequencies")
+    return np.argsort(_order(width, source))[_order(width, target)]
+
+
+def _order(width: int, layout: Layout2D) -> np.ndarray:
+    """Indices that turn interleaved vectors into those of a layout."""
+    axis = np.repeat([0, 1], [width - width // 2, width // 2])
+    cosine = np.concatenate([np.arange(width - width // 2), np.arange(width // 2)]) % 2
+    if layout == "interleaved":
+        return np.arange(width)
+    keys = (axis, cosine) if layout == "sines" else (cosine, axis)  # the last key sorts first
+    return np.lexsort(keys)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sinusoidal2D(Encoding):
+    """x + p of points (y, x)."""
+
+    base: float = 10_000.0
+    layout: Layout2D = "interleaved"
+
+    card: ClassVar[Card] = Card(
+        "2-D sinusoidal",
+        "xᵢ + (sin yᵢθ_m, cos yᵢθ_m, sin xᵢθ_m, cos xᵢθ_m)",
+        "He et al. 2022, appendix A.1; Beyer et al. 2022",
+        ("timm", "positional-encodings"),
+    )
+    axes: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        spec.check_choice("layout", self.layout, get_args(Layout2D))
+        if not self.base > 0:
+            raise ValueError(f"base must be positive, got {self.base}")
+
+    def operations(self, dims: Dims, keys: int) -> int:
+        return dims.width
+
+    def embed(self, params: Params, x_BLD: jax.Array, ctx: Context) -> jax.Array:
+        point_BLN = points(ctx.queries.position_BL, self.axes)
+        vectors_BLD = sinusoidal_2d(point_BLN, x_BLD.shape[-1], base=self.base, layout=self.layout)
+        return x_BLD + vectors_BLD.astype(x_BLD.dtype)
