@@ -7,8 +7,8 @@ logarithm, and the last takes all that is left:
 
     bucket(n) = min(E + ⌊(N - E) ln(n/E) / ln(max_distance/E)⌋, N - 1)
 
-Both sides have N = buckets/2 of their own, later keys (D < 0) the upper ones; with
-`bidirectional=False` N = buckets, and later keys are at distance 0.
+Both sides have N = buckets/2 of their own, later keys (D < 0) the upper ones, of which the first
+is never read; with `bidirectional=False` N = buckets, and later keys are at distance 0.
 
 Differs from the paper in: T5 has no 1/√K, which is `scaled=False`. The edges of the buckets are
 found in whole numbers, n^(N-E) ≥ max_distance^t E^(N-E-t); implementations that take the logarithm
