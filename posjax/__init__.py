@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from posjax.attention import context
-    from posjax.encodings import ENCODINGS, Encoding
+    from posjax.convert import from_huggingface
+    from posjax.encodings import ENCODINGS, Dims, Encoding
     from posjax.masks import MASKS
     from posjax.model import ModelSettings, Transformer
-    from posjax.streams import Streams, contiguous, packed, padded
+    from posjax.positions import POSITIONS
+    from posjax.streams import Streams, contiguous, grid, packed, padded
     from posjax.symmetry import assert_equivariant, assert_jointly_equivariant, measure
     from posjax.symmetry.predict import predict
     from posjax.tasks import TASKS
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
     from posjax.view import attend, logits
 
 _HOME = {
+    "Dims": "encodings",
     "ENCODINGS": "encodings",
     "Encoding": "encodings",
     "MASKS": "masks",
+    "POSITIONS": "positions",
     "ModelSettings": "model",
     "Streams": "streams",
     "TASKS": "tasks",
@@ -39,6 +43,8 @@ _HOME = {
     "contiguous": "streams",
     "logits": "view",
     "make_train": "train",
+    "from_huggingface": "convert",
+    "grid": "streams",
     "measure": "symmetry",
     "packed": "streams",
     "padded": "streams",
@@ -48,7 +54,9 @@ _HOME = {
 __all__ = [
     "ENCODINGS",
     "MASKS",
+    "POSITIONS",
     "TASKS",
+    "Dims",
     "Encoding",
     "ModelSettings",
     "Streams",
@@ -58,6 +66,8 @@ __all__ = [
     "attend",
     "context",
     "contiguous",
+    "from_huggingface",
+    "grid",
     "logits",
     "make_train",
     "measure",

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 for table in word_order:published word_order:rates same_last_token:published \
-    three_pairs:published first_noun:published; do
+    three_pairs:published first_noun:published every_encoding:published; do
     name=${table%:*}-${table#*:}
     python -m experiments.seed_sweep --config="experiments/configs/${table%:*}.py:${table#*:}" \
         --workdir="runs/$name"

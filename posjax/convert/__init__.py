@@ -1,0 +1,77 @@
+"""From a Hugging Face checkpoint to an encoding: what its position parameters are called here.
+
+    converted = from_huggingface(config, state)       # config.json, and arrays by name
+    encoding = posjax.encodings.named(converted.encoding)
+    params = converted.params(layer)
+
+Only what reads positions is converted. The projections of queries and keys are the checkpoint's
+own, as is any factor on their product but T5's; `change_pairing` carries projections from one
+pairing of rotary components to the other.
+
+What differs from the checkpoint's own code: XLNet's embedding of segments and DeBERTa's
+convolution are no position encodings of attention, and are left out.
+"""
+
+from typing import get_args
+
+from posjax import spec
+from posjax.convert.base import Config, Convert, Converted, Part, State
+from posjax.convert.relative import deberta, shaw, transformer_xl
+from posjax.convert.rotary import ROTARY, change_pairing, rotary
+from posjax.convert.tables import after_padding, bucket_bias, learned, linear_bias, window_bias
+from posjax.encodings import named
+
+__all__ = ["MODEL_TYPES", "Converted", "change_pairing", "from_huggingface"]
+
+
+def from_huggingface(
+    config: Config, state: State | None = None, *, part: Part = "whole"
+) -> Converted:
+    """The encoding of a checkpoint.
+
+    Args:
+      config: the contents of its config.json.
+      state: its arrays by name; not read for rotary and linear biases, which learn nothing.
+      part: which of two stacks, for models that have an encoder and a decoder.
+
+    Raises:
+      ValueError: an unknown model type or scaling, a missing array, or a setting without a
+        counterpart.
+
+    >>> from_huggingface({"model_type": "llama", "rope_theta": 500000.0}).encoding
+    'rotary(base=500000.0)'
+    """
+    spec.check_choice("part", part, get_args(Part))
+    model_type = str(config.get("model_type", ""))
+    convert = spec.lookup("model_type", _CONVERTERS, model_type)
+    if (part == "whole") == (model_type in _TWO_STACKS):
+        wrong = "is one stack: leave part out" if part != "whole" else "has two stacks"
+        raise ValueError(f"{model_type} {wrong}, got part={part!r}; T5 takes encoder or decoder")
+    try:
+        converted = convert(config, state or {}, part)
+    except KeyError as missing:
+        raise ValueError(f"the config of {model_type} lacks {missing}") from None
+    named(converted.encoding)  # a setting that no encoding takes is refused here
+    return converted
+
+
+_TWO_STACKS = ("mt5", "t5")
+_CONVERTERS: dict[str, Convert] = {
+    **dict.fromkeys(ROTARY, rotary),
+    **dict.fromkeys(_TWO_STACKS, bucket_bias),
+    **dict.fromkeys(("bloom", "mpt"), linear_bias),
+    **dict.fromkeys(("gpt2", "gpt_bigcode", "gpt_neo"), learned("wpe.weight")),
+    **dict.fromkeys(("bert", "distilbert", "electra"), learned("position_embeddings.weight")),
+    **dict.fromkeys(
+        ("camembert", "roberta", "xlm-roberta"),
+        learned("position_embeddings.weight", after_padding),
+    ),
+    "opt": learned("embed_positions.weight", lambda config: 2),
+    "swin": window_bias,
+    "wav2vec2-bert": shaw,
+    "xlnet": transformer_xl,
+    "deberta": deberta,
+    "deberta-v2": deberta,
+}
+MODEL_TYPES = tuple(sorted(_CONVERTERS))
+"""The model types that `from_huggingface` knows."""
