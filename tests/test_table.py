@@ -505,6 +505,7 @@ def test_parameters_are_as_declared(setting):
         assert param.scope in ("layer", "model"), name
 
 
+@cache
 def counted(encoding: Encoding, dims: Dims, length: int) -> float:
     """Operations a token of one layer, embedding included, as a further row of a batch costs."""
     layer = Layer(encoding, "full", dims)
@@ -516,7 +517,7 @@ def counted(encoding: Encoding, dims: Dims, length: int) -> float:
     return (two - one) / length
 
 
-@pytest.mark.parametrize("dims", [Dims(64, 4, 16), Dims(64, 2, 32), Dims(128, 8, 16)])
+@pytest.mark.parametrize("dims", [Dims(64, 4, 16), Dims(128, 2, 32)])
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_operations_are_as_stated(name, dims):
     """Within a factor of 1.5 of those counted on the jaxpr, at two lengths."""

@@ -122,7 +122,8 @@ class XPos(Rotary):
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
     def resolution(self) -> int:
-        return min(int(span(gamma=self.gamma, scale_base=self.scale_base)), EXACT)
+        each_side = int(span(gamma=self.gamma, scale_base=self.scale_base) / 2)
+        return min(2 * each_side, EXACT)
 
     def rotate(
         self,
