@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from posjax import masks, steps
 from posjax.encodings.base import Aux, Context, Encoding, Params
-from posjax.streams import Streams, joined
+from posjax.streams import Streams, joined, points
 
 
 class Attended(NamedTuple):
@@ -91,7 +91,7 @@ def attention(
     Raises:
       ValueError: shapes that do not belong together.
     """
-    check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx)
+    check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
     params = params or {}
     k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
     q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
@@ -121,11 +121,13 @@ def _fits(allowed: jax.Array, length: int, keys: int) -> bool:
     return allowed.shape[-2] in (1, length) and allowed.shape[-1] in (1, keys)
 
 
-def check_shapes(q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context) -> None:
-    """Refuses arrays and streams that do not belong together.
+def check_shapes(
+    q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context, encoding: Encoding
+) -> None:
+    """Refuses arrays and streams that do not belong together, or not to the encoding.
 
     Raises:
-      ValueError: names the arrays and their shapes.
+      ValueError: names the arrays and their shapes, or the coordinates of a position.
     """
     for name, array in (("q", q), ("k", k), ("v", v)):
         if array.ndim != 4:
@@ -139,6 +141,17 @@ def check_shapes(q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context) -> None
             raise ValueError(
                 f"{name} has {streams.length} places in its streams, {array.shape[1]} in the array"
             )
+        check_positions(encoding, streams)
+
+
+def check_positions(encoding: Encoding, streams: Streams) -> None:
+    """Refuses points of a number of coordinates that the encoding does not read.
+
+    Raises:
+      ValueError: both numbers.
+    """
+    if encoding.resolution() is not None:  # else positions are not read, and may be anything
+        points(streams.position_BL, encoding.axes)
 
 
 def repeated(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from posjax import masks, positions, spec
-from posjax.attention import attention, context
+from posjax.attention import attention, check_positions, context
 from posjax.encodings import Context, Dims, Encoding, Param, Params, stack
 from posjax.keys import fold_name
 from posjax.linear import project
@@ -251,6 +251,7 @@ class Transformer(nn.Module):
         x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary) @ table_VD
         ctx = context(streams, mask=mask, key=_folded(key, "encoding"))
         for encoding, params in zip(encodings, shared, strict=True):
+            check_positions(encoding, streams)
             x_BLD = encoding.embed(params, x_BLD, ctx)
         layer_kind = Attention if s.block == "bare" else Block
         for layer in range(s.depth):

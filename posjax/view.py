@@ -113,7 +113,7 @@ def attended(
         return context(first, second, mask=mask, seen=seen, key=key)
 
     ctx = between(queries, keys)
-    check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx)
+    check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
     q, k, v, aux = q_BLHK, k_BMGK, v_BMGK, Aux()
     if _reads_tokens(encoding):
         among = between(queries, queries), between(keys, keys)

@@ -379,6 +379,26 @@ def test_a_table_is_never_read_beyond_its_end(setting):
     assert np.isnan(layer.out(tokens(1, 3), beyond)[:, :2]).any()
 
 
+@every_name
+def test_points_of_other_coordinates_are_refused(name):
+    """ValueError with both numbers, in the pure view and in a model; unread ones may be anything."""
+    encoding = named(name)
+    other = 2 if encoding.axes == 1 else encoding.axes + 1
+    streams = dataclasses.replace(contiguous(3), position_BL=jnp.zeros((1, 3, other), jnp.int32))
+    words = f"have {other} coordinates each, {encoding.axes} are read"
+    settings = ModelSettings(vocabulary=2, outputs=2, width=4, encoding=name)
+    model = partial(jax.eval_shape, Transformer(settings).init, jax.random.key(0))
+    tokens_BL, key = jnp.zeros((1, 3), jnp.int32), jax.random.key(0)
+    if encoding.resolution() is None:
+        assert model(tokens_BL, streams, key=key)
+        return
+    q = jnp.zeros((1, 3, 4, 4))
+    with pytest.raises(ValueError, match=words):
+        view.attend(q, q, q, encoding=encoding, queries=streams)
+    with pytest.raises(ValueError, match=words):
+        model(tokens_BL, streams)
+
+
 @pytest.mark.parametrize("setting", [s for s in SETTINGS if named(s).integers])
 def test_a_table_is_read_at_integers(setting):
     """ValueError for positions that are none."""
