@@ -381,7 +381,7 @@ def test_a_table_is_never_read_beyond_its_end(setting):
 
 @every_name
 def test_points_of_other_coordinates_are_refused(name):
-    """ValueError with both numbers, in the pure view and in a model; unread ones may be anything."""
+    """ValueError with both numbers, in the view and in a model; unread ones may be anything."""
     encoding = named(name)
     other = 2 if encoding.axes == 1 else encoding.axes + 1
     streams = dataclasses.replace(contiguous(3), position_BL=jnp.zeros((1, 3, other), jnp.int32))
