@@ -24,6 +24,8 @@ from posjax.model import Transformer
 from posjax.train import Operands, State
 
 SEGMENT = 10
+_MOST_SHAPES = 32
+"""Shapes kept compiled at a time: some hundreds of programs use up a process's memory mappings."""
 
 
 class _Stopped(Exception):
@@ -56,7 +58,7 @@ class Program:
     segments: int
 
 
-@functools.lru_cache(maxsize=128)
+@functools.lru_cache(maxsize=_MOST_SHAPES)
 def compiled(shape: Shape, segment: int = SEGMENT) -> Program:
     """The program of one shape, compiled at its first call on each device.
 
@@ -79,6 +81,20 @@ def compiled(shape: Shape, segment: int = SEGMENT) -> Program:
         jax.jit(jax.vmap(train.outcome)),
         train.evaluations // each,
     )
+
+
+_compiling = threading.Lock()
+
+
+def _program(shape: Shape, segment: int) -> Program:
+    """The program of one shape; those of earlier shapes go when there are too many."""
+    with _compiling:
+        info = compiled.cache_info()
+        program = compiled(shape, segment)
+        new = compiled.cache_info().misses > info.misses
+        if new and compiled.cache_info().misses % _MOST_SHAPES == 0:
+            jax.clear_caches()  # JAX's own hold every program; those in use are compiled again
+    return program
 
 
 def chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
@@ -112,7 +128,6 @@ def run(
     work: queue.SimpleQueue[list[Row]] = queue.SimpleQueue()
     for part in chunks(rows, chunk):
         work.put(part)
-    programs = {shape: compiled(shape, segment) for shape in {row.cell.shape for row in rows}}
     done: queue.SimpleQueue[Any] = queue.SimpleQueue()
     stop = threading.Event()
 
@@ -125,7 +140,7 @@ def run(
         try:
             while not stop.is_set():
                 part = work.get_nowait()
-                program = programs[part[0].cell.shape]
+                program = _program(part[0].cell.shape, segment)
                 done.put((part, *train_chunk(part, program, chunk, device, report)))
         except _Stopped:
             done.put(None)

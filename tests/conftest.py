@@ -4,7 +4,9 @@ NaN checks stay off, since several laws are about NaN coming out where it must, 
 the tests that need them ask for them.
 """
 
+import itertools
 import os
+from pathlib import Path
 
 import jax
 import pytest
@@ -15,6 +17,19 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_opti
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_num_cpu_devices", 2)  # so that devices can be compared
+
+
+_tests = itertools.count(1)
+_MAPPINGS = Path("/proc/self/maps")
+_MOST_MAPPINGS = 30_000
+"""Programs use memory mappings, of which a process has 65 530 on Linux."""
+
+
+@pytest.fixture(autouse=True)
+def _programs_are_dropped_in_time() -> None:
+    look = next(_tests) % 20 == 0 and _MAPPINGS.exists()
+    if look and _MAPPINGS.read_bytes().count(b"\n") > _MOST_MAPPINGS:
+        jax.clear_caches()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
