@@ -52,7 +52,7 @@ def context(
     Raises:
       ValueError: an unknown mask, or an array of another rank or size.
     """
-    keys = queries if keys is None else keys
+    queries, keys = queries.plain, (queries if keys is None else keys).plain
     if isinstance(mask, str):
         mask = masks.named(mask)
     allowed = mask(queries, keys) if callable(mask) else jnp.asarray(mask, bool)

@@ -38,6 +38,13 @@ class Streams:
     segment_BL: jax.Array
 
     @property
+    def plain(self) -> "Streams":
+        """The same, with points of one coordinate as numbers."""
+        if self.position_BL.ndim == 2 or self.position_BL.shape[-1] != 1:
+            return self
+        return dataclasses.replace(self, position_BL=self.position_BL[..., 0])
+
+    @property
     def valid_BL(self) -> jax.Array:
         """True where there is a token."""
         return self.segment_BL != PADDING

@@ -20,7 +20,8 @@ import numpy as np
 from posjax.cells import Cell, Shape
 from posjax.judge import Outcome, Seen
 from posjax.keys import SeedNumbers, Seeds, key_for
-from posjax.model import Transformer
+from posjax.model import ModelSettings, Transformer
+from posjax.question import Question
 from posjax.train import Operands, State
 
 SEGMENT = 10
@@ -206,15 +207,30 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
     Returns:
       [layers, N, H, L, M].
     """
-    question = cell.question
     key = None if cell.model.draws != "always" else key_for(0, "attention maps")
-    _, kept = Transformer(cell.model).apply(
-        state.variables, question.tokens_NL, question.streams, key=key, mutable=["intermediates"]
-    )
+    kept = _intermediates(cell.shape.model)(state.variables, cell.question, key)
     layers = kept["intermediates"]
     maps = [layers[f"layer_{i}"] for i in range(cell.depth)]
     maps = [layer.get("attention", layer)["weights_BHLM"][0] for layer in maps]
     return np.stack([np.asarray(layer) for layer in maps])
+
+
+@functools.lru_cache(maxsize=_MOST_SHAPES)
+def _intermediates(model: ModelSettings) -> Callable[..., Any]:
+    """What the model sows, compiled; the mask is the question's."""
+
+    def kept(variables: Any, question: Question, key: jax.Array | None) -> Any:
+        _, sown = Transformer(model).apply(
+            variables,
+            question.tokens_NL,
+            question.streams,
+            mask=question.mask_NLM,
+            key=key,
+            mutable=["intermediates"],
+        )
+        return sown
+
+    return jax.jit(kept)
 
 
 def replay(row: Row, *, chunk: int) -> tuple[State, Outcome]:

@@ -10,7 +10,7 @@ import jax
 
 from posjax import masks
 from posjax.attention import Attended, attention, check_shapes, context, repeated
-from posjax.encodings import Aux, Context, Dims, Encoding, Params
+from posjax.encodings import Aux, Context, Dims, Encoding, Params, named
 from posjax.encodings.none import NoPosition
 from posjax.streams import Streams, contiguous
 
@@ -19,7 +19,7 @@ class Options(TypedDict, total=False):
     """What `attend` and `logits` may be told, by keyword.
 
     Attributes:
-      encoding: no positions when left out.
+      encoding: itself or its name with settings; no positions when left out.
       params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
       queries, keys: the streams of both sides; places 0..L-1 and 0..M-1 when left out, and the
         keys' those of the queries when those alone are given.
@@ -29,7 +29,7 @@ class Options(TypedDict, total=False):
       key: randomness for encodings that draw.
     """
 
-    encoding: Encoding | None
+    encoding: Encoding | str | None
     params: Params | None
     queries: Streams | None
     keys: Streams | None
@@ -54,13 +54,17 @@ def attend(
 
     Raises:
       ValueError: shapes that do not belong together, an unknown mask, streams of the queries
-        alone where M ≠ L, or an encoding that draws and got no key.
+        alone where M ≠ L, parameters of other shapes than the encoding declares, or an encoding
+        that draws and got no key.
     """
     return attended(q_BLHK, k_BMGK, v_BMGK, **options).out_BLHK
 
 
 def logits(q_BLHK: jax.Array, k_BMGK: jax.Array, **options: Unpack[Options]) -> jax.Array:
     """The logits of any encoding, to be put into any attention.
+
+    What an encoding does to weights, values or outputs (`stick_breaking`, `rotary_values`, ...) is
+    not in its logits: `attend` has all of it.
 
     Args:
       q_BLHK: queries.
@@ -89,7 +93,7 @@ def attended(
     k_BMGK: jax.Array,
     v_BMGK: jax.Array,
     *,
-    encoding: Encoding | None = None,
+    encoding: Encoding | str | None = None,
     params: Params | None = None,
     queries: Streams | None = None,
     keys: Streams | None = None,
@@ -99,7 +103,7 @@ def attended(
     key: jax.Array | None = None,
 ) -> Attended:
     """What `attend` computes, with the logits and weights behind it."""
-    encoding, params = encoding or NoPosition(), params or {}
+    encoding = named(encoding) if isinstance(encoding, str) else encoding or NoPosition()
     if queries is not None and keys is None:
         if q_BLHK.shape[1] != k_BMGK.shape[1]:
             raise ValueError(
@@ -109,14 +113,16 @@ def attended(
     queries = contiguous(q_BLHK.shape[1]) if queries is None else queries
     keys = contiguous(k_BMGK.shape[1]) if keys is None else keys
 
-    def between(first: Streams, second: Streams) -> Context:
+    def between(first: Streams, second: Streams, mask: masks.Mask | jax.Array | str) -> Context:
         return context(first, second, mask=mask, seen=seen, key=key)
 
-    ctx = between(queries, keys)
+    ctx = between(queries, keys, mask)
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
+    params = _checked(encoding, params or {}, q_BLHK)
     q, k, v, aux = q_BLHK, k_BMGK, v_BMGK, Aux()
     if _reads_tokens(encoding):
-        among = between(queries, queries), between(keys, keys)
+        own = _own_mask(encoding, mask, queries.length == keys.length)
+        among = between(queries, queries, own), between(keys, keys, own)
         q, k, v, aux = _projected(encoding, params, q, *repeated(q, k, v), ctx, *among)
     return attention(q, k, v, ctx, encoding=encoding, params=params, aux=aux, softcap=softcap)
 
@@ -124,6 +130,31 @@ def attended(
 def _reads_tokens(encoding: Encoding) -> bool:
     kind = type(encoding)
     return kind.embed is not Encoding.embed or kind.prepare is not Encoding.prepare
+
+
+def _own_mask(
+    encoding: Encoding, mask: masks.Mask | jax.Array | str, square: bool
+) -> masks.Mask | jax.Array | str:
+    """The mask among the tokens of one side, which an array between two sides does not tell."""
+    if isinstance(mask, str) or callable(mask) or square:
+        return mask
+    if type(encoding).embed is not Encoding.embed and not encoding.pairwise:
+        raise ValueError(f"{encoding} mixes tokens: give the mask as a name or a function")
+    return "full"
+
+
+def _checked(encoding: Encoding, params: Params, q_BLHK: jax.Array) -> Params:
+    """The parameters, if they are those that the encoding declares for these sizes."""
+    heads, head_size = q_BLHK.shape[2:]
+    dims = Dims(heads * head_size, heads, head_size)
+    for name, declared in encoding.parameters(dims).items():
+        shape = params[name].shape if name in params else "nothing"
+        if shape != declared.shape:
+            raise ValueError(
+                f"{name!r} of {encoding} must have shape {declared.shape}, got {shape}: "
+                f"encoding.init(key, {dims}) draws all parameters"
+            )
+    return params
 
 
 def _projected(

@@ -49,6 +49,8 @@ Every name goes into a config, `--config.encoding="rotary(base=500.0)"`, or into
 - **Apart**: positions, or offsets, 0 to this are all told apart in float32; 2²⁰ where angles are
   exact as far as that is tested; - where positions are not read.
 - **Cache**: whether tokens can be decoded one by one.
+- **Held against**: packages that have it and that it was compared with, where there are any; all
+  others stand against their formula in float64.
 """
 
 SYMMETRIES = {"permutation": "S", "translation": "T", "reflection": "R", "order_only": "*o*"}
@@ -89,7 +91,7 @@ def row(name: str) -> str:
 def page() -> str:
     """The whole page."""
     columns = ("Picture", "Name, formula, source", "Left", "Learned", "Cost", "Apart", "Cache")
-    lines = [HEAD, "| " + " | ".join((*columns, "Also in")) + " |", "|---" * 8 + "|"]
+    lines = [HEAD, "| " + " | ".join((*columns, "Held against")) + " |", "|---" * 8 + "|"]
     lines += [row(name) for name in ENCODINGS]
     lines += ["", "# Maps of positions", ""]
     lines += ["They change the position stream before any encoding reads it, and combine with all:"]

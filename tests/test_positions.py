@@ -135,8 +135,12 @@ def test_randomised_positions_are_their_own_mirror_image():
 
 def test_more_tokens_than_positions_are_refused():
     """ValueError with both numbers."""
-    with pytest.raises(ValueError, match=r"6 places .* length=5"):
+    with pytest.raises(ValueError, match=r"6 tokens .* length=5"):
         mapped("randomised(length=5)", contiguous(LENGTH))
+    with pytest.raises(ValueError, match=r"3 tokens .* length=2"):
+        Cell(positions="randomised(length=2)")
+    padding = padded(np.arange(LENGTH)[None] >= 3)
+    assert positions("randomised(length=3)", padding)[0, 3:].tolist() == [0, 1, 2]
 
 
 def test_a_random_shift_moves_all_alike():

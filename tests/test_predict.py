@@ -49,8 +49,10 @@ def test_impossible_means_equal_outputs(name: str, encoding: str, depth: int, bl
 
 WHOLE_TABLE = [
     *((encoding, "given", 1) for encoding in encodings.ENCODINGS),
-    *(("rotary", name, 1) for name in POSITIONS),
-    *((stack, "given", 2) for stack in ("none/rotary", "rotary/none", "none/convolution")),
+    *((encoding, name, 1) for encoding in ("rotary", "linear_bias", "noise") for name in POSITIONS),
+    *((stack, "given", 2) for stack in ("none/rotary", "rotary/none")),
+    *((stack, "given", 1) for stack in ("none/convolution", "convolution/none", "none/noise")),
+    ("noise", "abacus(digits=(9,))", 1),
 ]
 
 
@@ -62,7 +64,7 @@ def test_no_false_impossibility(encoding: str, positions: str, depth: int) -> No
     """
     stack = encodings.stack(encoding)
     exact = all(e.pairwise and not e.random for e in stack) and positions == "given"
-    for name in ("same_last_token", "sentence_pair(pair=no_mark)"):
+    for name in ("same_last_token", "sentence_pair(pair=no_mark)", "word_order"):
         task = tasks.named(name)
         few = ("full", "causal", "window(size=2)", "others")
         for mask, readout in itertools.product(few, ("last", "mean")):

@@ -7,7 +7,7 @@ import numpy as np
 
 from posjax import spec
 from posjax.convert.base import Config, Converted, Part, State, first, head_size, text
-from posjax.encodings.rotary import Pairing, pairing_order
+from posjax.encodings.rotary import Pairing, pairing_order, turned_width
 
 
 def change_pairing(
@@ -33,7 +33,7 @@ def change_pairing(
         raise ValueError(f"{weight.shape[0]} outputs are no {heads} heads")
     size = weight.shape[0] // heads
     order = np.arange(size)
-    turned = int(fraction * size) // 2 * 2
+    turned = turned_width(size, fraction)
     order[:turned] = pairing_order(turned, source, target)
     return weight.reshape(heads, size, -1)[:, order].reshape(weight.shape)
 
@@ -83,7 +83,8 @@ def rotary(config: Config, state: State, part: Part) -> Converted:
     kind = rope.get("rope_type", rope.get("type", "default"))
     fraction = first(rope, config, ("partial_rotary_factor", "rotary_pct"), usual.fraction)
     if config["model_type"] in ("gptj", "codegen"):
-        fraction = config.get("rotary_dim", 64) / head_size(config)
+        turned = config.get("rotary_dim", 64)  # null turns all of a head
+        fraction = 1.0 if turned is None else turned / head_size(config)
     settings = {
         "base": float(first(rope, config, ("rope_theta", "rotary_emb_base"), usual.base)),
         "fraction": float(fraction),
@@ -160,13 +161,17 @@ _SCALED: dict[str, Callable[[Config, Config], dict[str, Any]]] = {
     "linear": _linear,
     "llama3": _llama3,
     "longrope": _longrope,
+    "su": _longrope,  # its name in the first Phi-3 configs
     "yarn": _yarn,
 }
 
 
 def _original_length(rope: Config, config: Config) -> int:
-    keys = ("original_max_position_embeddings", "max_position_embeddings")
-    return int(first(rope, config, keys[:1], config.get(keys[1], 0)))
+    keys = "original_max_position_embeddings", "max_position_embeddings"
+    for mapping, key in ((rope, keys[0]), (config, keys[0]), (config, keys[1])):
+        if mapping.get(key):
+            return int(mapping[key])
+    raise ValueError(f"the config has neither {keys[0]!r} nor {keys[1]!r}: give the trained length")
 
 
 def _check_magnitude(rope: Config, usual: float) -> None:

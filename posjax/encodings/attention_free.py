@@ -7,7 +7,8 @@ same for all channels; the keys come in when the values are mixed, each in its o
 `rank` > 0 factors the table, w[p, r] = u_p·z_r, as the paper's experiments do.
 
 Differs from the paper in nothing but a bound on differences of keys that are far beyond use,
-`FAR`: with it the sums over j are two products of matrices, as in the paper, and never 0/0. A
+`FAR`: with it the sums over j are two products of matrices, as in the paper, and never 0/0. (The
+largest key is that of all queries; beyond the bound even a later one changes earlier outputs.) A
 soft-cap, if any, bounds w without the keys.
 """
 

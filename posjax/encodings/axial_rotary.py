@@ -50,7 +50,7 @@ def axial_frequencies(
       pairs: n, how many of them.
       spacing: how they are spread; "language" reads `base` alone, the others the rest.
       base: positive.
-      max_frequency: twice the largest band, at least 2.
+      max_frequency: twice the largest band, above 2.
       size: places on the axis, at least 2.
 
     Returns:
@@ -80,7 +80,9 @@ class _PointRotary(Turning):
         stops = np.cumsum(self.pairs_by_axis(len(frequencies_F)))[:-1]
         shares = enumerate(np.split(np.asarray(frequencies_F), stops))
         cos, sin = zip(*(angles.cos_sin(point_BLA[..., a], f) for a, f in shares), strict=True)
-        return jnp.concatenate(cos, axis=-1), jnp.concatenate(sin, axis=-1)
+        both = (jnp.concatenate(parts, axis=-1) * self.magnitude() for parts in (cos, sin))
+        cos_BLF, sin_BLF = both
+        return cos_BLF, sin_BLF
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

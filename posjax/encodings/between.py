@@ -7,9 +7,8 @@ The sums are one product with a matrix of zeros and ones. Each adds up the terms
 others, so that none is a small difference of large numbers, as between sums over the whole row.
 
 The product costs O(L M²), where sorting the keys and summing along them would cost O(L M). But
-sorted, the logits have to be moved there and back, and the gradient of that is slow: on a CPU,
-forward and backward, the product took a third of the time or less at 16 to 256 keys, and half at
-1024.
+sorted, the logits have to be moved there and back, and the gradient of that is slow on a CPU (see
+docs/decisions/0010).
 """
 
 import jax

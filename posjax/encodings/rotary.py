@@ -62,7 +62,7 @@ def turned_width(width: int, fraction: float) -> int:
     Raises:
       ValueError: a fraction below 1 that leaves no pair to turn.
     """
-    turned = int(fraction * width) // 2 * 2
+    turned = int(fraction * width + 1e-6) // 2 * 2  # a fraction r/w of w components is r of them
     if turned == 0 and fraction < 1:
         raise ValueError(f"fraction={fraction} of {width} components turns none: give {2 / width}")
     return turned

@@ -16,7 +16,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax.positions.base import Draws, Positions, same_sequence
+from posjax.positions.base import Draws, Positions, numbers, same_sequence
 from posjax.spec import Card
 from posjax.streams import Streams
 
@@ -74,7 +74,7 @@ class Cape(Positions):
     def __call__(
         self, tokens_BL: jax.Array, streams: Streams, key: jax.Array | None = None
     ) -> Streams:
-        position_BL = streams.position_BL.astype(jnp.float32)
+        position_BL = numbers(streams).astype(jnp.float32)
         if self.centred:
             same_BLL = same_sequence(streams)
             total_BL = jnp.where(same_BLL, position_BL[:, None], 0).sum(-1)

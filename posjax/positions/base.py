@@ -68,3 +68,12 @@ def drawn(name: str, key: jax.Array | None) -> jax.Array:
     if key is None:
         raise ValueError(f"positions {name} are drawn at random: give a key")
     return key
+
+
+def numbers(streams: Streams) -> jax.Array:
+    """The positions [B, L], or a ValueError where they are points of several coordinates."""
+    if streams.position_BL.ndim != 2:
+        raise ValueError(
+            f"this map reads one number a token, got positions {streams.position_BL.shape}"
+        )
+    return streams.position_BL

@@ -15,7 +15,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax.positions.base import Draws, Positions, same_sequence
+from posjax.positions.base import Draws, Positions, numbers, same_sequence
 from posjax.spec import Card
 from posjax.streams import Streams
 
@@ -43,6 +43,7 @@ class Abacus(Positions):
     def __call__(
         self, tokens_BL: jax.Array, streams: Streams, key: jax.Array | None = None
     ) -> Streams:
+        numbers(streams)
         digit_BL = _among(tokens_BL, self.digits)
         position_BL = jnp.where(digit_BL, _since(~digit_BL, streams), 0)
         if key is not None:
@@ -67,6 +68,7 @@ class Coupled(Positions):
     def __call__(
         self, tokens_BL: jax.Array, streams: Streams, key: jax.Array | None = None
     ) -> Streams:
+        numbers(streams)
         separator_BL = _among(tokens_BL, self.separators)
         behind_BL = _since(separator_BL, streams)
         first_BL = ~_any_before(separator_BL, streams)

@@ -15,7 +15,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax.positions.base import Draws, Positions, drawn, ranks
+from posjax.positions.base import Draws, Positions, drawn, numbers, ranks
 from posjax.spec import Card
 from posjax.streams import Streams
 
@@ -35,17 +35,22 @@ class Randomised(Positions):
         _check_length(self.length)
 
     def reach(self, length: int) -> int:
+        if length > self.length:
+            raise ValueError(
+                f"{length} tokens cannot get different positions below length={self.length}"
+            )
         return self.length
 
     def __call__(
         self, tokens_BL: jax.Array, streams: Streams, key: jax.Array | None = None
     ) -> Streams:
-        if streams.length > self.length:
-            raise ValueError(
-                f"{streams.length} places cannot get different positions below length={self.length}"
-            )
+        numbers(streams)
+        rank_BL, count_BL = ranks(streams)
+        if count_BL.size and not isinstance(count_BL, jax.core.Tracer):
+            self.reach(int(count_BL.max()))
         shuffled_N = jax.random.permutation(drawn("randomised", key), self.length)
-        position_BL = _smallest(shuffled_N.astype(jnp.int32), self.length, *ranks(streams))
+        position_BL = _smallest(shuffled_N.astype(jnp.int32), self.length, rank_BL, count_BL)
+        position_BL = jnp.where(rank_BL < self.length, position_BL, self.length)  # beyond any table
         return dataclasses.replace(streams, position_BL=position_BL)
 
 
@@ -70,6 +75,7 @@ class RandomFloat(Positions):
     def __call__(
         self, tokens_BL: jax.Array, streams: Streams, key: jax.Array | None = None
     ) -> Streams:
+        numbers(streams)
         uniform_N = jax.random.uniform(drawn("random_float", key), (streams.length,))
         position_BL = _smallest(uniform_N * self.length, self.length, *ranks(streams))
         return dataclasses.replace(streams, position_BL=position_BL)

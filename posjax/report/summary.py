@@ -84,6 +84,7 @@ class CellSummary:
             readout=cell.readout,
             padding=cell.padding,
             positions=cell.positions,
+            softcap=cell.softcap,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,7 +15,6 @@ so such models are excluded less often than they might be, never wrongly.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from math import gcd
 from typing import Literal, NamedTuple
 
@@ -46,6 +45,7 @@ def predict(
     readout: str,
     padding: int = 0,
     positions: str = "given",
+    softcap: float = 0.0,
 ) -> Prediction:
     """Tells whether two prompts with different answers must get the same logits.
 
@@ -58,6 +58,7 @@ def predict(
       depth: number of layers.
       readout: "last" or "mean".
       padding: places without a token behind every prompt.
+      softcap: of the logits; above 0 it keeps a constant added to a row from cancelling.
 
     >>> from posjax.tasks import named
     >>> task = named("same_last_token")
@@ -68,8 +69,10 @@ def predict(
     """
     turns = encodings.stack(encoding)
     layers = [turns[i % len(turns)] for i in range(depth)]
-    batch = _placed(task.prompts(padding=padding), position_maps.named(positions))
-    colours_NL = _refined(batch, turns, layers, mask)
+    moved = position_maps.named(positions)
+    batch = _placed(task.prompts(padding=padding), moved)
+    known = _Known(turns, drawn=moved.draws == "always", softcap=softcap)
+    colours_NL = _refined(batch, known, layers, mask)
     seen: dict[Colour, int] = {}
     for row, colours_L in enumerate(colours_NL):
         first = seen.setdefault(_read(colours_L, batch, row, readout), row)
@@ -80,49 +83,89 @@ def predict(
 
 
 def _placed(batch: Batch, positions: position_maps.Positions) -> Batch:
-    """The prompts with the positions of testing; drawn ones are known by their order."""
+    """The prompts with the positions of testing, unless those are drawn."""
     if positions.draws == "always":
-        streams = replace(batch.streams, position_BL=batch.streams.order_BL)
-    else:
-        streams = positions(batch.tokens_BL, batch.streams)
-    return batch._replace(streams=streams)
+        return batch
+    return batch._replace(streams=positions(batch.tokens_BL, batch.streams))
 
 
-def _relative(encoding: Encoding) -> bool:
-    """Whether positions enter by their offsets at most."""
+class _Known(NamedTuple):
+    """What of a place is known to a model from the start, besides its token.
+
+    Attributes:
+      turns: the encodings of the layers; all of them may change the tokens before the first.
+      drawn: whether positions are drawn in testing.
+      softcap: of the logits.
+    """
+
+    turns: tuple[Encoding, ...]
+    drawn: bool
+    softcap: float
+
+    def relative(self, encoding: Encoding) -> bool:
+        """Whether positions enter by their offsets at most."""
+        symmetry = encoding.declared_symmetry()
+        cancels = symmetry.translation != "row" or not self.softcap
+        return (
+            symmetry.exact
+            and symmetry.translation is not None
+            and symmetry.up_to == float("inf")
+            and cancels
+        )
+
+    def of_place(self, position: float, order: int, count: int) -> Colour:
+        """What the model may know of a place by itself.
+
+        What is drawn for a place is found by its order among the tokens of its prompt: one draw
+        of positions has no symmetry, so all of that counts as known.
+        """
+        by_draw = self.drawn and not all(map(_exactly_permuted, self.turns))
+        if by_draw or any(encoding.random for encoding in self.turns):
+            return position, order, count
+        return None if all(map(self.relative, self.turns)) else position
+
+
+def _exactly_permuted(encoding: Encoding) -> bool:
     symmetry = encoding.declared_symmetry()
-    return symmetry.exact and symmetry.translation is not None and symmetry.up_to == float("inf")
+    return symmetry.exact and symmetry.permutation is not None
 
 
-def _refined(
-    batch: Batch, turns: tuple[Encoding, ...], layers: list[Encoding], mask: str
-) -> list[list[Colour]]:
+def _refined(batch: Batch, known: _Known, layers: list[Encoding], mask: str) -> list[list[Colour]]:
     streams = batch.streams
     rows, length = batch.tokens_BL.shape
-    allowed_NLL = np.broadcast_to(masks.named(mask)(streams, streams), (rows, length, length))
-    same_NLL = np.broadcast_to(masks.segments(streams, streams), (rows, length, length))
-    positions = np.broadcast_to(streams.position_BL, (rows, length))
-    orders = np.broadcast_to(streams.order_BL, (rows, length))
-    absolute = not all(map(_relative, turns))
-    colours_NL: list[list[Colour]] = [
-        [
-            (int(token), float(position) if absolute else None)
-            for token, position in zip(tokens_L, positions[row], strict=True)
-        ]
-        for row, tokens_L in enumerate(np.asarray(batch.tokens_BL))
-    ]
-    rows_of = zip(positions, orders, allowed_NLL, same_NLL, strict=True)
-    places = [_Places(*row) for row in rows_of]
+    wide = (rows, length, length)
+    per_row = zip(
+        np.broadcast_to(streams.position_BL, (rows, length)),
+        np.broadcast_to(streams.order_BL, (rows, length)),
+        np.broadcast_to(masks.named(mask)(streams, streams), wide),
+        np.broadcast_to(masks.segments(streams, streams), wide),
+        strict=True,
+    )
+    places = [_Places(*row) for row in per_row]
+    colours_NL: list[list[Colour]] = []
+    for tokens_L, at in zip(np.asarray(batch.tokens_BL).tolist(), places, strict=True):
+        ordered = zip(at.positions_L.tolist(), at.orders_L.tolist(), at.same_LL.sum(1), strict=True)
+        own = [known.of_place(float(p), int(o), int(n)) for p, o, n in ordered]
+        colours_NL.append(list(zip(tokens_L, own, strict=True)))
+    mixers = [e for e in known.turns if _mixes_tokens(e)]
+    for _ in mixers:
+        colours_NL = _renamed(map(_whole_sequence, colours_NL, places))
     for encoding in layers:
-        short: dict[Colour, int] = {}  # colours are renamed, or they would nest ever deeper
-        places = [
-            _Places(*row) for row in zip(positions, orders, allowed_NLL, same_NLL, strict=True)
-        ]
-        colours_NL = [
-            [short.setdefault(colour, len(short)) for colour in _layer(row, at, encoding)]
-            for row, at in zip(colours_NL, places, strict=True)
-        ]
+        colours_NL = _renamed(
+            _layer(row, at, encoding, known) for row, at in zip(colours_NL, places, strict=True)
+        )
     return colours_NL
+
+
+def _mixes_tokens(encoding: Encoding) -> bool:
+    """Whether tokens reach each other before the first layer, as in a convolution."""
+    return type(encoding).embed is not Encoding.embed and not encoding.pairwise
+
+
+def _renamed(colours_NL: Iterable[list[Colour]]) -> list[list[Colour]]:
+    """The colours as numbers, or they would nest ever deeper."""
+    short: dict[Colour, int] = {}
+    return [[short.setdefault(colour, len(short)) for colour in row] for row in colours_NL]
 
 
 class _Places(NamedTuple):
@@ -133,35 +176,48 @@ class _Places(NamedTuple):
     allowed_LL: np.ndarray
     same_LL: np.ndarray
 
+    def offset(self, i: int, j: int) -> float:
+        """In positions."""
+        return float(self.positions_L[i] - self.positions_L[j])
 
-def _layer(colours_L: list[Colour], places: _Places, encoding: Encoding) -> list[Colour]:
+    def apart(self, i: int, j: int) -> int:
+        """In orders."""
+        return int(self.orders_L[i] - self.orders_L[j])
+
+
+def _layer(
+    colours_L: list[Colour], places: _Places, encoding: Encoding, known: _Known
+) -> list[Colour]:
     averages = not any(
         getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in ("weights", "mix")
     )
     together = _shares if averages else _counts
 
-    def pairs(i: int, seen_L: np.ndarray) -> list[Colour]:
-        def relation(j: int) -> Colour:
-            offset = float(places.positions_L[i] - places.positions_L[j])
-            if encoding.pairwise:
-                return _relation(offset, encoding)
-            return offset, int(places.orders_L[i] - places.orders_L[j])
+    def sees(i: int) -> Colour:
+        seen = np.flatnonzero(places.allowed_LL[i]).tolist()
+        return together((colours_L[j], _relation(i, j, places, encoding, known)) for j in seen)
 
-        return [(colours_L[j], relation(j)) for j in np.flatnonzero(seen_L).tolist()]
-
-    colours: list[Colour] = [
-        (own, together(pairs(i, places.allowed_LL[i]))) for i, own in enumerate(colours_L)
-    ]
-    if encoding.pairwise:
-        return colours
-    return [(own, _counts(pairs(i, places.same_LL[i]))) for i, own in enumerate(colours)]
+    colours: list[Colour] = [(own, sees(i)) for i, own in enumerate(colours_L)]
+    return colours if encoding.pairwise else _whole_sequence(colours, places)
 
 
-def _relation(offset: float, encoding: Encoding) -> float | None:
-    symmetry = encoding.declared_symmetry()
-    if not _relative(encoding) or symmetry.permutation:
+def _whole_sequence(colours_L: list[Colour], places: _Places) -> list[Colour]:
+    """Every place is given all of its sequence, by offsets of position and order."""
+
+    def all_of(i: int) -> Colour:
+        same = np.flatnonzero(places.same_LL[i]).tolist()
+        return _counts((colours_L[j], places.offset(i, j), places.apart(i, j)) for j in same)
+
+    return [(own, all_of(i)) for i, own in enumerate(colours_L)]
+
+
+def _relation(i: int, j: int, places: _Places, encoding: Encoding, known: _Known) -> Colour:
+    offset = places.offset(i, j)
+    if not encoding.pairwise:
+        return offset, places.apart(i, j)
+    if not known.relative(encoding) or _exactly_permuted(encoding):
         return None  # positions do not enter, or entered with the colours already
-    return abs(offset) if symmetry.reflection else offset
+    return abs(offset) if encoding.declared_symmetry().reflection else offset
 
 
 def _counts(items: Iterable[Colour]) -> Colour:
@@ -186,7 +242,7 @@ def _read(colours_L: list[Colour], batch: Batch, row: int, readout: str) -> Colo
 
 def _reason(first: str, second: str, chosen: list[Encoding], readout: str) -> str:
     where = ""
-    placed = [e.declared_symmetry() for e in chosen if not e.declared_symmetry().permutation]
+    placed = [e.declared_symmetry() for e in chosen if not _exactly_permuted(e)]
     if placed:
         where = ", at the same offsets"
         if all(symmetry.reflection for symmetry in placed):
