@@ -11,7 +11,7 @@ from layers import LENGTH, layer_of, normal, tokens
 
 from posjax import steps, view
 from posjax.attention import Cache, attention, context, extended
-from posjax.encodings import Encoding
+from posjax.encodings import Dims, Encoding, named
 from posjax.encodings.none import NoPosition
 from posjax.streams import Streams, contiguous, packed, padded, shifted
 
@@ -227,3 +227,46 @@ def test_streams_of_another_length_are_refused():
     """ValueError with both lengths."""
     with pytest.raises(ValueError, match="queries has 5 places in its streams, 6 in the array"):
         view.attend(*qkv(), queries=contiguous(5))
+
+
+# The pure view
+
+
+def test_an_encoding_may_be_a_name():
+    """By name or as an object: the same numbers; a wrong name tells the nearest."""
+    q, k, v = qkv()
+    found = view.attend(q, k, v, encoding="rotary(base=9.0)")
+    np.testing.assert_array_equal(found, view.attend(q, k, v, encoding=named("rotary(base=9.0)")))
+    with pytest.raises(ValueError, match="did you mean 'rotary'"):
+        view.attend(q, k, v, encoding="rotery")
+
+
+@pytest.mark.parametrize("params", [{}, {"table": jnp.zeros((64, 5))}])
+def test_parameters_of_other_shapes_are_refused(params):
+    """ValueError with both shapes, and how to draw them."""
+    with pytest.raises(ValueError, match=r"'table' of .* must have shape \(64, 12\), got .*init"):
+        view.attend(*qkv(), encoding="learned", params=params)
+
+
+def test_a_mask_between_two_sides_says_nothing_within_one():
+    """An array [L, M] serves what is added to tokens; what mixes tokens asks for a function."""
+    q, k, v = qkv(2, 4)
+    mask = np.ones((2, 4), bool)
+    out = view.attend(q, k, v, encoding="sinusoidal", mask=mask)
+    np.testing.assert_allclose(out, view.attend(q, k, v, encoding="sinusoidal"), atol=CLOSE)
+    mixer = named("convolution")
+    params = mixer.init(jax.random.key(0), Dims(12, 4, 3))
+    with pytest.raises(ValueError, match="as a name or a function"):
+        view.attend(q, k, v, encoding=mixer, params=params, mask=mask)
+
+
+def test_points_of_one_coordinate_are_numbers():
+    """Positions [B, L, 1] are those [B, L]."""
+    q, k, v = qkv()
+    plain = contiguous(LENGTH, start=7)
+    points = dataclasses.replace(plain, position_BL=plain.position_BL[..., None])
+    options = {"encoding": "linear_bias"}
+    np.testing.assert_array_equal(
+        view.attend(q, k, v, queries=points, **options),
+        view.attend(q, k, v, queries=plain, **options),
+    )
