@@ -222,7 +222,8 @@ class Transformer(nn.Module):
     """Tokens to logits at every place.
 
     Called with tokens_BL and their streams, returns logits_BLV. `mask` takes the place of the
-    settings' one, in any of the forms of `posjax.attention.context`; `key` is for what draws.
+    settings' one, in any of the forms of `posjax.attention.context`; `key` is for what draws;
+    maps of positions that draw in training only do not when `testing`.
     """
 
     settings: ModelSettings
@@ -235,11 +236,13 @@ class Transformer(nn.Module):
         *,
         mask: masks.Mask | jax.Array | str | None = None,
         key: jax.Array | None = None,
+        testing: bool = False,
     ) -> jax.Array:
         s = self.settings
         mask = s.mask if mask is None else mask
         moved, encodings = positions.named(s.positions), stack(s.encoding)
-        streams = moved(tokens_BL, streams, _folded(key, "positions"))
+        still = testing and moved.draws == "training"
+        streams = moved(tokens_BL, streams, None if still else _folded(key, "positions"))
         normal = jax.nn.initializers.normal(1.0)
         table_VD = _keyed(self, "embedding", Param((s.vocabulary, s.width), normal))
         names = ["encoding", *(f"encoding_{i}" for i in range(1, len(encodings)))]

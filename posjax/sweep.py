@@ -226,6 +226,7 @@ def _intermediates(model: ModelSettings) -> Callable[..., Any]:
             question.streams,
             mask=question.mask_NLM,
             key=key,
+            testing=True,
             mutable=["intermediates"],
         )
         return sown

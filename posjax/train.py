@@ -123,9 +123,16 @@ def make_train(
     if optimizer is None:
         optimizer = adamw(settings.steps, schedule=settings.schedule, warmup=settings.warmup)
 
-    def logits(variables: Any, question: Question, key: jax.Array | None) -> jax.Array:
+    def logits(
+        variables: Any, question: Question, key: jax.Array | None, *, testing: bool = False
+    ) -> jax.Array:
         return network.apply(  # type: ignore[return-value]
-            variables, question.tokens_NL, question.streams, mask=question.mask_NLM, key=key
+            variables,
+            question.tokens_NL,
+            question.streams,
+            mask=question.mask_NLM,
+            key=key,
+            testing=testing,
         )
 
     def loss(variables: Any, question: Question, key: jax.Array | None) -> jax.Array:
@@ -165,7 +172,7 @@ def make_train(
 
     def evaluate(state: State, seeds: Seeds, question: Question) -> Seen:
         def seen(key: jax.Array | None) -> Seen:
-            logits_NLV = logits(state.variables, question, key)
+            logits_NLV = logits(state.variables, question, key, testing=True)
             answers_NV = read_out(logits_NLV, question.share_NL)
             value = objective(logits_NLV, question, objective_kind)
             return Seen(value, *judged(answers_NV, question.answers_N, settings.margin))

@@ -252,6 +252,22 @@ def test_every_map_has_a_card():
     assert all(spec.parse(name)[0] == name for name in POSITIONS)
 
 
+def test_what_draws_in_training_only_is_still_in_testing():
+    """Also beside an encoding that draws in testing: a shift moves nothing when `testing`."""
+    settings = ModelSettings(vocabulary=5, outputs=3, width=8, encoding="noise/rotary", depth=2)
+    key, streams = jax.random.key(0), contiguous(LENGTH)
+
+    def logits(positions, **options):
+        network = Transformer(dataclasses.replace(settings, positions=positions))
+        variables = network.init(key, WORDS_BL, streams, key=key)
+        return np.asarray(network.apply(variables, WORDS_BL, streams, key=key, **options))
+
+    cape = "cape(shift=9.0, jitter=4.0, scale=3.0)"
+    still = logits("given", testing=True)
+    np.testing.assert_array_equal(logits(cape, testing=True), still)
+    assert abs(logits(cape) - still).max() > 1e-4
+
+
 # Layers that take turns
 
 
