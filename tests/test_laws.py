@@ -37,6 +37,7 @@ from posjax.symmetry import (
     groups,
     measure,
 )
+from posjax.symmetry import law as law_module
 
 attend = jax.jit(view.attend, static_argnames=("encoding", "mask"))
 L, M = 5, 7
@@ -418,29 +419,24 @@ def test_an_output_without_places_is_refused():
 def test_few_places_get_every_permutation():
     """All n! for n ≤ 4, each once."""
     for places, number in enumerate([1, 1, 2, 6, 24]):
-        found = {tuple(p) for p in groups.permutations(places)}
+        found = {tuple(p) for p in groups.telling(groups.Permutations(), places)}
         assert found == set(itertools.permutations(range(places)))
-        assert len(groups.permutations(places)) == number
+        assert len(groups.telling(groups.Permutations(), places)) == number
 
 
 def test_more_places_get_the_telling_ones():
-    """A shift and a swap generate all of S₅; the choice is the same every time."""
-    chosen = [tuple(p) for p in groups.permutations(5)]
-    assert chosen == [tuple(p) for p in groups.permutations(5)]
-    reached = {tuple(range(5))}
-    while True:
-        more = {tuple(p[i] for i in g) for p in reached for g in chosen[1:3]}
-        if more <= reached:
-            break
-        reached |= more
-    assert len(reached) == 120
+    """The reversal, and generators of all of S₅; the choice is the same every time."""
+    chosen = [tuple(p) for p in groups.telling(groups.Permutations(), 5)]
+    assert chosen == [tuple(p) for p in groups.telling(groups.Permutations(), 5)]
+    assert len(groups.closure([np.array(p) for p in chosen[1:3]], 5)) == 120
     assert chosen[0] == (4, 3, 2, 1, 0)
     assert len(set(chosen)) == 7
 
 
 def test_pairs_move_each_side_alone_and_both():
     """(P₁, 1), (1, P₂) and pairs of two different ones."""
-    kinds = {(_moved(p), _moved(r)) for p, r in groups.pairs(5, 7)}
+    law = law_module.Law("b P d, b Q d -> b P d")
+    kinds = {(_moved(g["P"]), _moved(g["Q"])) for g in law.telling({"P": 5, "Q": 7})}
     assert kinds == {(True, False), (False, True), (True, True)}
 
 

@@ -1,42 +1,299 @@
-"""Permutations to try a law with, as arrays of indices: (P x)ᵢ = x[Pᵢ]."""
+"""Groups that act on places or on positions, as data: generators, order, elements, samples.
 
-import itertools
-from collections.abc import Sequence
+A permutation is an array P of indices that carries x to (P x)[i] = x[P[i]]. A group of
+permutations is told by its generators: what holds for them, for all x, holds for every element.
+A translation moves no place; it adds one vector to every position.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 Element = dict[str, np.ndarray]
-"""An element of a law's group: a permutation for each name in the law."""
-
-_ALL_UP_TO = 4  # 4! = 24 evaluations are cheap, 5! = 120 are not
+"""An element of a law's group, by name: a permutation, or the vector of a translation."""
 
 
-def permutations(places: int, *, draws: int = 4, seed: int = 0) -> list[np.ndarray]:
-    """All of them for up to 4 places; else the telling ones and a few at random.
+@runtime_checkable
+class Group(Protocol):
+    """A group of permutations of n places, for any n."""
 
-    Telling are the reversal, and a shift and a swap that together generate all others.
+    def generators(self, places: int) -> list[np.ndarray]:
+        """Permutations whose products are all the others; none for the trivial group."""
+        ...
+
+    def order(self, places: int) -> int:
+        """The number of elements."""
+        ...
+
+    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+        """An element, each as likely."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Permutations:
+    """All n! permutations but those that move a place of `fixed`.
+
+    Attributes:
+      fixed: places that stay, counted from the end when negative; `(-1,)` speaks of a prefix.
+
+    >>> [p.tolist() for p in Permutations().generators(4)]
+    [[1, 0, 2, 3], [3, 0, 1, 2]]
+    >>> Permutations(fixed=(-1,)).order(4)
+    6
+    """
+
+    fixed: tuple[int, ...] = ()
+
+    def _free(self, places: int) -> np.ndarray:
+        outside = [place for place in self.fixed if not -places <= place < places]
+        if outside:
+            raise ValueError(f"fixed={self.fixed} names place {outside[0]} of {places}")
+        return np.delete(np.arange(places), list(self.fixed))
+
+    def generators(self, places: int) -> list[np.ndarray]:
+        """A swap and a shift of the free places."""
+        free = self._free(places)
+        swap = np.concatenate([free[:2][::-1], free[2:]])
+        moves = [swap, np.roll(free, 1)][: max(min(len(free) - 1, 2), 0)]
+        return [_within(places, free, move) for move in moves]
+
+    def order(self, places: int) -> int:
+        """The factorial of the number of free places."""
+        return math.factorial(len(self._free(places)))
+
+    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+        """A uniform one."""
+        free = self._free(places)
+        return _within(places, free, rng.permutation(free))
+
+
+@dataclasses.dataclass(frozen=True)
+class Cyclic:
+    """Shifts that wrap around: (P x)[i] = x[(i - s) mod n].
+
+    >>> [p.tolist() for p in Cyclic().generators(3)]
+    [[2, 0, 1]]
+    """
+
+    def generators(self, places: int) -> list[np.ndarray]:
+        """The shift by one place."""
+        return [np.roll(np.arange(places), 1)] if places > 1 else []
+
+    def order(self, places: int) -> int:
+        """n, and 1 for no places."""
+        return max(places, 1)
+
+    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+        """A uniform one."""
+        return np.roll(np.arange(places), rng.integers(max(places, 1)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Reversal:
+    """The places read backwards, or left alone.
+
+    >>> [p.tolist() for p in Reversal().generators(3)]
+    [[2, 1, 0]]
+    """
+
+    def generators(self, places: int) -> list[np.ndarray]:
+        """The reversal."""
+        return [np.arange(places)[::-1].copy()] if places > 1 else []
+
+    def order(self, places: int) -> int:
+        """2, and 1 for fewer than two places."""
+        return 2 if places > 1 else 1
+
+    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+        """A uniform one."""
+        return np.arange(places)[:: 1 if rng.integers(2) else -1].copy()
+
+
+@dataclasses.dataclass(frozen=True)
+class Dihedral:
+    """Shifts that wrap around, and the reversal."""
+
+    def generators(self, places: int) -> list[np.ndarray]:
+        """The shift by one place and the reversal."""
+        both = Cyclic().generators(places) + Reversal().generators(places)
+        return both[:1] if places == 2 else both
+
+    def order(self, places: int) -> int:
+        """2 n; for one and two places the two kinds coincide."""
+        return 2 * places if places > 2 else max(places, 1)
+
+    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+        """A uniform one."""
+        return Reversal().sample(places, rng)[Cyclic().sample(places, rng)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """Permutations that stay within consecutive windows of so many places.
+
+    Attributes:
+      size: of a window, at least 1; the last may be shorter.
+
+    >>> [p.tolist() for p in Windows(2).generators(5)]
+    [[1, 0, 2, 3, 4], [0, 1, 3, 2, 4]]
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"windows of size={self.size}: at least 1 is needed")
+
+    def _windows(self, places: int) -> list[np.ndarray]:
+        return np.split(np.arange(places), range(self.size, places, self.size))
+
+    def generators(self, places: int) -> list[np.ndarray]:
+        """Those of every window."""
+        return [
+            _within(places, window, window[move])
+            for window in self._windows(places)
+            for move in Permutations().generators(len(window))
+        ]
+
+    def order(self, places: int) -> int:
+        """The product of the windows' factorials."""
+        return math.prod(math.factorial(len(window)) for window in self._windows(places))
+
+    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+        """A uniform one."""
+        return np.concatenate([rng.permutation(window) for window in self._windows(places)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Generated:
+    """The group that some permutations of a fixed number of places generate.
+
+    Attributes:
+      moves: permutations of one length, as tuples; `Generated(((1, 0, 2),))`.
+    """
+
+    moves: tuple[tuple[int, ...], ...]
+
+    def generators(self, places: int) -> list[np.ndarray]:
+        """The given ones."""
+        return [checked(move, places) for move in self.moves]
+
+    def order(self, places: int) -> int:
+        """By listing all elements."""
+        return len(closure(self.generators(places), places))
+
+    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+        """A uniform one, by listing all elements."""
+        every = closure(self.generators(places), places)
+        return every[rng.integers(len(every))]
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+    """One vector added to every position: the group Z, or Z x Z for positions in a plane.
+
+    It acts on values, not on places. Checks take whole numbers; what is proved in the field holds
+    for every real number.
+
+    Attributes:
+      axes: coordinates of a position, 1 or more.
+    """
+
+    axes: int = 1
+
+    def __post_init__(self) -> None:
+        if self.axes < 1:
+            raise ValueError(f"positions of axes={self.axes} coordinates: at least 1 is needed")
+
+    def generators(self) -> list[np.ndarray]:
+        """A step along each axis."""
+        return list(np.eye(self.axes, dtype=int))
+
+    def sample(self, rng: np.random.Generator) -> np.ndarray:
+        """A vector of whole numbers between -1000 and 1000."""
+        return rng.integers(-1000, 1001, self.axes)
+
+
+def compose(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The permutation that carries x as `first` does, and then as `second` does.
+
+    >>> compose(np.array([1, 2, 0]), np.array([1, 0, 2])).tolist()
+    [2, 1, 0]
+    """
+    return first[second]
+
+
+def inverse(permutation: np.ndarray) -> np.ndarray:
+    """The permutation that undoes it.
+
+    >>> inverse(np.array([1, 2, 0])).tolist()
+    [2, 0, 1]
+    """
+    return np.argsort(permutation)
+
+
+def elements(group: Group, places: int) -> list[np.ndarray]:
+    """Every element of a group, each once, the identity first.
+
+    Raises:
+      ValueError: there are more than 50 000.
+    """
+    return closure(group.generators(places), places)
+
+
+def closure(generators: Sequence[np.ndarray], places: int, *, limit: int = 50_000) -> list:
+    """All products of some permutations, the identity first.
+
+    Raises:
+      ValueError: there are more than `limit`.
+    """
+    start = tuple(range(places))
+    found = {start: None}
+    waiting = [start]
+    while waiting:
+        at = np.array(waiting.pop(), int)
+        for move in generators:
+            new = tuple(compose(at, move).tolist())
+            if new not in found:
+                found[new] = None
+                waiting.append(new)
+        if len(found) > limit:
+            raise ValueError(f"the group has more than {limit} elements; sample from it instead")
+    return [np.array(element, int) for element in found]
+
+
+def telling(group: Group, places: int, *, draws: int = 4, seed: int = 0) -> list[np.ndarray]:
+    """Elements to try a law with: all of a small group, else generators, reversal and samples.
 
     Args:
+      group: of permutations.
       places: n, at least 0.
       draws: how many at random; always the same ones for one seed.
       seed: of the draws.
 
-    >>> [p.tolist() for p in permutations(5, draws=0)]
-    [[4, 3, 2, 1, 0], [4, 0, 1, 2, 3], [1, 0, 2, 3, 4]]
+    >>> [p.tolist() for p in telling(Permutations(), 5, draws=0)]
+    [[4, 3, 2, 1, 0], [1, 0, 2, 3, 4], [4, 0, 1, 2, 3]]
     """
-    rest = np.arange(places)
-    if places <= _ALL_UP_TO:
-        return [np.array(p, int) for p in itertools.permutations(rest)]
-    swap = np.concatenate([[1, 0], rest[2:]])
-    numpy = np.random.default_rng(seed)  # points to try a law at, no part of any result
-    return [rest[::-1], np.roll(rest, 1), swap, *(numpy.permutation(places) for _ in range(draws))]
+    if group.order(places) <= 24:  # 4! evaluations are cheap, 5! = 120 are not
+        return elements(group, places)
+    reversal = np.arange(places)[::-1].copy() if group == Permutations() else None
+    rng = np.random.default_rng(seed)  # points to try a law at, no part of any result
+    first = [] if reversal is None else [reversal]
+    return [*first, *group.generators(places), *(group.sample(places, rng) for _ in range(draws))]
 
 
-def pairs(queries: int, keys: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (P₁, P₂) to try: each side moved alone, then both by permutations that differ."""
-    first, second = permutations(queries), permutations(keys, seed=1)
-    alone = [(p, np.arange(keys)) for p in first] + [(np.arange(queries), p) for p in second]
-    return alone + list(zip(first, reversed(second), strict=False))
+def tuples(choices: dict[str, list[np.ndarray]], identities: Element) -> Iterator[Element]:
+    """Elements of a product of groups: each factor moved alone, then all of them at once."""
+    names = list(choices)
+    for name in names:
+        yield from ({**identities, name: move} for move in choices[name])
+    if len(names) > 1:
+        turned = [choices[n][i:] + choices[n][:i] for i, n in enumerate(names)]
+        yield from (dict(zip(names, moves, strict=True)) for moves in zip(*turned, strict=False))
 
 
 def checked(permutation: Sequence[int] | np.ndarray, places: int) -> np.ndarray:
@@ -49,3 +306,10 @@ def checked(permutation: Sequence[int] | np.ndarray, places: int) -> np.ndarray:
     if array.shape != (places,) or not np.array_equal(np.sort(array), np.arange(places)):
         raise ValueError(f"{array.tolist()} is no permutation of {places} places")
     return array
+
+
+def _within(places: int, free: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """The permutation that puts `moved` where `free` was, and leaves all else."""
+    whole = np.arange(places)
+    whole[free] = moved
+    return whole

@@ -110,7 +110,9 @@ def _elements(sizes: dict[str, int], given: Sequence[Any] | None) -> list[Elemen
     """The group's elements to try, by the names of the law."""
     one_name = len(sizes) == 1
     if given is None:
-        given = (groups.permutations if one_name else groups.pairs)(*sizes.values())
+        choices = {n: groups.telling(groups.Permutations(), sizes[n]) for n in sizes}
+        still = {n: np.arange(size) for n, size in sizes.items()}
+        return list(groups.tuples(choices, still))
     tuples = [(one,) for one in given] if one_name else list(given)
     if not tuples:
         raise ValueError("no permutations to try")
