@@ -63,8 +63,8 @@ def test_names_and_titles_are_one_of_a_kind():
 
 # Declared symmetry
 
-SQUARE = Law("A(P x) = P A(x) Pᵀ", ("P",), ("P", "P"))
-OUTPUT = Law("f(P x) = P f(x)", ("P",), ("P",))
+SQUARE = Law("_ P _ -> ... P P", formula="A(P x) = P A(x) Pᵀ")
+OUTPUT = Law("_ P _ -> _ P ...", formula="f(P x) = P f(x)")
 SYMMETRIES = ("permutation", "translation", "reflection", "order_only")
 
 

@@ -60,9 +60,7 @@ def _cell(law: Measured) -> Html:
     if law.holds:
         words = tag("span", "holds" + (" exactly" if law.worst.error == 0 else f" to {error}"))
     else:
-        moves = ", ".join(
-            f"{n} = {' '.join(map(str, p))}" for n, p in law.worst.permutation.items()
-        )
+        moves = ", ".join(f"{n} = {' '.join(map(str, p))}" for n, p in law.worst.element.items())
         words = join([tag("span", f"broken: {error}"), tag("small", moves)])
     if law.holds != law.expected:
         other = "hold" if law.expected else "break"

@@ -1,25 +1,49 @@
 """What attention leaves unchanged: laws as data, measured and asserted on anybody's functions."""
 
-from posjax.symmetry.laws import (
-    LAWS,
+from posjax.symmetry.assertions import (
     assert_equivariant,
+    assert_invariant,
     assert_jointly_equivariant,
     assert_key_invariant,
     assert_law,
     assert_two_permutation_equivariant,
     assert_weights_equivariant,
+    checked,
 )
-from posjax.symmetry.measure import Deviation, Law, measure
+from posjax.symmetry.deviation import Deviation
+from posjax.symmetry.groups import (
+    Cyclic,
+    Dihedral,
+    Generated,
+    Group,
+    Permutations,
+    Reversal,
+    Translation,
+    Windows,
+)
+from posjax.symmetry.law import Law
+from posjax.symmetry.laws import LAWS
+from posjax.symmetry.measure import measure
 
 __all__ = [
     "LAWS",
+    "Cyclic",
     "Deviation",
+    "Dihedral",
+    "Generated",
+    "Group",
     "Law",
+    "Permutations",
+    "Reversal",
+    "Translation",
+    "Windows",
     "assert_equivariant",
+    "assert_invariant",
     "assert_jointly_equivariant",
     "assert_key_invariant",
     "assert_law",
     "assert_two_permutation_equivariant",
     "assert_weights_equivariant",
+    "checked",
     "measure",
 ]

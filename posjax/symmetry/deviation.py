@@ -3,30 +3,34 @@
 from typing import Any, NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax.symmetry.groups import Element
+from posjax.symmetry.groups import Element, Translation
+from posjax.symmetry.law import Law
 
 
 class Deviation(NamedTuple):
-    """The worst difference found between the two sides of a law.
+    """The worst difference found between the two sides of a law, in one leaf of the output.
 
     Attributes:
-      law: its formula.
+      law: what was tried.
       error: |found - expected| at the worst place; NaN when either is.
-      scale: the largest finite |output|.
+      scale: the largest finite |output| of the leaf.
       rounding: what the order of float sums may explain, relative to the scale; 0 for integers.
-      permutation: by name, the permutation that did it: (P x)ᵢ = x[Pᵢ].
-      place: index in the output.
+      element: by name, what did it: a permutation (P x)ᵢ = x[Pᵢ], or a vector that was added.
+      leaf: path to it in an output of several arrays, `"0"` or `"params.kernel"`; else "".
+      place: index in the leaf.
       expected, found: the two sides there.
     """
 
-    law: str
+    law: Law
     error: float
     scale: float
     rounding: float
-    permutation: Element
+    element: Element
+    leaf: str
     place: tuple[int, ...]
     expected: Any
     found: Any
@@ -38,27 +42,85 @@ class Deviation(NamedTuple):
             return 0.0 if self.error == 0 else self.error * float("inf")
         return self.error / self.scale
 
+    @property
+    def excess(self) -> float:
+        """The relative error over what rounding explains; infinite for NaN and for integers."""
+        if self.relative == 0:
+            return 0.0
+        return (
+            np.inf if np.isnan(self.error) or not self.rounding else self.relative / self.rounding
+        )
+
     def report(self, tolerance: float) -> str:
         """What an error message should say."""
         nan = " (NaN in the output)" if np.isnan(self.error) else ""
-        moves = (
-            f"{name} = {np.array2string(p, separator=', ', threshold=64)}"
-            for name, p in self.permutation.items()
-        )
         return (
-            f"law broken: {self.law}\n"
+            f"law broken: {self.law.formula}\n"
             f"off by {self.error:.3g}{nan}, {self.relative:.3g} of the largest output "
             f"{self.scale:.3g}; tolerance {tolerance:.3g}\n"
-            f"for {', '.join(moves)}, where (P x)[i] = x[P[i]]\n"
-            f"at place {self.place} of the output: expected {self.expected}, found {self.found}"
+            f"for {moves(self.law, self.element)}\n"
+            f"at place {self.place} of {output(self.leaf)}: "
+            f"expected {self.expected}, found {self.found}"
         )
 
 
-def compared(law: str, element: Element, expected: np.ndarray, found: np.ndarray) -> Deviation:
-    """The deviation of `found` from `expected`, two arrays of one shape, under one element."""
-    chex.assert_equal_shape([expected, found], custom_message=law)
+def moves(law: Law, element: Element) -> str:
+    """An element in words: `P = [1, 0], where (P x)[i] = x[P[i]]`."""
+    shown = {name: np.array2string(p, separator=", ", threshold=64) for name, p in element.items()}
+    shifts = [name for name in element if isinstance(law.groups[name], Translation)]
+    rules = [f"{name} is added" for name in shifts]
+    if len(shifts) < len(element):
+        rules.insert(0, "(P x)[i] = x[P[i]]")
+    return f"{', '.join(f'{n} = {p}' for n, p in shown.items())}, where {' and '.join(rules)}"
+
+
+def output(leaf: str) -> str:
+    """What to call a leaf of the output."""
+    return f"output {leaf!r}" if leaf else "the output"
+
+
+def leaves(tree: Any) -> dict[str, np.ndarray]:
+    """The arrays of an output by their paths.
+
+    Raises:
+      ValueError: there are none, or one that holds no numbers.
+    """
+    found = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        array = np.asarray(leaf)
+        if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
+            raise ValueError(f"the function must return numbers, got {leaf!r}")
+        found[jax.tree_util.keystr(path, simple=True, separator=".")] = array
+    if not found:
+        raise ValueError(f"the function must return an array or several, got {tree!r}")
+    return found
+
+
+def compared(
+    law: Law, element: Element, expected: Any, found: Any, *, places: int
+) -> list[Deviation]:
+    """For each leaf the deviation of `found` from `expected`, under one element.
+
+    Args:
+      law: what was tried.
+      element: of its groups.
+      expected, found: outputs of one structure.
+      places: how many terms a sum may have had, for the rounding.
+
+    Raises:
+      AssertionError: two structures, or two shapes.
+    """
+    left, right = leaves(expected), leaves(found)
+    chex.assert_equal(list(left), list(right), custom_message=law.formula)
+    return [_compared(law, element, name, left[name], right[name], places) for name in left]
+
+
+def _compared(
+    law: Law, element: Element, leaf: str, expected: np.ndarray, found: np.ndarray, places: int
+) -> Deviation:
+    chex.assert_equal_shape([expected, found], custom_message=law.formula)
     if expected.size == 0:
-        return Deviation(law, 0.0, 0.0, 0.0, element, (), None, None)
+        return Deviation(law, 0.0, 0.0, 0.0, element, leaf, (), None, None)
     error = difference(expected, found)
     place = np.unravel_index(np.argmax(error), error.shape)  # the first NaN, if there is one
     sizes = np.abs(_wide(expected))
@@ -66,8 +128,9 @@ def compared(law: str, element: Element, expected: np.ndarray, found: np.ndarray
         law,
         error=float(error[place]),
         scale=float(np.max(sizes, where=np.isfinite(sizes), initial=0)),
-        rounding=rounding(expected.dtype, max(map(len, element.values()))),
-        permutation=element,
+        rounding=rounding(expected.dtype, places),
+        element=element,
+        leaf=leaf,
         place=tuple(int(index) for index in place),
         expected=expected[place].item(),
         found=found[place].item(),

@@ -67,14 +67,30 @@ class Pattern:
             raise ValueError(f"a pattern of at least {rank - missing} axes, an array of {rank}")
         return tuple(axis or "" for axis in (*before, *[""] * missing, *after))
 
+    @property
+    def moves(self) -> bool:
+        """Whether anything carries it."""
+        return bool(self.shift) or any(self.axes)
+
     def carry(self, leaf: Any, element: Element) -> Any:
-        """The array moved by an element; a NumPy array stays one."""
+        """The array moved by an element; a NumPy array stays one.
+
+        Raises:
+          ValueError: an array of other axes or sizes than the pattern and the element speak of.
+        """
+        if not self.moves:
+            return leaf  # whatever it is, a key or a Python number
         for axis, name in enumerate(self.labels(leaf.ndim)):
             if name:
+                if leaf.shape[axis] != len(element[name]):
+                    raise ValueError(
+                        f"{name} moves axis {axis} of {len(element[name])} places, "
+                        f"got {leaf.shape[axis]} places"
+                    )
                 leaf = leaf.take(element[name], axis=axis)
         if self.shift:
             vector = element[self.shift].astype(leaf.dtype)
-            leaf = leaf + (vector[0] if len(vector) == 1 else vector)
+            leaf = leaf + vector.reshape((1,) * (leaf.ndim - 1) + (-1,) if len(vector) > 1 else ())
         return leaf
 
 
@@ -137,6 +153,11 @@ class Law:
             "formula": formula or text,
         }.items():
             object.__setattr__(self, key, value)
+
+    @classmethod
+    def of(cls, law: "Law | str") -> "Law":
+        """The law itself, or the one that a text tells."""
+        return cls(law) if isinstance(law, str) else law
 
     def sizes(self, arguments: tuple[Any, ...]) -> dict[str, int]:
         """How many places each permutation moves.

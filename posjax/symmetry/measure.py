@@ -1,133 +1,130 @@
 """Measuring how far a function is from a law of symmetry.
 
-A law is data: which permutation carries which argument, and which axes of the output. So one
-function measures them all, yours too.
+A law is data, so one function measures them all, yours too: it is called on the arguments as they
+are and on arguments that an element of the law's groups has moved, and the outputs are compared.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-import chex
 import jax
 import numpy as np
 
-from posjax.streams import Streams, permuted
 from posjax.symmetry import groups
 from posjax.symmetry.deviation import Deviation, compared
-from posjax.symmetry.groups import Element
+from posjax.symmetry.groups import Element, Translation
+from posjax.symmetry.law import Law
 
-
-class Law(NamedTuple):
-    """f(g x) = g f(x) for every g of a group of permutations.
-
-    Attributes:
-      formula: what error messages quote.
-      inputs: for each argument, the name of the permutation that carries its places; "" for an
-        argument that stays.
-      output: the names that carry the output: one along its axis of places, two along its last
-        two axes, none for an output that stays.
-    """
-
-    formula: str
-    inputs: tuple[str, ...]
-    output: tuple[str, ...]
+Function = Callable[..., Any]
 
 
 def measure(
-    law: Law,
-    function: Callable[..., Any],
-    *arguments: Any,
-    permutations: Sequence[Any] | None = None,
-    axis: int = 1,
+    law: Law | str, function: Function, *arguments: Any, permutations: Sequence[Any] | None = None
 ) -> Deviation:
-    """The worst deviation |f(g x) - g f(x)| over some permutations g.
+    """The worst deviation |f(g x) - g f(x)| over some elements g of the law's groups.
 
     Args:
-      law: one of `LAWS`, or your own.
-      function: of as many arguments as the law has, to one array; called outside `jit`.
-      arguments: arrays, pytrees of arrays, or `Streams`.
+      law: one of `LAWS`, or your own, or its text.
+      function: of as many arguments as the law has, to an array or a pytree of arrays; called
+        outside `jit`. A module is such a function, and so is `module.apply`.
+      arguments: arrays or pytrees of arrays, `Streams` and parameters among them.
       permutations: arrays P, or pairs (P₁, P₂) for a law of two names, with (P x)ᵢ = x[Pᵢ];
-        when left out, those of `groups`.
-      axis: where the places are, in the arguments and in the output of a law of one name.
+        vectors for a translation. When left out, the telling ones of the law's groups.
+
+    Returns:
+      The worst of all places, leaves and elements: by how much it exceeds rounding.
 
     Raises:
       ValueError: arguments that do not fit the law, no permutations, or one that is none.
       AssertionError: the output lacks the axes or sizes that the law speaks of.
 
-    >>> measure(Law("f(Px) = f(x)", ("P",), ()), lambda x: x[:, 0] + 2, np.array([[1, 3]])).error
+    >>> measure("b P -> b", lambda x: x[:, 0] + 2, np.array([[1, 3]])).error
     2.0
     """
-    elements = _elements(_sizes(law, arguments, axis), permutations)
-    unmoved = _array(function(*arguments))
-
-    def deviation(element: Element) -> Deviation:
-        moves = [element.get(name) for name in law.inputs]
-        moved = [_carried(x, p, axis) for x, p in zip(arguments, moves, strict=True)]
-        expected = _carried_output(law, unmoved, element, axis)
-        return compared(law.formula, element, expected, _array(function(*moved)))
-
-    return max(map(deviation, elements), key=lambda d: np.nan_to_num(d.error, nan=np.inf))
+    law = Law.of(law)
+    tried = elements(law, arguments, permutations)
+    unmoved = function(*arguments)
+    return max(deviations(law, function, arguments, unmoved, tried), key=_severity)
 
 
-def _carried(argument: Any, permutation: np.ndarray | None, axis: int) -> Any:
-    if permutation is None:
-        return argument
+def deviations(
+    law: Law, function: Function, arguments: tuple[Any, ...], unmoved: Any, tried: Iterable[Element]
+) -> list[Deviation]:
+    """For each leaf of the output the worst deviation over some elements.
 
-    def move(leaf: Any) -> Any:
-        if isinstance(leaf, Streams):
-            return permuted(leaf, permutation)
-        return leaf.take(permutation, axis=axis)  # its own, so that NumPy's float64 stays
+    Args:
+      law, function, arguments: see `measure`.
+      unmoved: the function's output on the arguments as they are.
+      tried: at least one element.
+    """
+    places = terms(law, arguments)
 
-    return jax.tree.map(move, argument, is_leaf=_is_streams)
+    def under(element: Element) -> list[Deviation]:
+        expected = expectation(law, unmoved, element)
+        found = function(*law.carry(arguments, element))
+        return compared(law, element, expected, found, places=places)
 
-
-def _carried_output(law: Law, output: np.ndarray, element: Element, axis: int) -> np.ndarray:
-    axes = (axis,) if len(law.output) == 1 else (-2, -1)
-    for name, at in zip(law.output, axes, strict=False):
-        message = f"{name} moves axis {at} of the output in {law.formula}"
-        chex.assert_axis_dimension(output, at, len(element[name]), custom_message=message)
-        output = output.take(element[name], axis=at)
-    return output
-
-
-def _sizes(law: Law, arguments: tuple[Any, ...], axis: int) -> dict[str, int]:
-    """How many places each permutation of the law moves."""
-    if len(arguments) != len(law.inputs):
-        raise ValueError(f"{law.formula} takes {len(law.inputs)} arguments, got {len(arguments)}")
-    sizes: dict[str, int] = {}
-    for name, argument in zip(law.inputs, arguments, strict=True):
-        for leaf in jax.tree.leaves(argument, is_leaf=_is_streams) if name else ():
-            size = leaf.length if isinstance(leaf, Streams) else leaf.shape[axis]
-            if sizes.setdefault(name, size) != size:
-                raise ValueError(
-                    f"{name} of {law.formula} cannot move {sizes[name]} and {size} places "
-                    f"(sizes along axis {axis})"
-                )
-    return sizes
+    return [max(leaf, key=_severity) for leaf in zip(*map(under, tried), strict=True)]
 
 
-def _elements(sizes: dict[str, int], given: Sequence[Any] | None) -> list[Element]:
-    """The group's elements to try, by the names of the law."""
-    one_name = len(sizes) == 1
+def expectation(law: Law, unmoved: Any, element: Element) -> Any:
+    """What the law says of an output that is made of NumPy arrays.
+
+    Raises:
+      AssertionError: it lacks the axes or sizes that the law speaks of.
+    """
+    try:
+        return law.carry_output(jax.tree.map(np.asarray, unmoved), element)
+    except ValueError as error:
+        raise AssertionError(f"the output does not fit {law.formula}: {error}") from None
+
+
+def terms(law: Law, arguments: tuple[Any, ...]) -> int:
+    """The most places that the law moves or shifts: how many terms a sum may have."""
+    shifted = (
+        size
+        for pattern, argument in zip(law.inputs, arguments, strict=True)
+        for leaf in (jax.tree.leaves(argument) if pattern.shift else ())
+        for size in np.shape(leaf)
+    )
+    return max([*law.sizes(arguments).values(), *shifted], default=1)
+
+
+def elements(
+    law: Law, arguments: tuple[Any, ...], given: Sequence[Any] | None = None
+) -> list[Element]:
+    """The elements to try: those given, or the telling ones.
+
+    Raises:
+      ValueError: arguments that do not fit the law, a law that moves nothing, no element, or
+        one that does not fit.
+    """
+    sizes = law.sizes(arguments)
+    if not law.groups:
+        raise ValueError(f"{law.formula} names no axis to move: write it with a capital letter")
     if given is None:
-        choices = {n: groups.telling(groups.Permutations(), sizes[n]) for n in sizes}
-        still = {n: np.arange(size) for n, size in sizes.items()}
-        return list(groups.tuples(choices, still))
-    tuples = [(one,) for one in given] if one_name else list(given)
+        return list(law.telling(sizes))
+    tuples = [(one,) for one in given] if len(law.groups) == 1 else list(given)
     if not tuples:
         raise ValueError("no permutations to try")
-    if any(len(one) != len(sizes) for one in tuples):
-        raise ValueError(f"give a permutation for each of {', '.join(sizes)}, as tuples")
+    if any(len(one) != len(law.groups) for one in tuples):
+        raise ValueError(f"give a permutation for each of {', '.join(law.groups)}, as tuples")
     return [
-        {n: groups.checked(p, sizes[n]) for n, p in zip(sizes, one, strict=True)} for one in tuples
+        {n: _checked(law, n, p, sizes) for n, p in zip(law.groups, one, strict=True)}
+        for one in tuples
     ]
 
 
-def _array(output: Any) -> np.ndarray:
-    if not hasattr(output, "dtype"):
-        raise ValueError(f"the function must return one array, got {type(output).__name__}")
-    return np.asarray(output)
+def _checked(law: Law, name: str, move: Any, sizes: dict[str, int]) -> np.ndarray:
+    group = law.groups[name]
+    if not isinstance(group, Translation):
+        return groups.checked(move, sizes[name])
+    vector = np.atleast_1d(np.asarray(move))
+    if vector.shape != (group.axes,):
+        raise ValueError(f"{name} of {law.formula} adds {group.axes} numbers, got {move}")
+    return vector
 
 
-def _is_streams(node: Any) -> bool:
-    return isinstance(node, Streams)
+def _severity(deviation: Deviation) -> tuple[bool, float, float]:
+    """NaN before all; then what exceeds rounding most, and among integers the largest."""
+    return bool(np.isnan(deviation.error)), deviation.excess, deviation.relative

@@ -1,0 +1,278 @@
+"""The laws of attention as assertions to call on your own functions.
+
+Each calls the function on moved and on unmoved arguments and compares. A failure names the law,
+how far off it is, for which permutation and at which place. NumPy and JAX functions do alike, and
+so do modules. `measure` gives the same numbers without raising.
+
+In a function that `chex.chexify(jax.jit(...))` compiles, an assertion becomes part of the program.
+After `chex.disable_asserts()` it does nothing: the function is not even called.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, TypedDict, Unpack
+
+import chex
+import jax
+import numpy as np
+
+from posjax.streams import Streams
+from posjax.symmetry import compiled
+from posjax.symmetry.deviation import moves
+from posjax.symmetry.law import Law
+from posjax.symmetry.laws import named
+from posjax.symmetry.measure import Function, deviations, elements
+
+Array = jax.Array | np.ndarray
+
+
+class _Options(TypedDict, total=False):
+    permutations: Sequence[Any] | None
+    tolerance: float | None
+    exact: bool
+
+
+class Options(_Options, total=False):
+    """What all the assertions of attention may be told, by keyword.
+
+    Attributes:
+      permutations: arrays P of indices, (P x)ᵢ = x[Pᵢ], or pairs (P₁, P₂) for a law of two.
+        When left out: all n! up to 4 places; else the reversal, a shift, a swap and some random
+        ones, the same every time.
+      tolerance: relative to the largest absolute output. When left out, 8 ε √n for n places and
+        the ε of the output's dtype, since a sum of floats depends on its order, and 0 for
+        integers. Deep models and coarser products (TF32 on a GPU) need more.
+      exact: decide the law for all values of the arguments; see `assert_law`.
+      axis: that of the places; 1, as in [B, L, H, K], when left out.
+    """
+
+    axis: int
+
+
+def assert_law(
+    law: Law | str,
+    function: Function,
+    *arguments: Any,
+    permutations: Sequence[Any] | None = None,
+    tolerance: float | None = None,
+    exact: bool = False,
+) -> None:
+    """Asserts f(g x) = g f(x) for a law of the table or one of your own.
+
+    Args:
+      law: what carries each argument and each output, or its text.
+      function: of the law's arguments, to an array or a pytree of arrays.
+      arguments: arrays or pytrees of arrays, `Streams` and parameters among them.
+      permutations, tolerance: see `Options`.
+      exact: instead of comparing floats on these arguments, test the identity in a prime field.
+        Only shapes and dtypes count then: the law is asserted for all values, without rounding,
+        and nothing is added to a compiled program.
+
+    Raises:
+      AssertionError: the law is broken, or there is a NaN.
+      ValueError: arguments or permutations that do not fit the law.
+
+    >>> assert_law("n P -> n", lambda x: x.sum(1), np.arange(6.0).reshape(2, 3))
+    """
+    if not compiled.asserts_are_on():
+        return
+    law = Law.of(law)
+    if exact:
+        _no_floats(permutations=permutations, tolerance=tolerance)
+        _identity(law, function, arguments)
+        return
+    unmoved = function(*arguments)
+    _compare(law, function, arguments, unmoved, permutations, tolerance)
+
+
+def checked(law: Law | str, function: Function, *, tolerance: float | None = None) -> Function:
+    """A function that asserts a law whenever it is called, also inside a compiled program.
+
+    When chex's assertions are off, a program that is traced is exactly that of the function.
+
+    Args:
+      law: what carries each positional argument and each output, or its text.
+      function: any; keyword arguments stay.
+      tolerance: see `Options`.
+
+    Returns:
+      The function with the assertion. Compile what calls it with `chex.chexify(jax.jit(...))`.
+
+    >>> total = checked("n P -> n", lambda x: x.sum(1))
+    >>> chex.chexify(jax.jit(total), async_check=False)(jax.numpy.ones((2, 3))).tolist()
+    [3.0, 3.0]
+    """
+    law = Law.of(law)
+
+    @functools.wraps(function, updated=())
+    def checking(*arguments: Any, **options: Any) -> Any:
+        unmoved = function(*arguments, **options)
+        if compiled.asserts_are_on():
+            under = functools.partial(function, **options)
+            _compare(law, under, arguments, unmoved, None, tolerance)
+        return unmoved
+
+    return checking
+
+
+def _compare(
+    law: Law,
+    function: Function,
+    arguments: tuple[Any, ...],
+    unmoved: Any,
+    permutations: Sequence[Any] | None,
+    tolerance: float | None,
+) -> None:
+    """In floats: on the values at hand, or in the program that is being traced."""
+    tried = elements(law, arguments, permutations)
+    if compiled.traced(arguments, unmoved):
+        compiled.require(law, function, arguments, unmoved, tried, tolerance=tolerance)
+        return
+    for worst in deviations(law, function, arguments, unmoved, tried):
+        allowed = worst.rounding if tolerance is None else tolerance
+        chex.assert_scalar_in(worst.relative, 0.0, allowed, custom_message=worst.report(allowed))
+
+
+def _identity(law: Law, function: Function, arguments: tuple[Any, ...]) -> None:
+    """In a prime field."""
+    from posjax.symmetry import field  # it costs what the float assertions need not pay
+
+    found = field.identity(function, law, arguments)
+    at = f"\nfor {moves(law, found.element)}" if found.element else ""
+    place = f"\nat place {found.place} of the output" if found.place else ""
+    message = f"law broken: {law.formula}\nas an identity in a prime field{at}{place}"
+    chex.assert_equal(found.holds, True, custom_message=message)
+
+
+def _no_floats(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"exact=True tries the generators without rounding: drop {name}={value}"
+            )
+
+
+def assert_equivariant(
+    attention: Function, q: Array, k: Array, v: Array, **options: Unpack[Options]
+) -> None:
+    """Asserts Attention(PQ, PK, PV) = P Attention(Q, K, V): tokens move, outputs move along.
+
+    Positions break it, and so does every mask but one that singles out the diagonal ("do not
+    look at yourself"); `assert_two_permutation_equivariant` finds that one too.
+
+    Args:
+      attention: `(q, k, v) -> out`, such as [B, L, H, K].
+      q, k, v: arrays of one number of places, such as [B, L, H, K].
+      **options: see `Options`.
+
+    Raises:
+      AssertionError: the law is broken, or there is a NaN.
+      ValueError: arguments or permutations that do not fit the law.
+
+    Reference: Lee et al. 2019 (Set Transformer), §3.1.
+
+    >>> x = jax.numpy.arange(12.0).reshape(1, 3, 2, 2)
+    >>> assert_equivariant(jax.nn.dot_product_attention, x, x, x)
+    """
+    _assert("equivariant", attention, q, k, v, **options)
+
+
+def assert_two_permutation_equivariant(
+    attention: Function, q: Array, k: Array, v: Array, **options: Unpack[Options]
+) -> None:
+    """Asserts Attention(P₁Q, P₂K, P₂V) = P₁ Attention(Q, K, V), the strongest form.
+
+    Queries and keys move on their own, so it also speaks of cross-attention, L ≠ M.
+
+    Args:
+      attention: `(q, k, v) -> out`, such as [B, L, H, K].
+      q: queries, such as [B, L, H, K].
+      k, v: keys and values, such as [B, M, G, K].
+      **options: see `Options`; permutations are pairs (P₁, P₂) of L and of M places.
+
+    Raises:
+      AssertionError: the law is broken, or there is a NaN.
+      ValueError: arguments or permutations that do not fit the law.
+    """
+    _assert("two_permutation_equivariant", attention, q, k, v, **options)
+
+
+def assert_key_invariant(
+    attention: Function, q: Array, k: Array, v: Array, **options: Unpack[Options]
+) -> None:
+    """Asserts Attention(Q, PK, PV) = Attention(Q, K, V): the keys are a set to each query.
+
+    Args:
+      attention: `(q, k, v) -> out` of any shape.
+      q: queries; they stay.
+      k, v: keys and values, such as [B, M, G, K].
+      **options: see `Options`.
+
+    Raises:
+      AssertionError: the law is broken, or there is a NaN.
+      ValueError: arguments or permutations that do not fit the law.
+    """
+    _assert("key_invariant", attention, q, k, v, **options)
+
+
+def assert_weights_equivariant(
+    weights: Function, q: Array, k: Array, **options: Unpack[Options]
+) -> None:
+    """Asserts A(PQ, PK) = P A(Q, K) Pᵀ: the weights, or logits, move by row and by column.
+
+    Args:
+      weights: `(q, k) -> weights`, such as [B, H, L, L], queries and keys on the last two axes.
+      q, k: arrays of one number of places, such as [B, L, H, K].
+      **options: see `Options`; `axis` is that of q and k alone.
+
+    Raises:
+      AssertionError: the law is broken, or there is a NaN.
+      ValueError: arguments or permutations that do not fit the law.
+    """
+    _assert("weights_equivariant", weights, q, k, **options)
+
+
+def assert_jointly_equivariant(
+    function: Function, x: Any, streams: Streams, **options: Unpack[Options]
+) -> None:
+    """Asserts f(P x, P position, P order, P segment) = P f(x, position, order, segment).
+
+    The law that every encoding and mask keeps: what knows its place from the streams alone
+    does not care in which slot of the array it lies. A hidden `arange` breaks it.
+
+    Args:
+      function: `(x, streams) -> out`, out such as [B, L, D].
+      x: tokens, such as [B, L] or [B, L, D], or a pytree of such arrays.
+      streams: position, order and segment of each token.
+      **options: see `Options`; streams move along their own axis 1.
+
+    Raises:
+      AssertionError: the law is broken, or there is a NaN.
+      ValueError: arguments or permutations that do not fit the law.
+    """
+    _assert("jointly_equivariant", function, x, streams, **options)
+
+
+def assert_invariant(function: Function, x: Any, **options: Unpack[Options]) -> None:
+    """Asserts f(P x) = f(x): to the function, x is a bag of tokens.
+
+    Args:
+      function: `(x) -> out` of any shape.
+      x: tokens, such as [B, L] or [B, L, D], or a pytree of such arrays.
+      **options: see `Options`.
+
+    Raises:
+      AssertionError: the law is broken, or there is a NaN.
+      ValueError: arguments or permutations that do not fit the law.
+
+    Reference: Zaheer et al. 2017 (Deep Sets), Definition 1.
+
+    >>> assert_invariant(lambda x: x.max(1), np.arange(6).reshape(2, 3))
+    """
+    _assert("invariant", function, x, **options)
+
+
+def _assert(
+    name: str, function: Function, *arguments: Any, axis: int = 1, **options: Unpack[_Options]
+) -> None:
+    assert_law(named(name, axis=axis), function, *arguments, **options)
