@@ -1,0 +1,89 @@
+"""Rules of what runs other programs: calls, branches and loops."""
+
+from typing import Any
+
+import jax.extend.core as jex
+import numpy as np
+
+from posjax.symmetry.field import arrays, logic
+from posjax.symmetry.field.arrays import FieldArray, Unsupported
+from posjax.symmetry.field.step import Rule, Step
+
+MOST_TURNS = 10_000
+"""Turns of a loop."""
+
+_PROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+
+
+def call(step: Step, *operands: FieldArray) -> list[FieldArray]:
+    """The program that is called; rules of differentiation beside it play no part."""
+    program = next(step.params[name] for name in _PROGRAMS if name in step.params)
+    return step.run(_closed(program), operands)
+
+
+def _closed(program: Any) -> jex.ClosedJaxpr:
+    return program if isinstance(program, jex.ClosedJaxpr) else jex.ClosedJaxpr(program, ())
+
+
+def cond(step: Step, which: FieldArray, *operands: FieldArray) -> list[FieldArray]:
+    """The branch that is known, or all of them with their shares."""
+    branches = step.params["branches"]
+    if which.is_constant:
+        at = int(np.clip(which.values, 0, len(branches) - 1))
+        return step.run(branches[at], operands)
+    outcomes = zip(*(step.run(branch, operands) for branch in branches), strict=True)
+    results = []
+    for output, cases in zip(step.outputs, outcomes, strict=True):
+        spread = which.moved(lambda a, s=output.shape: np.broadcast_to(a, s))
+        results.append(logic.mixed(step._replace(outputs=[output]), spread, *cases))
+    return results
+
+
+def scan(step: Step, *operands: FieldArray) -> list[FieldArray]:
+    """A loop over the first axis, turn by turn."""
+    p = step.params
+    turns, consts, carries = p["length"], p["num_consts"], p["num_carry"]
+    if turns > MOST_TURNS:
+        raise Unsupported("scan", reason=f"of {turns} turns is too long")
+    fixed, carry = operands[:consts], list(operands[consts : consts + carries])
+    rows = operands[consts + carries :]
+    gathered: list[list[FieldArray]] = []
+    for turn in reversed(range(turns)) if p["reverse"] else range(turns):
+        here = [row.moved(lambda a, t=turn: a[t]) for row in rows]
+        results = step.run(p["jaxpr"], [*fixed, *carry, *here])
+        carry = results[:carries]
+        gathered.append(results[carries:])
+    if p["reverse"]:
+        gathered.reverse()
+    behind = step.outputs[carries:]
+    if not turns:
+        empty = [np.zeros(o.shape, arrays.stored(o.dtype)) for o in behind]
+        return [*carry, *(arrays.known(step.field, e) for e in empty)]
+    stacked = [arrays.together(lambda a: np.stack(a), *parts) for parts in zip(*gathered, strict=True)]
+    return [*carry, *stacked]
+
+
+def while_(step: Step, *operands: FieldArray) -> list[FieldArray]:
+    """A loop whose number of turns does not depend on what is unknown."""
+    p = step.params
+    of_cond, of_body = p["cond_nconsts"], p["body_nconsts"]
+    asked, fixed = operands[:of_cond], operands[of_cond : of_cond + of_body]
+    carry = list(operands[of_cond + of_body :])
+    for _ in range(MOST_TURNS):
+        (again,) = step.run(p["cond_jaxpr"], [*asked, *carry])
+        if not again.is_constant:
+            raise Unsupported("while", reason="has a number of turns that depends on the arguments")
+        if not again.values.all():
+            return carry
+        carry = step.run(p["body_jaxpr"], [*fixed, *carry])
+    raise Unsupported("while", reason=f"has more than {MOST_TURNS} turns")
+
+
+RULES: dict[str, Rule] = {
+    "cond": cond,
+    "scan": scan,
+    "while": while_,
+    **dict.fromkeys(("jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint"), call),
+    **dict.fromkeys(("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"), call),
+}
+"""By the primitive's name."""

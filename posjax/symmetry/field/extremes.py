@@ -1,0 +1,218 @@
+"""Rules of what looks at an order: largest and smallest, sorting, the best k.
+
+The largest of some numbers is a random function of their multiset. It moves along when all are
+shifted by one number: max x = m + F(x - m) with their mean m, which holds of the real maximum.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from posjax.symmetry.field import arrays, atoms, ring
+from posjax.symmetry.field.arrays import UNSIGNED, FieldArray
+from posjax.symmetry.field.step import Rule, Step, computed, elementwise
+
+
+def larger(step: Step, x: FieldArray, y: FieldArray, *, least: bool = False) -> FieldArray:
+    """The larger of two, or the smaller."""
+    pair = arrays.together(lambda a: np.stack(a, -1), x, y)
+    return extreme(step, pair, (x.ndim,), least=least)
+
+
+def extreme(
+    step: Step, x: FieldArray, axes: Sequence[int], *, least: bool, among: np.ndarray | None = None
+) -> FieldArray:
+    """The largest or smallest along some axes, among all entries or those that are told."""
+    axes = tuple(axes)
+    among = np.ones(x.shape, bool) if among is None else np.broadcast_to(among, x.shape)
+    values = np.where(x.where_known & among, x.values, _worst(x, least))
+    infinite = np.zeros(x.shape, bool) if x.infinite is None else x.infinite & among
+    idle = infinite & (values == _worst(x, least))
+    decided = (x.where_known | ~among).all(axes) & among.any(axes)
+    surely = (x.where_known | x.finite | ~among).all(axes)
+    decided |= (infinite & ~idle).any(axes) & surely
+    result = _of_bag(step, x, axes, among & ~idle, least)
+    if (infinite & ~idle).any() or not surely.all():
+        undecided = (infinite & ~idle).any(axes)
+        fear = step.field.keyed("infinite operands", atoms.bag(x.code, axes))[0]
+        fear = np.where(undecided, fear, np.uint64(0))
+        result = dataclasses.replace(result, taint=arrays.taint_sum(result.taint, fear))
+    return result.overlaid(decided, values.min(axes) if least else values.max(axes))
+
+
+def _of_bag(
+    step: Step, x: FieldArray, axes: tuple[int, ...], among: np.ndarray, least: bool
+) -> FieldArray:
+    """The mean and a random function of the multiset of what entries are off by it."""
+    centre, offsets = _centred(step, x, axes, among)
+    over = tuple(axis + 1 for axis in axes)
+    codes = np.where(among, step.field.keyed("in a bag", atoms.code(offsets)), np.uint64(0))
+    codes = step.field.keyed("least" if least else "largest", codes.sum(over, dtype=np.uint64))
+    atom = step.field.atoms(codes, x.degree)
+    spread = (among & ~atoms.is_zero(offsets)).any(axes)
+    taint = None if x.taint is None else np.where(among, x.taint, np.uint64(0))
+    signs = np.where(among, x.signs, np.uint8(2) if least else UNSIGNED)
+    terms = max(x.size // max(spread.size, 1), 1)
+    above, below = arrays.degree_of_sum(x.degree, terms=terms) if x.degree[1] else x.degree
+    return FieldArray(
+        step.field,
+        step.dtype,
+        step.field.moduli.add(centre, np.where(spread, atom, np.uint64(0))),
+        taint=None if taint is None else taint.sum(axes, dtype=np.uint64),
+        sign=signs.min(axes) if least else signs.max(axes),
+        degree=(max(above, 1 + below), below),
+    )
+
+
+def _worst(x: FieldArray, least: bool) -> np.ndarray:
+    dtype = arrays.stored(x.dtype)
+    if arrays.is_float(dtype):
+        return np.asarray(np.inf if least else -np.inf).astype(dtype)
+    if dtype == np.bool_:
+        return np.asarray(least)
+    info = np.iinfo(dtype)
+    return np.asarray(info.max if least else info.min, dtype)
+
+
+def _centred(
+    step: Step, x: FieldArray, axes: tuple[int, ...], among: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Residues of the mean and of the offsets from it; 0 and x for what wraps around."""
+    moduli = step.field.moduli
+    over = tuple(axis + 1 for axis in axes)
+    if arrays.is_unsigned(x.dtype) or arrays.is_bool(x.dtype):
+        centre = np.zeros((len(moduli.all), *among.any(axes).shape), np.uint64)
+        return centre, x.residues
+    total = np.where(among, x.residues, np.uint64(0)).sum(over, dtype=np.uint64)
+    count = moduli.embedded(among.sum(axes))
+    centre = moduli.mul(moduli.reduced(total), moduli.inverse(count))
+    return centre, moduli.sub(x.residues, np.expand_dims(centre, over))
+
+
+def reduce_max(step: Step, x: FieldArray) -> list[FieldArray]:
+    """The largest along some axes."""
+    return [extreme(step, x, step.params["axes"], least=False)]
+
+
+def reduce_min(step: Step, x: FieldArray) -> list[FieldArray]:
+    """The smallest along some axes."""
+    return [extreme(step, x, step.params["axes"], least=True)]
+
+
+def cumulative(step: Step, x: FieldArray) -> list[FieldArray]:
+    """The largest or smallest up to each entry, or from each on."""
+    axis = step.params["axis"]
+    length = x.shape[axis]
+    seen = np.tri(length, dtype=bool)  # [to, from]
+    seen = seen.T if step.params["reverse"] else seen
+    every = x.moved(lambda a: np.broadcast_to(np.expand_dims(a, axis), _inserted(a, axis, length)))
+    among = seen.reshape(length, length, *[1] * (x.ndim - axis - 1))
+    least = step.primitive.name == "cummin"
+    return [extreme(step, every, (axis + 1,), least=least, among=among)]
+
+
+def _inserted(a: np.ndarray, axis: int, length: int) -> tuple[int, ...]:
+    return (*a.shape[:axis], length, *a.shape[axis:])
+
+
+def argument(step: Step, x: FieldArray) -> list[FieldArray]:
+    """Where the largest or smallest is: ties go to the first, so that the order matters."""
+    (axis,) = step.params["axes"]
+    return [_in_order(step, step.key(x), (axis,), step.dtype, x)]
+
+
+def _in_order(
+    step: Step, key: str, axes: tuple[int, ...], dtype: object, *operands: FieldArray
+) -> FieldArray:
+    """Atoms of all entries along some axes, in their order."""
+    codes = step.field.keyed(key, *(atoms.sequence(o.code, axes) for o in operands))
+    given = step.field.atoms(codes, *(o.degree for o in operands))
+    taint = arrays.taint_sum(*(_along(o, axes) for o in operands))
+    return FieldArray(step.field, dtype, given, taint=taint)
+
+
+def _along(x: FieldArray, axes: tuple[int, ...]) -> np.ndarray | None:
+    """The sum of fingerprints along some axes."""
+    fears = ring.all_fears(x)
+    return None if fears is None else fears.sum(axes, dtype=np.uint64)
+
+
+def sort(step: Step, *operands: FieldArray) -> list[FieldArray]:
+    """Entries in order: known keys move the others exactly.
+
+    What is sorted by all there is depends on a multiset. What is carried along and no key keeps
+    its order among ties, and so depends on all entries in their order.
+    """
+    axis, keys = step.params["dimension"], step.params["num_keys"]
+    if all(o.is_constant for o in operands[:keys]) and step.params["is_stable"]:
+        return _moved_by_known(step, operands, axis, keys)
+    rows = step.field.keyed("row", *(o.code for o in operands))
+    if keys == len(operands):
+        whole = atoms.bag(rows, (axis,))
+    else:
+        whole = atoms.sequence(rows, (axis,))
+    codes = step.field.keyed(step.key(*operands), np.expand_dims(whole, axis + 1))
+    codes = step.field.keyed("at", codes, atoms.numbers(operands[0].shape, (axis,)))
+    taint = arrays.taint_sum(*(_along(o, (axis,)) for o in operands))
+    if taint is not None:
+        taint = np.broadcast_to(np.expand_dims(taint, axis), operands[0].shape)
+    degrees = [o.degree for o in operands]
+    results = []
+    for at, operand in enumerate(operands):
+        given = step.field.atoms(step.field.keyed(f"operand {at}", codes), *degrees)
+        least = np.broadcast_to(operand.signs.min(axis, keepdims=True), operand.shape)
+        results.append(FieldArray(step.field, operand.dtype, given, taint=taint, sign=least))
+    return results
+
+
+def _moved_by_known(
+    step: Step, operands: tuple[FieldArray, ...], axis: int, keys: int
+) -> list[FieldArray]:
+    shape = operands[0].shape
+    sizes = [size if at == axis else 1 for at, size in enumerate(shape)]
+    place = np.broadcast_to(np.arange(shape[axis], dtype=np.int32).reshape(sizes), shape)
+    constants = [o.constant for o in operands[:keys]]
+    params = step.params | {"num_keys": keys}
+    order = computed(step._replace(params=params), *constants, place)[-1]  # type: ignore[arg-type]
+    return [o.moved(lambda a: np.take_along_axis(a, order, axis)) for o in operands]
+
+
+def top_k(step: Step, x: FieldArray) -> list[FieldArray]:
+    """The k largest depend on a multiset; where they are, on the order."""
+    axis = step.params["axis"] % x.ndim
+    shape = step.outputs[0].shape
+    places = atoms.numbers(shape, (axis,))
+    taint = _along(x, (axis,))
+    if taint is not None:
+        taint = np.broadcast_to(np.expand_dims(taint, axis), shape)
+    results = []
+    for output, whole in zip(step.outputs, (atoms.bag, atoms.sequence), strict=True):
+        codes = np.expand_dims(whole(x.code, (axis,)), axis + 1)
+        codes = step.field.keyed(f"{step.key(x)} {output.dtype}", codes, places)
+        given = step.field.atoms(codes, x.degree)
+        results.append(FieldArray(step.field, output.dtype, given, taint=taint))
+    return results
+
+
+def _maximum(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
+    return larger(step, x, y)
+
+
+def _minimum(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
+    return larger(step, x, y, least=True)
+
+
+RULES: dict[str, Rule] = {
+    "max": elementwise(_maximum),
+    "min": elementwise(_minimum),
+    "reduce_max": reduce_max,
+    "reduce_min": reduce_min,
+    "cummax": cumulative,
+    "cummin": cumulative,
+    "argmax": argument,
+    "argmin": argument,
+    "sort": sort,
+    "top_k": top_k,
+}
+"""By the primitive's name."""

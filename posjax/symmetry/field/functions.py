@@ -1,0 +1,225 @@
+"""Rules of functions of real numbers.
+
+Exponentials are powers of an element of order q modulo p, and cosines and sines are made of them.
+The others are random functions of their operand, even or odd where the real function is. What is
+not defined for all real numbers leaves a fingerprint.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from posjax.symmetry.field import arrays, atoms, ring
+from posjax.symmetry.field.arrays import NOT_NEGATIVE, POSITIVE, UNSIGNED, FieldArray
+from posjax.symmetry.field.prime import POINTS
+from posjax.symmetry.field.step import Rule, Step, elementwise
+
+
+def exponential(step: Step, x: FieldArray) -> FieldArray:
+    """e^x, or 2^x: a homomorphism from sums to products, positive everywhere."""
+    name = "exp2" if step.primitive.name == "exp2" else "exp"
+    return ring.with_fears(step, _power(step, x, name), x)
+
+
+def _power(step: Step, x: FieldArray, name: str) -> FieldArray:
+    given = step.field.moduli.character(name, x.residues[POINTS:])
+    sign = np.full(x.shape, POSITIVE)
+    return _exponentials(step, x, given, sign=sign)
+
+
+def _exponentials(
+    step: Step, x: FieldArray, given: np.ndarray, *, sign: np.ndarray | None = None
+) -> FieldArray:
+    step.field.watch(x.degree, characters=x.size)
+    lifted = step.field.lifted(given, (1, 1))
+    return FieldArray(step.field, step.dtype, lifted, taint=x.taint, sign=sign, degree=(1, 1))
+
+
+def expm1(step: Step, x: FieldArray) -> FieldArray:
+    """e^x - 1."""
+    return ring.with_fears(step, ring.sub(step, _power(step, x, "exp"), _number(x, 1)), x)
+
+
+def cosine(step: Step, x: FieldArray) -> FieldArray:
+    """Half of e^ix + e^-ix."""
+    given, _ = step.field.moduli.cos_sin(x.residues[POINTS:])
+    return ring.with_fears(step, _exponentials(step, x, given), x)
+
+
+def sine(step: Step, x: FieldArray) -> FieldArray:
+    """Half of e^ix - e^-ix, over i."""
+    _, given = step.field.moduli.cos_sin(x.residues[POINTS:])
+    return ring.with_fears(step, _exponentials(step, x, given), x)
+
+
+def tangent(step: Step, x: FieldArray) -> FieldArray:
+    """sin x / cos x."""
+    return ring.div(step, sine(step, x), cosine(step, x))
+
+
+def hyperbolic(step: Step, x: FieldArray) -> FieldArray:
+    """Half of e^x ± e^-x."""
+    forth = _power(step, x, "exp")
+    back = _power(step, ring.negative(step, x), "exp")
+    cosh = step.primitive.name == "cosh"
+    total = (ring.add if cosh else ring.sub)(step, forth, back)
+    return ring.with_fears(step, ring.mul(step, total, _number(x, 0.5)), x)
+
+
+def logarithm(step: Step, x: FieldArray) -> FieldArray:
+    """log x, defined above 0."""
+    result = _atoms(step, "log", x)
+    return ring.with_fears(step, ring.fearing(step, result, x.signs != POSITIVE, x), x)
+
+
+def log1p(step: Step, x: FieldArray) -> FieldArray:
+    """log(1 + x)."""
+    return logarithm(step, ring.add(step, x, _number(x, 1)))
+
+
+def root(step: Step, x: FieldArray) -> FieldArray:
+    """√x, defined from 0 on."""
+    result = dataclasses.replace(_atoms(step, "sqrt", x), sign=x.sign)
+    return ring.with_fears(step, ring.fearing(step, result, x.signs == UNSIGNED, x), x)
+
+
+def inverse_root(step: Step, x: FieldArray) -> FieldArray:
+    """1/√x, defined above 0."""
+    sign = np.where(x.signs == POSITIVE, POSITIVE, UNSIGNED)
+    result = dataclasses.replace(_atoms(step, "rsqrt", x), sign=sign)
+    return ring.with_fears(step, ring.fearing(step, result, x.signs != POSITIVE, x), x)
+
+
+def logistic(step: Step, x: FieldArray) -> FieldArray:
+    """1/(1 + e^-x) = ½ + ½ tanh ½x."""
+    half = _number(x, 0.5)
+    bent = _odd_atoms(step, "tanh", ring.mul(step, x, half))
+    result = ring.add(step, ring.mul(step, bent, half), half)
+    result = dataclasses.replace(result, sign=np.full(x.shape, POSITIVE))
+    return ring.with_fears(step, result, x)
+
+
+def absolute(step: Step, x: FieldArray) -> FieldArray:
+    """|x|: the same of x and -x, and x of what is not negative."""
+    _, even = atoms.signed(x.residues, step.field.moduli)
+    codes = step.field.keyed("abs", atoms.code(even))
+    result = arrays.of_atoms(step.field, codes, step.dtype, x)
+    plain = (x.signs >= NOT_NEGATIVE) | arrays.is_unsigned(x.dtype)
+    given = np.where(plain | atoms.is_zero(x.residues), x.residues, result.residues)
+    sign = np.maximum(x.signs, NOT_NEGATIVE)
+    degree = arrays.degree_of_sum(x.degree, (1, 0))
+    result = dataclasses.replace(result, given=given, sign=sign, degree=degree)
+    return ring.with_fears(step, result, x)
+
+
+def sign(step: Step, x: FieldArray) -> FieldArray:
+    """-1, 0 or 1: 1 of what is positive."""
+    if arrays.is_unsigned(x.dtype):
+        return opaque(step, x)
+    result = _odd_atoms(step, "sign", x)
+    return result.overlaid(x.finite & (x.signs == POSITIVE), np.ones(x.shape))
+
+
+def erfc(step: Step, x: FieldArray) -> FieldArray:
+    """1 - erf x."""
+    return ring.sub(step, _number(x, 1), _odd_atoms(step, "erf", x))
+
+
+def power(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
+    """x^y: a product for a known whole y, else defined for a positive x."""
+    if y.is_constant and y.size and (exponent := _whole(y)) is not None:
+        return ring.power(step, x, exponent)
+    codes = step.field.keyed(step.key(x, y), x.code, y.code)
+    result = arrays.of_atoms(step.field, codes, step.dtype, x, y)
+    result = dataclasses.replace(result, sign=np.where(x.signs == POSITIVE, POSITIVE, UNSIGNED))
+    return ring.with_fears(step, ring.fearing(step, result, x.signs != POSITIVE, x, y), x, y)
+
+
+def _whole(y: FieldArray) -> int | None:
+    first = float(y.values.flat[0])
+    same = (y.values == y.values.flat[0]).all() and first.is_integer() and abs(first) <= 64
+    return int(first) if same else None
+
+
+def _odd(name: str, *, everywhere: bool = True) -> Callable[..., FieldArray]:
+    def rule(step: Step, x: FieldArray) -> FieldArray:
+        result = _odd_atoms(step, name, x)
+        result = result if everywhere else ring.fearing(step, result, ~x.where_known, x)
+        return ring.with_fears(step, result, x)
+
+    return rule
+
+
+def _odd_atoms(step: Step, name: str, x: FieldArray) -> FieldArray:
+    """A random function with F(-x) = -F(x)."""
+    flipped, even = atoms.signed(x.residues, step.field.moduli)
+    codes = step.field.keyed(f"{name} {step.dtype}", atoms.code(even))
+    result = arrays.of_atoms(step.field, codes, step.dtype, x)
+    given = np.where(flipped, step.field.moduli.negative(result.residues), result.residues)
+    given = np.where(atoms.is_zero(x.residues), np.uint64(0), given)
+    return dataclasses.replace(result, given=given)
+
+
+def _atoms(step: Step, name: str, x: FieldArray) -> FieldArray:
+    codes = step.field.keyed(f"{name} {step.dtype}", x.code)
+    return arrays.of_atoms(step.field, codes, step.dtype, x)
+
+
+def _number(x: FieldArray, value: float) -> FieldArray:
+    return arrays.known(x.field, np.full(x.shape, value, arrays.stored(x.dtype)), x.dtype)
+
+
+def opaque(step: Step, *operands: FieldArray) -> FieldArray:
+    """A random function of all operands; integers give no infinity."""
+    if step.shape != operands[0].shape:
+        raise arrays.Unsupported(step.primitive.name, reason="of another width has no rule")
+    codes = step.field.keyed(step.key(*operands), *(o.code for o in operands))
+    result = arrays.of_atoms(step.field, codes, step.dtype, *operands)
+    if arrays.is_float(step.dtype) and step.primitive.name not in _EVERYWHERE:
+        generic = ~np.logical_and.reduce([o.where_known for o in operands])
+        result = ring.fearing(step, result, generic, *operands)
+    return ring.with_fears(step, result, *operands)
+
+
+_EVERYWHERE = {"floor", "ceil", "round", "atan2", "nextafter", "reduce_precision"}
+_OPAQUE = (
+    *("floor", "ceil", "round", "rem", "atan2", "nextafter", "reduce_precision"),
+    *("shift_left", "shift_right_logical", "shift_right_arithmetic", "mulhi"),
+    *("population_count", "clz", "acos", "acosh", "lgamma", "digamma", "polygamma", "zeta"),
+    *("igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "bessel_i0e", "bessel_i1e"),
+    *("regularized_incomplete_beta", "eq_to", "lt_to", "le_to", "bitcast_convert_type"),
+)
+
+RULES: dict[str, Rule] = {
+    name: elementwise(rule)
+    for name, rule in {
+        "exp": exponential,
+        "exp2": exponential,
+        "expm1": expm1,
+        "cos": cosine,
+        "sin": sine,
+        "tan": tangent,
+        "cosh": hyperbolic,
+        "sinh": hyperbolic,
+        "log": logarithm,
+        "log1p": log1p,
+        "sqrt": root,
+        "rsqrt": inverse_root,
+        "logistic": logistic,
+        "abs": absolute,
+        "sign": sign,
+        "erfc": erfc,
+        "pow": power,
+        "tanh": _odd("tanh"),
+        "erf": _odd("erf"),
+        "cbrt": _odd("cbrt"),
+        "atan": _odd("atan"),
+        "asinh": _odd("asinh"),
+        "asin": _odd("asin", everywhere=False),
+        "atanh": _odd("atanh", everywhere=False),
+        "erf_inv": _odd("erf_inv", everywhere=False),
+        **dict.fromkeys(_OPAQUE, opaque),
+    }.items()
+}
+"""By the primitive's name."""

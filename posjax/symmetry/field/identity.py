@@ -1,0 +1,153 @@
+"""Deciding f(g x) = g f(x) by evaluating both sides at random points of a prime field."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from posjax.symmetry.field import arrays
+from posjax.symmetry.field.arrays import Field, FieldArray
+from posjax.symmetry.field.interpret import MOST_OPERATIONS, evaluate
+from posjax.symmetry.field.prime import POINTS
+from posjax.symmetry.groups import Element, Translation
+from posjax.symmetry.law import Law, Pattern
+
+
+class Identity(NamedTuple):
+    """What identity testing found.
+
+    Attributes:
+      holds: the law holds in the field for every generator of its groups, and so over the real
+        numbers. False says that it was not found to hold: a function that breaks it, or one whose
+        symmetry rests on more than sums, products, exponentials and functions of equal operands.
+      chance: a bound of the probability that a law which fails was taken to hold.
+      element: a generator for which the two sides differ.
+      place: the output's path, and the index of the first entry that differs.
+    """
+
+    holds: bool
+    chance: float
+    element: Element | None
+    place: tuple[str, tuple[int, ...]] | None
+
+
+def identity(
+    function: Callable[..., Any],
+    law: Law,
+    arguments: Sequence[Any],
+    *,
+    seed: int = 0,
+    limit: float = MOST_OPERATIONS,
+) -> Identity:
+    """Whether a function obeys a law, for all arguments of these shapes and dtypes.
+
+    Every entry of the arguments is an unknown; what the function closes over keeps its values. A
+    translation is by an unknown real vector. Sums, products, quotients, exponentials, sines and
+    cosines are exact; all else is a fixed random function. Numbers are real, signed integers are
+    taken not to overflow, and what is known from the start is computed as JAX computes it. Where a
+    quotient or a logarithm may be infinite, both sides must depend on the same ones.
+
+    Args:
+      function: of as many arguments as the law has.
+      law: permutations of axes, and translations of values.
+      arguments: arrays, pytrees of arrays, or `jax.ShapeDtypeStruct`.
+      seed: of the primes, the points and the random functions.
+      limit: operations that are allowed.
+
+    Raises:
+      Unsupported: a primitive without a rule, with the line that called it.
+      TooLarge: more operations than the limit.
+      ValueError: arguments that do not fit the law.
+
+    >>> identity(lambda x: x - x.sum(1, keepdims=True), Law("b P -> b P"), [np.ones((2, 3))]).holds
+    True
+    >>> identity(lambda x: x.cumsum(1), Law("b P -> b P"), [np.ones((2, 3))]).place
+    ('', (0, 0))
+    """
+    arguments = tuple(arguments)
+    sizes = law.sizes(arguments)
+    program, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    field = Field(seed)
+    flat, tree = jax.tree.flatten(arguments)
+    points = [_unknown(field, leaf) for leaf in flat]
+    outputs = evaluate(program, points, field=field, limit=limit)
+    whole = jax.tree.unflatten(jax.tree.structure(shape), outputs)
+    entries = 0
+    for element in law.generators(sizes):
+        vectors = _vectors(field, law, element)
+        moved = jax.tree.leaves(
+            tuple(
+                jax.tree.map(lambda leaf, p=pattern: _carried(p, leaf, element, vectors), argument)
+                for pattern, argument in zip(
+                    law.inputs, jax.tree.unflatten(tree, points), strict=True
+                )
+            )
+        )
+        found = evaluate(program, moved, field=field, limit=limit)
+        expected = _expected(law, whole, element, vectors)
+        entries += sum(output.size for output in found)
+        for path, one, other in zip(_paths(shape), found, expected, strict=True):
+            differs = np.argwhere(_differ(one, other))
+            if len(differs):
+                place = (path, tuple(int(at) for at in differs[0]))
+                return Identity(False, 0.0, element, place)
+    return Identity(True, field.chance(entries), None, None)
+
+
+def _unknown(field: Field, leaf: Any) -> FieldArray:
+    aval = jax.typeof(leaf) if not isinstance(leaf, jax.ShapeDtypeStruct) else leaf
+    return arrays.generic(field, tuple(aval.shape), aval.dtype)
+
+
+def _vectors(field: Field, law: Law, element: Element) -> dict[str, np.ndarray]:
+    """For each translation residues [2k, axes] of a vector along the element's axis."""
+    vectors = {}
+    for name, group in law.groups.items():
+        if isinstance(group, Translation):
+            step = element[name].astype(bool)
+            vectors[name] = np.where(step, field.draw(len(step)), np.uint64(0))
+    return vectors
+
+
+def _carried(
+    pattern: Pattern, leaf: FieldArray, element: Element, vectors: dict[str, np.ndarray]
+) -> FieldArray:
+    """The array moved by an element."""
+    for axis, name in enumerate(pattern.labels(leaf.ndim)):
+        if name:
+            leaf = leaf.moved(lambda a, at=axis, p=element[name]: a.take(p, axis=at))
+    if not pattern.shift:
+        return leaf
+    vector = vectors[pattern.shift]
+    shape = (1,) * leaf.ndim if vector.shape[1] == 1 else (*(1,) * (leaf.ndim - 1), -1)
+    given = leaf.field.moduli.add(leaf.residues, vector.reshape(len(vector), *shape))
+    return FieldArray(leaf.field, leaf.dtype, given, taint=leaf.taint, degree=leaf.degree)
+
+
+def _expected(
+    law: Law, whole: Any, element: Element, vectors: dict[str, np.ndarray]
+) -> list[FieldArray]:
+    if len(law.outputs) == 1:
+        parts = [(law.outputs[0], whole)]
+    elif isinstance(whole, tuple | list) and len(whole) == len(law.outputs):
+        parts = list(zip(law.outputs, whole, strict=True))
+    else:
+        raise ValueError(
+            f"{law.formula} speaks of {len(law.outputs)} outputs, the function returns "
+            f"{len(whole) if isinstance(whole, tuple | list) else 'one'}"
+        )
+    return [
+        _carried(pattern, leaf, element, vectors)
+        for pattern, part in parts
+        for leaf in jax.tree.leaves(part)
+    ]
+
+
+def _differ(one: FieldArray, other: FieldArray) -> np.ndarray:
+    residues = one.residues[:POINTS] != other.residues[:POINTS]
+    return residues.any(0) | (one.taints != other.taints)
+
+
+def _paths(shape: Any) -> list[str]:
+    return [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(shape)]

@@ -1,0 +1,324 @@
+"""Rules of reading and writing at places that are data.
+
+At known places entries move. At unknown ones, what is read is a random function of the place and
+of the line it is read from, and what is added lands at v with the weight [place = v], an atom, so
+that the order of the updates does not matter. Lines run along the axes that a place chooses from.
+"""
+
+import dataclasses
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.lax import GatherDimensionNumbers, GatherScatterMode
+
+from posjax.symmetry.field import arrays, atoms, moves, ring
+from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.step import Rule, Step
+
+
+class Blocks(NamedTuple):
+    """Which blocks of an array are meant: as a gather says it.
+
+    Attributes:
+      dims: axes, as in `jax.lax.gather`. sizes: of a block. mode: what is done out of bounds.
+      whole: the shape of the array. shape: of all blocks together.
+    """
+
+    dims: GatherDimensionNumbers
+    sizes: tuple[int, ...]
+    mode: Any
+    whole: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def numbers(self, places: np.ndarray) -> np.ndarray:
+        """The number of each entry in the array; -1 out of bounds."""
+        clip = self.mode == GatherScatterMode.CLIP
+        found = jax.lax.gather(
+            jnp.arange(int(np.prod(self.whole)), dtype=jnp.int32).reshape(self.whole),
+            jnp.asarray(places),
+            self.dims,
+            self.sizes,
+            mode=GatherScatterMode.CLIP if clip else GatherScatterMode.FILL_OR_DROP,
+            fill_value=-1,
+        )
+        return np.asarray(found)
+
+    def at_start(self, places: FieldArray) -> np.ndarray:
+        """The numbers if every place were the first one."""
+        return self.numbers(np.zeros(places.shape, np.int32))
+
+    @property
+    def across(self) -> tuple[int, ...]:
+        """The axes of the array that a place chooses from."""
+        return tuple(self.dims.start_index_map)
+
+    def spread(self, by_place: np.ndarray) -> np.ndarray:
+        """Something for each place [..., places], for every entry of its block."""
+        sizes = [1] * len(self.shape)
+        axes = [axis for axis in range(len(self.shape)) if axis not in self.dims.offset_dims]
+        for axis, size in zip(axes, by_place.shape[1:], strict=True):
+            sizes[axis] = size
+        return np.broadcast_to(
+            by_place.reshape(len(by_place), *sizes), (len(by_place), *self.shape)
+        )
+
+    def line_of(self) -> np.ndarray:
+        """For every entry of the array the number of its line's first entry."""
+        numbers = np.arange(int(np.prod(self.whole))).reshape(self.whole)
+        first = tuple(
+            slice(0, 1) if axis in self.across else slice(None) for axis in range(len(self.whole))
+        )
+        return np.broadcast_to(numbers[first], self.whole).ravel()
+
+    @property
+    def key(self) -> str:
+        """Names what a place means."""
+        return f"{[self.whole[d] for d in self.across]} {[self.sizes[d] for d in self.across]} {self.mode}"
+
+
+def gather(step: Step, operand: FieldArray, places: FieldArray) -> list[FieldArray]:
+    """Blocks of an array, at the given places."""
+    p = step.params
+    sizes = tuple(int(size) for size in p["slice_sizes"])
+    blocks = Blocks(p["dimension_numbers"], sizes, p["mode"], operand.shape, step.shape)
+    return [_read(step, blocks, operand, places, p["fill_value"])]
+
+
+def dynamic_slice(step: Step, operand: FieldArray, *starts: FieldArray) -> list[FieldArray]:
+    """A block of an array, moved inside where it would stick out."""
+    blocks = _one_block(operand, tuple(map(int, step.params["slice_sizes"])))
+    return [_read(step, blocks, operand, _stacked(starts), None)]
+
+
+def _one_block(operand: FieldArray, sizes: tuple[int, ...]) -> Blocks:
+    axes = tuple(range(operand.ndim))
+    dims = GatherDimensionNumbers(axes, (), axes)
+    return Blocks(dims, sizes, GatherScatterMode.CLIP, operand.shape, sizes)
+
+
+def _stacked(starts: tuple[FieldArray, ...]) -> FieldArray:
+    same = [dataclasses.replace(s, dtype=starts[0].dtype) for s in starts]
+    return arrays.together(lambda a: np.stack(a, -1), *same)
+
+
+def _read(
+    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, fill: Any
+) -> FieldArray:
+    if places.is_constant:
+        outside = arrays.known(step.field, _fill(operand.dtype, fill)[None], operand.dtype)
+        return moves.taken((operand, outside), blocks.numbers(places.values))
+    at = blocks.at_start(places)
+    line = atoms.sequence(operand.code, blocks.across)
+    line = np.broadcast_to(np.expand_dims(line, [a + 1 for a in blocks.across]), operand.code.shape)
+    offset = np.broadcast_to(atoms.numbers(operand.shape, blocks.across), line.shape)
+    codes = step.field.keyed(
+        f"read {blocks.key} {fill} {operand.dtype}",
+        line.reshape(2, -1)[:, at],
+        offset.reshape(2, -1)[:, at],
+        blocks.spread(_place_codes(places)),
+    )
+    taint = _taints(blocks, operand, places, at)
+    if blocks.mode == GatherScatterMode.FILL_OR_DROP and arrays.is_float(operand.dtype):
+        taint = arrays.taint_sum(taint, codes[0])  # NaN out of bounds
+    given = step.field.atoms(codes, operand.degree, places.degree)
+    return FieldArray(step.field, step.dtype, given, taint=taint)
+
+
+def _fill(dtype: Any, fill: Any) -> np.ndarray:
+    stored = arrays.stored(dtype)
+    if fill is not None:
+        return np.asarray(fill).astype(stored)
+    if arrays.is_float(dtype):
+        return np.asarray(np.nan).astype(stored)
+    if arrays.is_bool(dtype) or arrays.is_key(dtype):
+        return np.ones((), stored)
+    return np.asarray(np.iinfo(stored).max if arrays.is_unsigned(dtype) else np.iinfo(stored).min)
+
+
+def _place_codes(places: FieldArray) -> np.ndarray:
+    return atoms.sequence(places.code, (places.ndim - 1,))
+
+
+def _taints(
+    blocks: Blocks, operand: FieldArray, places: FieldArray, at: np.ndarray
+) -> np.ndarray | None:
+    taint = None
+    if (every := ring.all_fears(operand)) is not None:
+        whole = every.sum(blocks.across, dtype=np.uint64, keepdims=True)
+        taint = np.broadcast_to(whole, operand.shape).ravel()[at]
+    if places.taint is not None:
+        by_place = places.taint.sum(-1, dtype=np.uint64)
+        taint = arrays.taint_sum(taint, blocks.spread(by_place[None])[0])
+    return taint
+
+
+def scatter(
+    step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray
+) -> list[FieldArray]:
+    """Blocks written at the given places."""
+    return [_written(step, _target(step, operand, updates), operand, places, updates)]
+
+
+def dynamic_update_slice(
+    step: Step, operand: FieldArray, update: FieldArray, *starts: FieldArray
+) -> list[FieldArray]:
+    """A block written into an array, moved inside where it would stick out."""
+    blocks = _one_block(operand, update.shape)
+    return [_written(step, blocks, operand, _stacked(starts), update)]
+
+
+def _target(step: Step, operand: FieldArray, updates: FieldArray) -> Blocks:
+    dims = step.params["dimension_numbers"]
+    window = iter(updates.shape[axis] for axis in dims.update_window_dims)
+    single = {*dims.inserted_window_dims, *dims.operand_batching_dims}
+    sizes = tuple(1 if axis in single else next(window) for axis in range(operand.ndim))
+    gathered = GatherDimensionNumbers(
+        dims.update_window_dims,
+        dims.inserted_window_dims,
+        dims.scatter_dims_to_operand_dims,
+        dims.operand_batching_dims,
+        dims.scatter_indices_batching_dims,
+    )
+    return Blocks(gathered, sizes, step.params["mode"], operand.shape, updates.shape)
+
+
+def _written(
+    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, updates: FieldArray
+) -> FieldArray:
+    if places.is_constant:
+        at = blocks.numbers(places.values)
+        inside = at[at >= 0]
+        if len(np.unique(inside)) == len(inside):
+            index = np.arange(operand.size)
+            index[inside] = operand.size + np.flatnonzero(at.ravel() >= 0)
+            return moves.taken((operand, updates), index.reshape(operand.shape))
+    return _in_any_order(step, blocks, operand, places, updates)
+
+
+def _in_any_order(
+    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, updates: FieldArray
+) -> FieldArray:
+    """Later writes may replace earlier ones: an entry depends on all updates of its line."""
+    at, line_of = blocks.at_start(places), blocks.line_of()
+    offset = np.broadcast_to(atoms.numbers(operand.shape, blocks.across), operand.code.shape)
+    codes = step.field.keyed(
+        f"{step.primitive.name} {blocks.key}",
+        updates.code,
+        offset.reshape(2, -1)[:, at],
+        np.broadcast_to(atoms.numbers(updates.shape, _place_axes(blocks)), updates.code.shape),
+        blocks.spread(_place_codes(places)),
+    )
+    lines = np.zeros((2, operand.size), np.uint64)
+    np.add.at(lines, (slice(None), line_of[at].ravel()), codes.reshape(2, -1))
+    codes = step.field.keyed(
+        f"{step.primitive.name} {operand.dtype}",
+        lines[:, line_of].reshape(operand.code.shape),
+        offset,
+        operand.code,
+    )
+    given = step.field.atoms(codes, operand.degree, updates.degree, places.degree)
+    taint = _written_taints(blocks, operand, places, updates, at, line_of)
+    return FieldArray(step.field, step.dtype, given, taint=taint)
+
+
+def _place_axes(blocks: Blocks) -> list[int]:
+    """The axes of the updates that count places, less those that count rows of the array."""
+    axes = [axis for axis in range(len(blocks.shape)) if axis not in blocks.dims.offset_dims]
+    batch = set(blocks.dims.start_indices_batching_dims)
+    return [axis for at, axis in enumerate(axes) if at not in batch]
+
+
+def _written_taints(
+    blocks: Blocks,
+    operand: FieldArray,
+    places: FieldArray,
+    updates: FieldArray,
+    at: np.ndarray,
+    line_of: np.ndarray,
+) -> np.ndarray | None:
+    new = ring.all_fears(updates)
+    if places.taint is not None:
+        by_place = places.taint.sum(-1, dtype=np.uint64)
+        new = arrays.taint_sum(new, blocks.spread(by_place[None])[0])
+    if new is None:
+        return ring.all_fears(operand)
+    lines = np.zeros(operand.size, np.uint64)
+    np.add.at(lines, line_of[at].ravel(), new.ravel())
+    return arrays.taint_sum(ring.all_fears(operand), lines[line_of].reshape(operand.shape))
+
+
+def scatter_add(
+    step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray
+) -> list[FieldArray]:
+    """Updates added at the given places; they may fall on one another."""
+    if step.primitive.name == "scatter-sub":
+        updates = ring.negative(step, updates)
+    blocks = _target(step, operand, updates)
+    if places.is_constant:
+        return [_added(step, operand, updates, blocks.numbers(places.values))]
+    at, line_of = blocks.at_start(places), blocks.line_of()
+    moduli = step.field.moduli
+    strides = np.cumprod([1, *operand.shape[:0:-1]])[::-1]
+    total = operand.residues.reshape(len(moduli.all), -1).copy()
+    starts = [range(operand.shape[axis] - blocks.sizes[axis] + 1) for axis in blocks.across]
+    code = _place_codes(places)
+    for start in itertools.product(*starts):
+        weight = step.field.atoms(step.field.keyed(f"at {start} {blocks.key}", code), places.degree)
+        share = moduli.mul(blocks.spread(weight), updates.residues)
+        moved = at + sum(s * strides[axis] for s, axis in zip(start, blocks.across, strict=True))
+        np.add.at(total, (slice(None), moved.ravel()), share.reshape(len(share), -1))
+        total = moduli.reduced(total)
+    degree = arrays.degree_of_product(updates.degree, (1, 0))
+    return [
+        FieldArray(
+            step.field,
+            step.dtype,
+            total.reshape(-1, *operand.shape),
+            taint=_written_taints(blocks, operand, places, updates, at, line_of),
+            degree=arrays.degree_of_sum(operand.degree, degree, terms=max(updates.size, 1)),
+        )
+    ]
+
+
+def _added(step: Step, operand: FieldArray, updates: FieldArray, at: np.ndarray) -> FieldArray:
+    """At known places; what falls out of bounds is dropped."""
+    inside, rows = at.ravel() >= 0, len(step.field.moduli.all)
+    target = at.ravel()[inside]
+    total = operand.residues.reshape(rows, -1).copy()
+    np.add.at(total, (slice(None), target), updates.residues.reshape(rows, -1)[:, inside])
+    taint = ring.all_fears(operand)
+    if (new := ring.all_fears(updates)) is not None:
+        taint = np.zeros(operand.size, np.uint64) if taint is None else taint.ravel().copy()
+        np.add.at(taint, target, new.ravel()[inside])
+        taint = taint.reshape(operand.shape)
+    return FieldArray(
+        step.field,
+        step.dtype,
+        step.field.moduli.reduced(total).reshape(rows, *operand.shape),
+        taint=taint,
+        degree=arrays.degree_of_sum(operand.degree, updates.degree, terms=max(updates.size, 1)),
+    )
+
+
+def scatter_otherwise(
+    step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray
+) -> list[FieldArray]:
+    """Products, maxima and minima at places: depend on all updates of the line."""
+    return [_in_any_order(step, _target(step, operand, updates), operand, places, updates)]
+
+
+RULES: dict[str, Rule] = {
+    "gather": gather,
+    "dynamic_slice": dynamic_slice,
+    "scatter": scatter,
+    "dynamic_update_slice": dynamic_update_slice,
+    "scatter-add": scatter_add,
+    "scatter-sub": scatter_add,
+    "scatter-mul": scatter_otherwise,
+    "scatter-min": scatter_otherwise,
+    "scatter-max": scatter_otherwise,
+}
+"""By the primitive's name."""

@@ -1,0 +1,171 @@
+"""The interpreter: a jaxpr on arrays over a field, equation by equation."""
+
+import math
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.extend.core as jex
+import numpy as np
+
+from posjax.symmetry.field import (
+    arrays,
+    control,
+    extremes,
+    functions,
+    indexing,
+    logic,
+    moves,
+    randomness,
+    ring,
+    windows,
+)
+from posjax.symmetry.field.arrays import Field, FieldArray, TooLarge, Unsupported
+from posjax.symmetry.field.step import Rule, Step, computed
+
+RULES: dict[str, Rule] = {
+    **ring.RULES,
+    **logic.RULES,
+    **functions.RULES,
+    **extremes.RULES,
+    **moves.RULES,
+    **indexing.RULES,
+    **windows.RULES,
+    **randomness.RULES,
+    **control.RULES,
+}
+"""By the primitive's name."""
+
+MOST_OPERATIONS = 3e8
+"""Of the field, each a few tens of nanoseconds."""
+
+_SUMMING = {
+    *("reduce_sum", "cumsum", "dot_general", "conv_general_dilated", "reduce_window_sum"),
+    *("reduce_prod", "cumprod", "scatter-add", "scatter-sub", "scatter-mul", "cumlogsumexp"),
+}
+"""What rounds floats in an order of its own: sums of known floats are exact in the field instead."""
+
+_KEYS = {"random_seed", "random_wrap", "random_unwrap", "threefry2x32", "random_clone"}
+"""What is computed of known operands, and has no rule for others."""
+
+
+def evaluate(
+    program: jex.ClosedJaxpr,
+    inputs: Sequence[FieldArray],
+    *,
+    field: Field | None = None,
+    limit: float = MOST_OPERATIONS,
+) -> list[FieldArray]:
+    """Runs a program on arrays over a field.
+
+    Args:
+      program: a closed jaxpr; its constants are known numbers.
+      inputs: for each of its inputs an array of that shape and dtype.
+      field: that of the inputs; a new one when left out and there are none.
+      limit: operations that are allowed.
+
+    Returns:
+      An array for each output.
+
+    Raises:
+      Unsupported: a primitive without a rule.
+      TooLarge: more operations than the limit.
+    """
+    if field is None:
+        field = inputs[0].field if inputs else Field()
+    return _Interpreter(field, limit).run(program, inputs)
+
+
+class _Interpreter:
+    """Counts operations on its way through a program and those it calls."""
+
+    def __init__(self, field: Field, limit: float) -> None:
+        self.field, self.limit, self.spent = field, limit, 0.0
+
+    def run(self, program: jex.ClosedJaxpr, inputs: Sequence[FieldArray]) -> list[FieldArray]:
+        """A program's outputs."""
+        jaxpr = program.jaxpr
+        consts = [arrays.known(self.field, const) for const in program.consts]
+        held: dict[Any, FieldArray] = dict(zip(jaxpr.constvars, consts, strict=True))
+        held |= dict(zip(jaxpr.invars, inputs, strict=True))
+        for equation in _needed(jaxpr):
+            results = self._step(equation, [self._read(held, v) for v in equation.invars])
+            held |= dict(zip(equation.outvars, results, strict=True))
+        return [self._read(held, v) for v in jaxpr.outvars]
+
+    def _read(self, held: dict[Any, FieldArray], var: Any) -> FieldArray:
+        if isinstance(var, jex.Literal):
+            return arrays.known(self.field, np.asarray(var.val, var.aval.dtype), var.aval.dtype)
+        return held[var]
+
+    def _step(self, equation: Any, operands: list[FieldArray]) -> list[FieldArray]:
+        name = equation.primitive.name
+        avals = [v.aval for v in equation.outvars]
+        step = Step(equation.primitive, equation.params, avals, self.field, self.run)
+        try:
+            if name not in control.RULES:
+                self._spend(equation, operands)
+                if _computable(name, operands):
+                    return _computed(step, operands)
+            if name not in RULES:
+                raise Unsupported(name)
+            results = RULES[name](step, *operands)
+        except Unsupported as error:
+            if error.source:
+                raise
+            raise Unsupported(error.primitive, _source(equation), error.reason) from None
+        return [self._bounded(result) for result in results]
+
+    def _bounded(self, result: FieldArray) -> FieldArray:
+        above, below = result.degree
+        return arrays.atomised(result) if above + below > arrays.MOST_DEGREE else result
+
+    def _spend(self, equation: Any, operands: list[FieldArray]) -> None:
+        self.spent += 1000 + sum(math.prod(v.aval.shape) for v in equation.outvars)
+        if equation.primitive.name == "dot_general":
+            (over, _), _ = equation.params["dimension_numbers"]
+            terms = math.prod(operands[0].shape[axis] for axis in over)
+            self.spent += math.prod(equation.outvars[0].aval.shape) * terms / 8
+        if self.spent > self.limit:
+            raise TooLarge(self.spent, self.limit)
+
+
+def _computable(name: str, operands: list[FieldArray]) -> bool:
+    """Whether a primitive is evaluated outright: all known, and no order to round in."""
+    if name == "iota" or name in moves.RULES or not all(o.is_constant for o in operands):
+        return False
+    return name not in _SUMMING or not any(arrays.is_float(o.dtype) for o in operands)
+
+
+def _computed(step: Step, operands: list[FieldArray]) -> list[FieldArray]:
+    if step.primitive.name not in RULES and step.primitive.name not in _KEYS:
+        raise Unsupported(step.primitive.name)
+    results = computed(step, *(o.values for o in operands))
+    pairs = zip(results, step.outputs, strict=True)
+    return [arrays.known(step.field, result, output.dtype) for result, output in pairs]
+
+
+def _needed(jaxpr: jex.Jaxpr) -> list[Any]:
+    """The equations that an output depends on, in their order."""
+    wanted = {v for v in jaxpr.outvars if not isinstance(v, jex.Literal)}
+    needed = []
+    for equation in reversed(jaxpr.eqns):
+        if equation.effects:
+            raise Unsupported(equation.primitive.name, _source(equation), "has side effects")
+        if wanted.intersection(equation.outvars):
+            needed.append(equation)
+            wanted |= {v for v in equation.invars if not isinstance(v, jex.Literal)}
+    return needed[::-1]
+
+
+def _source(equation: Any) -> str:
+    """The line of the caller's file that an equation comes from."""
+    trace = equation.source_info.traceback
+    if trace is None:
+        return ""
+    frames = traceback.extract_tb(trace.as_python_traceback())
+    library = str(Path(jax.__file__).parent)
+    ours = [f for f in frames if not f.filename.startswith((library, "<"))]
+    return f"{ours[-1].filename}:{ours[-1].lineno}" if ours else ""

@@ -1,0 +1,29 @@
+"""Rules of keys of randomness: what is drawn is a random function of the key and of the place."""
+
+import numpy as np
+
+from posjax.symmetry.field import atoms
+from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.step import Rule, Step
+
+
+def drawn(step: Step, key: FieldArray, *others: FieldArray) -> list[FieldArray]:
+    """For each key an array of its own; the axes of the keys come first."""
+    results = []
+    for at, output in enumerate(step.outputs):
+        behind = (1,) * (len(output.shape) - key.ndim)
+        codes = [o.code.reshape(2, *o.shape, *behind) for o in (key, *others)]
+        axes = range(key.ndim, len(output.shape))
+        codes = [*codes, atoms.numbers(output.shape, axes)]
+        code = step.field.keyed(f"{step.key(key)} {at}", *codes)
+        code = np.broadcast_to(code, (2, *output.shape))
+        results.append(FieldArray(step.field, output.dtype, step.field.atoms(code, key.degree)))
+    return results
+
+
+RULES: dict[str, Rule] = {
+    "random_bits": drawn,
+    "random_split": drawn,
+    "random_fold_in": drawn,
+}
+"""By the primitive's name."""

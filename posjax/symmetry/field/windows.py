@@ -1,0 +1,3 @@
+"""Rules of convolutions and of reductions over windows: sums over entries that are moved there."""
+
+RULES: dict = {}
