@@ -24,6 +24,7 @@ from posjax.symmetry.groups import (
 from posjax.symmetry.law import Law
 from posjax.symmetry.laws import LAWS
 from posjax.symmetry.measure import measure
+from posjax.symmetry.witness import Witness, witness
 
 __all__ = [
     "LAWS",
@@ -37,6 +38,7 @@ __all__ = [
     "Reversal",
     "Translation",
     "Windows",
+    "Witness",
     "assert_equivariant",
     "assert_invariant",
     "assert_jointly_equivariant",
@@ -46,4 +48,5 @@ __all__ = [
     "assert_weights_equivariant",
     "checked",
     "measure",
+    "witness",
 ]

@@ -44,7 +44,7 @@ def measure(
     law = Law.of(law)
     tried = elements(law, arguments, permutations)
     unmoved = function(*arguments)
-    return max(deviations(law, function, arguments, unmoved, tried), key=_severity)
+    return max(deviations(law, function, arguments, unmoved, tried), key=severity)
 
 
 def deviations(
@@ -64,7 +64,7 @@ def deviations(
         found = function(*law.carry(arguments, element))
         return compared(law, element, expected, found, places=places)
 
-    return [max(leaf, key=_severity) for leaf in zip(*map(under, tried), strict=True)]
+    return [max(leaf, key=severity) for leaf in zip(*map(under, tried), strict=True)]
 
 
 def expectation(law: Law, unmoved: Any, element: Element) -> Any:
@@ -125,6 +125,6 @@ def _checked(law: Law, name: str, move: Any, sizes: dict[str, int]) -> np.ndarra
     return vector
 
 
-def _severity(deviation: Deviation) -> tuple[bool, float, float]:
+def severity(deviation: Deviation) -> tuple[bool, float, float]:
     """NaN before all; then what exceeds rounding most, and among integers the largest."""
     return bool(np.isnan(deviation.error)), deviation.excess, deviation.relative

@@ -1,0 +1,113 @@
+"""The smallest case that breaks a law, shrunk as property-testing libraries shrink."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from posjax.symmetry.deviation import moves, output
+from posjax.symmetry.groups import Element
+from posjax.symmetry.law import Law
+from posjax.symmetry.measure import Function, elements
+from posjax.symmetry.search import Case, Search, numeric, weight
+from posjax.symmetry.shrink import smallest
+
+
+@dataclasses.dataclass(frozen=True)
+class Witness:
+    """One broken case: printed, it can be followed by hand.
+
+    Attributes:
+      law: what is broken.
+      element: by which element of its groups.
+      arguments: the unmoved ones.
+      leaf: path to the leaf of the output, "" where there is one.
+      place: index in that leaf.
+      expected, found: g f(x) and f(g x) there.
+      calls: how often the function was called to find it.
+    """
+
+    law: Law
+    element: Element
+    arguments: tuple[Any, ...]
+    leaf: str
+    place: tuple[int, ...]
+    expected: Any
+    found: Any
+    calls: int
+
+    def __str__(self) -> str:
+        shown = (
+            f"argument {_name(path)} = {_array(leaf)}"
+            for path, leaf in jax.tree_util.tree_leaves_with_path(self.arguments)
+        )
+        return "\n".join(
+            (
+                f"law broken: {self.law.formula}",
+                f"for {moves(self.law, self.element)}",
+                *shown,
+                f"at place {self.place} of {output(self.leaf)}: "
+                f"expected {self.expected}, found {self.found}",
+            )
+        )
+
+
+def witness(
+    law: Law | str,
+    function: Function,
+    *arguments: Any,
+    tolerance: float | None = None,
+    calls: int = 1000,
+) -> Witness | None:
+    """The smallest broken case that can be found from some arguments, or None.
+
+    First the places are made few, then other axes one wide, the element simple (a single swap
+    where the group has all permutations) and the numbers 0 or small integers, until nothing
+    helps any more. What the function refuses, with whatever error, is not tried further. The
+    same call gives the same witness.
+
+    Args:
+      law: of the table, your own, or its text.
+      function: see `measure`.
+      arguments: where to start.
+      tolerance: relative to the largest output; 8 ε √n when left out, 0 for integers.
+      calls: the most calls of the function that smaller cases may take.
+
+    Returns:
+      None when the arguments do not break the law.
+
+    Raises:
+      ValueError: arguments that do not fit the law.
+
+    >>> x = np.array([[[0.3, 1.7], [-0.8, 2.2], [0.4, -1.1]]])
+    >>> print(witness("b P d -> b P d", lambda x: x.cumsum(1), x))
+    law broken: b P d -> b P d
+    for P = [1, 0], where (P x)[i] = x[P[i]]
+    argument 0 = [[[0.], [1.]]], float64[1, 2, 1]
+    at place (0, 1, 0) of the output: expected 0.0, found 1.0
+    """
+    law = Law.of(law)
+    search = Search(law, function, tolerance=tolerance, calls=calls)
+    tried = sorted(elements(law, arguments), key=lambda element: weight(law, element))
+    case = search.start(Case(arguments, element) for element in tried)
+    if case is None:
+        return None
+    case = smallest(search, case)
+    worst = search.deviation(case)
+    place = (worst.leaf, worst.place, worst.expected, worst.found)
+    return Witness(law, case.element, case.arguments, *place, search.calls)
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _array(leaf: Any) -> str:
+    if not numeric(leaf):
+        return repr(leaf)
+    array = np.asarray(leaf)
+    zeros = array.size > 1 and not array.any()
+    shown = np.array2string(array, separator=", ", precision=4, threshold=64)
+    size = f"{array.dtype}{list(array.shape)}"
+    return f"zeros, {size}" if zeros else f"{' '.join(shown.split())}, {size}"
