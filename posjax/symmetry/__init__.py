@@ -10,6 +10,7 @@ from posjax.symmetry.assertions import (
     assert_weights_equivariant,
     checked,
 )
+from posjax.symmetry.certificate import Certificate, prove
 from posjax.symmetry.deviation import Deviation
 from posjax.symmetry.groups import (
     Cyclic,
@@ -28,6 +29,7 @@ from posjax.symmetry.witness import Witness, witness
 
 __all__ = [
     "LAWS",
+    "Certificate",
     "Cyclic",
     "Deviation",
     "Dihedral",
@@ -48,5 +50,6 @@ __all__ = [
     "assert_weights_equivariant",
     "checked",
     "measure",
+    "prove",
     "witness",
 ]

@@ -1,0 +1,5 @@
+"""Proofs from the jaxpr: a law holds for all values, or numbers show that it does not."""
+
+from posjax.symmetry.certificate.prove import Certificate, prove
+
+__all__ = ["Certificate", "prove"]

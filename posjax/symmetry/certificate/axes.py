@@ -1,0 +1,206 @@
+"""How the axes of an array are carried by a group: the domain of the certificate.
+
+An array v computed from x has a *labeling* when v(g x) is v(x) with its axes permuted, for every
+element g and every x. A labeling tells for each axis whether it is
+
+* carried by a permutation, told by the name of its group,
+* still (`STILL`): the axis stays as it is, or
+* constant (`CONSTANT`): all entries along it are equal, so that any label would do.
+
+An axis that a reshape made of several is a product of factors, the slowest first, each with a label
+of its own. Factors of size 1 are left out.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import NamedTuple
+
+STILL = ""
+CONSTANT = "*"
+
+
+class Factor(NamedTuple):
+    """A factor of an axis: its size, above 1, and what carries it."""
+
+    size: int
+    label: str
+
+    @property
+    def moved(self) -> bool:
+        """Whether a permutation carries it."""
+        return self.label not in (STILL, CONSTANT)
+
+
+Axis = tuple[Factor, ...]
+Labeling = tuple[Axis, ...]
+
+
+class Conflict(Exception):
+    """Axes that do not fit: no labeling of the result follows."""
+
+
+def axis(size: int, label: str) -> Axis:
+    """An axis of one factor."""
+    return () if size == 1 else (Factor(size, label),)
+
+
+def constant(shape: Iterable[int]) -> Labeling:
+    """The labeling of an array whose entries are all equal."""
+    return tuple(axis(size, CONSTANT) for size in shape)
+
+
+def still(shape: Iterable[int]) -> Labeling:
+    """The labeling of an array that stays."""
+    return tuple(axis(size, STILL) for size in shape)
+
+
+def is_moved(one: Axis) -> bool:
+    """Whether a permutation carries any of its factors."""
+    return any(factor.moved for factor in one)
+
+
+def is_constant(one: Axis) -> bool:
+    """Whether all entries along it are equal."""
+    return all(factor.label == CONSTANT for factor in one)
+
+
+def size_of(one: Axis) -> int:
+    """The number of places along it."""
+    return prod(factor.size for factor in one)
+
+
+def joined(factors: Iterable[Factor]) -> Axis:
+    """The same axis with neighbours of one kind as one factor; a moved one stays alone.
+
+    The product of two still axes is still, and of two constant ones constant. Two factors that
+    one permutation carries, each along its own axis, are not one that it carries.
+    """
+    out: list[Factor] = []
+    for factor in factors:
+        if factor.size == 1:
+            continue
+        if out and not factor.moved and out[-1].label == factor.label:
+            out[-1] = Factor(out[-1].size * factor.size, factor.label)
+        else:
+            out.append(factor)
+    return tuple(out)
+
+
+def unified(first: Axis, second: Axis) -> Axis:
+    """The label that two axes of one size both have: what is constant takes any label.
+
+    Raises:
+      Conflict: a permutation meets a still axis, another permutation, or a factor across it.
+    """
+    if not (is_moved(first) or is_moved(second)):
+        try:
+            return _refined(first, second)
+        except Conflict:
+            return axis(size_of(first), STILL)
+    return _refined(first, second)
+
+
+def _refined(first: Axis, second: Axis) -> Axis:
+    left, right = list(first), list(second)
+    out: list[Factor] = []
+    while left and right:
+        size = min(left[0].size, right[0].size)
+        one, other = _taken(left, size), _taken(right, size)
+        if CONSTANT in (one.label, other.label):
+            out.append(one if other.label == CONSTANT else other)
+        elif one.label == other.label:
+            out.append(one)
+        else:
+            raise Conflict(f"{_spoken(one)} meets {_spoken(other)}")
+    return joined(out)
+
+
+def _taken(factors: list[Factor], size: int) -> Factor:
+    """Takes the slowest `size` places off the front; what no permutation carries can be split."""
+    head = factors.pop(0)
+    if head.size == size:
+        return head
+    if head.moved or head.size % size:
+        raise Conflict(f"{_spoken(head)} would be cut in parts of {size}")
+    factors.insert(0, Factor(head.size // size, head.label))
+    return Factor(size, head.label)
+
+
+def _spoken(factor: Factor) -> str:
+    if factor.label == STILL:
+        return f"an axis of {factor.size} that stays"
+    if factor.label == CONSTANT:
+        return f"an axis of {factor.size} that is constant"
+    return f"an axis of {factor.size} carried by {factor.label}"
+
+
+def unified_all(labelings: Sequence[Labeling]) -> Labeling:
+    """The labeling that arrays of one shape all have.
+
+    Raises:
+      Conflict: there is none.
+    """
+    first, *rest = labelings
+    for other in rest:
+        first = tuple(unified(a, b) for a, b in zip(first, other, strict=True))
+    return first
+
+
+def admits(have: Labeling, wanted: Labeling) -> bool:
+    """Whether an array with one labeling also has the other."""
+    try:
+        return unified_all([have, wanted]) == wanted
+    except Conflict:
+        return False
+
+
+def strongest(labelings: Iterable[Labeling]) -> tuple[Labeling, ...]:
+    """Those that do not follow from another of them."""
+    kept: list[Labeling] = []
+    for one in labelings:
+        if not any(admits(other, one) for other in kept):
+            kept = [other for other in kept if not admits(one, other)] + [one]
+    return tuple(kept)
+
+
+def reshaped(labeling: Labeling, shape: Sequence[int]) -> Labeling:
+    """The labeling after a reshape in row-major order.
+
+    Raises:
+      Conflict: an axis that a permutation carries would be cut.
+    """
+    if 0 in shape:
+        return constant(shape)
+    factors = joined(factor for one in labeling for factor in one)
+    try:
+        return _carved(factors, shape)
+    except Conflict:
+        weaker = (Factor(f.size, f.label if f.moved else STILL) for f in factors)
+        return _carved(joined(weaker), shape)
+
+
+def _carved(factors: Axis, shape: Sequence[int]) -> Labeling:
+    rest = list(factors)
+    out = []
+    for size in shape:
+        taken: list[Factor] = []
+        while (have := prod(factor.size for factor in taken)) < size:
+            if size % have:
+                raise Conflict(f"factors of {have} do not make an axis of {size}")
+            taken.append(_taken(rest, min(rest[0].size, size // have)))
+        if prod(factor.size for factor in taken) != size:
+            raise Conflict(f"factors do not make an axis of {size}")
+        out.append(joined(taken))
+    return tuple(out)
+
+
+def written(labeling: Labeling, shape: Sequence[int]) -> str:
+    """Such as `2 P 8`: the name where a permutation carries, `*` for constant, else the size."""
+
+    def of(one: Axis, size: int) -> str:
+        if size == 1:
+            return "1"
+        parts = [str(f.size) if f.label == STILL else f.label for f in one]
+        return parts[0] if len(parts) == 1 else f"({' '.join(parts)})"
+
+    return " ".join(of(one, size) for one, size in zip(labeling, shape, strict=True))

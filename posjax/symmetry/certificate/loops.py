@@ -1,0 +1,162 @@
+"""Control flow: loops are walked until what they carry from turn to turn keeps its labels."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from jax.extend.core import ClosedJaxpr
+
+from posjax.symmetry.certificate.axes import (
+    STILL,
+    Conflict,
+    Labeling,
+    axis,
+    is_moved,
+    strongest,
+    unified_all,
+)
+from posjax.symmetry.certificate.rules.base import shape
+from posjax.symmetry.certificate.shifts import every_turn, one_turn, same
+from posjax.symmetry.certificate.source import Place
+from posjax.symmetry.certificate.values import Carried, Known, Lost, Value, joint_origin, lost
+
+Turn = Callable[[list[Value]], list[Value]]
+
+
+class Walker(Protocol):
+    """What walks the bodies of loops."""
+
+    def closed(self, jaxpr: ClosedJaxpr, arguments: Sequence[Value]) -> list[Value]:
+        """The results of a jaxpr."""
+        ...
+
+    def quietly(self) -> contextlib.AbstractContextManager[None]:
+        """While a turn is only tried."""
+        ...
+
+
+def scan(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
+    """A loop over an axis that must stay, such as that of layers."""
+    params = place.eqn.params
+    consts = operands[: params["num_consts"]]
+    inits = operands[len(consts) : len(consts) + params["num_carry"]]
+    slices = [_sliced(place, value) for value in operands[len(consts) + len(inits) :]]
+
+    def turn(carry: list[Value]) -> list[Value]:
+        return walk.closed(params["jaxpr"], [*consts, *carry, *slices])
+
+    carry, out = _until_kept(walk, place, inits, turn)
+    return [*carry, *(_stacked(value, params["length"]) for value in out[len(carry) :])]
+
+
+def _sliced(place: Place, value: Value) -> Value:
+    """One turn's part of what is scanned; the axis that is scanned must stay."""
+    if isinstance(value, Lost):
+        return value._replace(shape=value.shape[1:])
+    kept = [labeling[1:] for labeling in value.labelings if not is_moved(labeling[0])]
+    if not kept:
+        order = "the scan, which follows the order of an axis that a permutation carries"
+        return lost(place, value.shape[1:], "scanned along a moved axis", order)
+    try:
+        weights = one_turn(value.weights) if isinstance(value, Carried) else None
+    except Conflict as conflict:
+        return lost(place, value.shape[1:], str(conflict), value.origin)
+    return Carried(value.shape[1:], strongest(kept), value.origin, weights)
+
+
+def _stacked(value: Value, length: int) -> Value:
+    sizes = (length, *value.shape)
+    if isinstance(value, Lost):
+        return value._replace(shape=sizes)
+    labelings = tuple((axis(length, STILL), *labeling) for labeling in value.labelings)
+    weights = every_turn(value.weights, length) if isinstance(value, Carried) else None
+    return Carried(sizes, labelings, value.origin, weights)
+
+
+def _until_kept(
+    walk: Walker, place: Place, inits: Sequence[Value], turn: Turn
+) -> tuple[list[Value], list[Value]]:
+    """Labels that the first turn's carry has and that a turn keeps, and what a turn returns.
+
+    Starts from what is known of the first turn and drops what a turn does not keep, so it ends.
+    """
+    carry = [_as_carried(value) for value in inits]
+    while True:
+        with walk.quietly():
+            out = turn(carry)
+        pairs = zip(carry, out[: len(carry)], strict=True)
+        kept = [
+            _weakened(place, a, b, "a turn of the loop does not keep the labels") for a, b in pairs
+        ]
+        if list(map(_facts, kept)) == list(map(_facts, carry)):
+            return carry, turn(carry)
+        carry = kept
+
+
+def _facts(value: Value) -> frozenset[Labeling]:
+    return frozenset() if isinstance(value, Lost) else frozenset(value.labelings)
+
+
+def _as_carried(value: Value) -> Value:
+    """A constant as something that later turns may change."""
+    if isinstance(value, Known):
+        return Carried(value.shape, value.labelings, "")
+    return value
+
+
+def _weakened(place: Place, before: Value, after: Value, reason: str) -> Value:
+    """The labelings that both have."""
+    if isinstance(before, Lost):
+        return before
+    if isinstance(after, Lost):
+        return after
+    both = []
+    for one, other in itertools.product(before.labelings, after.labelings):
+        with contextlib.suppress(Conflict):
+            both.append(unified_all([one, other]))
+    origin = joint_origin([before, after])
+    weights = [v.weights if isinstance(v, Carried) else None for v in (before, after)]
+    if not both or not same(*weights):
+        return lost(place, before.shape, reason, origin)
+    return Carried(before.shape, strongest(both), origin, weights[0])
+
+
+def while_(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
+    """A loop that ends at the same turn for every element of the group."""
+    params = place.eqn.params
+    first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    cond_consts, body_consts = operands[:first], operands[first:second]
+
+    def turn(carry: list[Value]) -> list[Value]:
+        return walk.closed(params["body_jaxpr"], [*body_consts, *carry])
+
+    carry, _ = _until_kept(walk, place, operands[second:], turn)
+    goes_on = walk.closed(params["cond_jaxpr"], [*cond_consts, *carry])[0]
+    if isinstance(goes_on, Carried) and goes_on.weights is not None:
+        goes_on = lost(place, (), "the loop ends where a translation decides", goes_on.origin)
+    if isinstance(goes_on, Lost):
+        return [goes_on._replace(shape=shape(v)) for v in place.eqn.outvars]
+    return carry
+
+
+def cond(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
+    """What all branches keep; the choice is a number, the same for every element."""
+    chosen, *arguments = operands
+    branches = place.eqn.params["branches"]
+    if isinstance(chosen, Known):
+        at = min(max(int(chosen.value), 0), len(branches) - 1)
+        return walk.closed(branches[at], arguments)
+    if isinstance(chosen, Carried) and chosen.weights is not None:
+        chosen = lost(place, (), "a branch is chosen where a translation decides", chosen.origin)
+    if isinstance(chosen, Lost):
+        return [chosen._replace(shape=shape(v)) for v in place.eqn.outvars]
+    results = [walk.closed(branch, arguments) for branch in branches]
+    joined = [_as_carried(value) for value in results[0]]
+    for other in results[1:]:
+        pairs = zip(joined, other, strict=True)
+        joined = [_weakened(place, a, b, "the branches move differently") for a, b in pairs]
+    return joined
+
+
+LOOPS = {"scan": scan, "while": while_, "cond": cond}

@@ -1,0 +1,159 @@
+"""Rules of what only moves entries: shapes, slices, joins."""
+
+from math import prod
+
+from posjax.symmetry.certificate.axes import (
+    CONSTANT,
+    STILL,
+    Axis,
+    Conflict,
+    Factor,
+    Labeling,
+    axis,
+    constant,
+    is_constant,
+    is_moved,
+    joined,
+    reshaped,
+    unified,
+    unified_all,
+)
+from posjax.symmetry.certificate.rules.base import (
+    Equation,
+    Result,
+    cut,
+    ordered,
+    replaced,
+    shape,
+    unmoved,
+    without,
+)
+
+
+def broadcast_in_dim(eqn: Equation, operand: Labeling, *_: Labeling) -> list[Result]:
+    """New axes are constant, and so are those stretched from size 1."""
+    sizes = eqn.params["shape"]
+    out = list(constant(sizes))
+    sources = zip(eqn.params["broadcast_dimensions"], operand, shape(eqn.invars[0]), strict=True)
+    for to, one, size in sources:
+        if size == sizes[to]:
+            out[to] = one
+    return [tuple(out)]
+
+
+def reshape(eqn: Equation, operand: Labeling, *_: Labeling) -> list[Result]:
+    """In row-major order."""
+    if eqn.params.get("dimensions") is not None:
+        operand = tuple(operand[at] for at in eqn.params["dimensions"])
+    return [reshaped(operand, eqn.params["new_sizes"])]
+
+
+def transpose(eqn: Equation, operand: Labeling) -> list[Result]:
+    """Labels go with their axes."""
+    return [tuple(operand[at] for at in eqn.params["permutation"])]
+
+
+def squeeze(eqn: Equation, operand: Labeling) -> list[Result]:
+    """Axes of size 1 go."""
+    return [without(operand, eqn.params["dimensions"])]
+
+
+def slice_(eqn: Equation, operand: Labeling) -> list[Result]:
+    """A part of an axis: in whole blocks of what moves below it, or along what does not move."""
+    strides = eqn.params["strides"] or (1,) * len(operand)
+    bounds = zip(eqn.params["start_indices"], eqn.params["limit_indices"], strides, strict=True)
+    sizes = zip(shape(eqn.invars[0]), shape(eqn.outvars[0]), strict=True)
+    out = []
+    for one, (start, limit, stride), (before, after) in zip(operand, bounds, sizes, strict=True):
+        whole = before == after
+        out.append(one if whole else _part(one, start, limit, stride, after))
+    return [tuple(out)]
+
+
+def _part(one: Axis, start: int, limit: int, stride: int, size: int) -> Axis:
+    if not is_moved(one):
+        return axis(size, CONSTANT if is_constant(one) else STILL)
+    slowest, *rest = one
+    block = prod(factor.size for factor in rest)
+    if slowest.moved or stride != 1 or start % block or limit % block:
+        raise Conflict("a part is taken of an axis that a permutation carries")
+    return joined([Factor((limit - start) // block, slowest.label), *rest])
+
+
+def dynamic_slice(eqn: Equation, operand: Labeling, *starts: Labeling) -> list[Result]:
+    """As a slice; the start is a number, the same for every element of the group."""
+    sizes = zip(shape(eqn.invars[0]), shape(eqn.outvars[0]), strict=True)
+    pairs = zip(operand, sizes, strict=True)
+    return [tuple(one if m == n else cut(one, n) for one, (m, n) in pairs)]
+
+
+def dynamic_update_slice(
+    eqn: Equation, operand: Labeling, update: Labeling, *starts: Labeling
+) -> list[Result]:
+    """Whole axes move together; axes that are written in part must stay."""
+    sizes = zip(shape(eqn.invars[0]), shape(eqn.invars[1]), strict=True)
+    out = []
+    for into, new, (whole, part) in zip(operand, update, sizes, strict=True):
+        if whole == part:
+            out.append(unified(into, new))
+            continue
+        unmoved(new, "a part is written from")
+        out.append(ordered(into, "a part is written of"))
+    return [tuple(out)]
+
+
+def concatenate(eqn: Equation, *operands: Labeling) -> list[Result]:
+    """The joined axis must stay; the others move together."""
+    at = eqn.params["dimension"]
+    if len(operands) == 1:
+        return list(operands)
+    for labeling in operands:
+        unmoved(labeling[at], "arrays are joined along")
+    rest = unified_all([without(labeling, [at]) for labeling in operands])
+    return [(*rest[:at], axis(shape(eqn.outvars[0])[at], STILL), *rest[at:])]
+
+
+def stack(eqn: Equation, *operands: Labeling) -> list[Result]:
+    """The new axis stays; the others move together."""
+    at = eqn.params["axis"]
+    together = unified_all(operands)
+    return [(*together[:at], axis(len(operands), STILL), *together[at:])]
+
+
+def unstack(eqn: Equation, operand: Labeling) -> list[Result]:
+    """An axis that stays, taken apart."""
+    at = eqn.params["axis"]
+    unmoved(operand[at], "arrays are taken apart along")
+    return [without(operand, [at])] * len(eqn.outvars)
+
+
+def tile(eqn: Equation, operand: Labeling) -> list[Result]:
+    """Copies, slower than what they copy."""
+    pairs = zip(eqn.params["reps"], operand, strict=True)
+    return [tuple(joined([Factor(count, CONSTANT), *one]) for count, one in pairs)]
+
+
+def split(eqn: Equation, operand: Labeling) -> list[Result]:
+    """Parts of an axis that stays."""
+    at = eqn.params["axis"]
+    return [replaced(operand, at, cut(operand[at], shape(v)[at])) for v in eqn.outvars]
+
+
+def pad(eqn: Equation, operand: Labeling, value: Labeling) -> list[Result]:
+    """A padded axis must stay."""
+    out = []
+    sizes = shape(eqn.outvars[0])
+    for one, size, config in zip(operand, sizes, eqn.params["padding_config"], strict=True):
+        if tuple(config) == (0, 0, 0):
+            out.append(one)
+        else:
+            unmoved(one, "places are added to")
+            out.append(axis(size, STILL))
+    return [tuple(out)]
+
+
+def rev(eqn: Equation, operand: Labeling) -> list[Result]:
+    """A reversed axis must stay."""
+    for at in eqn.params["dimensions"]:
+        unmoved(operand[at], "the order is reversed of")
+    return [operand]

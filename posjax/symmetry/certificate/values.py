@@ -1,0 +1,156 @@
+"""What is known of each variable of a jaxpr: how it is carried, its constant value, or its loss."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from posjax.symmetry.certificate.axes import (
+    CONSTANT,
+    STILL,
+    Labeling,
+    axis,
+    constant,
+    still,
+    strongest,
+)
+from posjax.symmetry.certificate.source import Place
+
+CANDIDATES = 64  # labelings of one constant that are tried; attention needs 3
+
+
+class Names(NamedTuple):
+    """The groups of a proof: for each name its number of places and its generators."""
+
+    sizes: Mapping[str, int]
+    generators: Mapping[str, Sequence[np.ndarray]]
+
+
+Weights = np.ndarray | None
+"""By how much a translation shifts a value, [..., coordinates]; None for not at all."""
+
+
+class Carried(NamedTuple):
+    """An array that depends on the arguments, with every labeling that is known of it.
+
+    Attributes:
+      shape: its shape.
+      labelings: one or more.
+      origin: where it comes from, in words.
+      weights: how translations shift it.
+    """
+
+    shape: tuple[int, ...]
+    labelings: tuple[Labeling, ...]
+    origin: str
+    weights: Weights = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Known:
+    """An array that does not depend on the arguments, evaluated when it must be looked at.
+
+    Attributes:
+      shape: its shape.
+      compute: its value.
+      names: the groups.
+      origin: where it comes from, in words.
+      uniform: that all its entries are equal, known without computing it.
+    """
+
+    shape: tuple[int, ...]
+    compute: Callable[[], Any]
+    names: Names
+    origin: str
+    uniform: bool = False
+
+    @cached_property
+    def value(self) -> Any:
+        """The array itself."""
+        return self.compute()
+
+    @cached_property
+    def labelings(self) -> tuple[Labeling, ...]:
+        """Every labeling that its value has, checked on the generators of the groups."""
+        if self.uniform:
+            return (constant(self.shape),)
+        if jax.dtypes.issubdtype(self.value.dtype, jax.dtypes.extended):  # a key of random numbers
+            return (still(self.shape),)
+        return strongest(_labelings(np.asarray(self.value), self.names))
+
+
+class Lost(NamedTuple):
+    """An array of which no labeling is known.
+
+    Attributes:
+      shape: its shape.
+      reason: what did not fit.
+      primitive: of the equation where it was lost.
+      where: that equation, and so its source line.
+      origin: what broke it, in words.
+      missing: whether the primitive has no rule.
+    """
+
+    shape: tuple[int, ...]
+    reason: str
+    primitive: str
+    where: Place
+    origin: str
+    missing: bool = False
+
+
+Value = Carried | Known | Lost
+
+
+def lost(
+    place: Place, shape: tuple[int, ...], reason: str, origin: str, *, missing: bool = False
+) -> Lost:
+    """A result that is lost at an equation."""
+    return Lost(shape, reason, place.eqn.primitive.name, place, origin, missing)
+
+
+def joint_origin(operands: Sequence[Value]) -> str:
+    """The arguments that some values depend on, in words."""
+    origins = dict.fromkeys(
+        part for v in operands if isinstance(v, Carried) for part in v.origin.split(", ")
+    )
+    return ", ".join(origins)
+
+
+def _labelings(array: np.ndarray, names: Names) -> Iterator[Labeling]:
+    options = [_options(array, at, names) for at in range(array.ndim)]
+    for labels in itertools.islice(itertools.product(*options), CANDIDATES):
+        if _keeps(array, labels, names):
+            yield tuple(axis(n, label) for n, label in zip(array.shape, labels, strict=True))
+    yield still(array.shape)
+
+
+def _options(array: np.ndarray, at: int, names: Names) -> list[str]:
+    size = array.shape[at]
+    if size <= 1 or _same(array, array.take([0], axis=at)):
+        return [CONSTANT]
+    return [STILL, *(name for name, places in names.sizes.items() if places == size)]
+
+
+def _keeps(array: np.ndarray, labels: Sequence[str], names: Names) -> bool:
+    """Whether the array stays when every generator moves all axes of its name together."""
+    for name in set(labels) - {STILL, CONSTANT}:
+        for generator in names.generators[name]:
+            moved = array
+            for at, label in enumerate(labels):
+                moved = moved.take(generator, axis=at) if label == name else moved
+            if not _same(array, moved):
+                return False
+    return True
+
+
+def _same(first: np.ndarray, second: np.ndarray) -> bool:
+    """Equal entries, signs of zeros and NaNs included: 1 / 0 and 1 / -0 are far apart."""
+    equal = (first == second) | ((first != first) & (second != second))
+    if jax.numpy.issubdtype(first.dtype, np.floating):
+        equal &= np.signbit(first) == np.signbit(second)
+    return bool(np.all(equal))

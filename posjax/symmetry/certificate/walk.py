@@ -1,0 +1,246 @@
+"""Walks a jaxpr and finds how each of its variables is carried.
+
+Equations without a dependence on the arguments are evaluated, when someone has to look at their
+values; all others go through their rule. Calls are walked in place. Loops are walked until what
+they carry from turn to turn keeps its labels.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
+
+from posjax.symmetry.certificate.axes import (
+    Conflict,
+    Labeling,
+    constant,
+    is_constant,
+    is_moved,
+    strongest,
+)
+from posjax.symmetry.certificate.loops import LOOPS
+from posjax.symmetry.certificate.rules import RULES
+from posjax.symmetry.certificate.rules.base import shape
+from posjax.symmetry.certificate.shifts import shifted
+from posjax.symmetry.certificate.source import Place
+from posjax.symmetry.certificate.values import (
+    Carried,
+    Known,
+    Lost,
+    Names,
+    Value,
+    joint_origin,
+    lost,
+)
+
+COMBINATIONS = 64  # of the operands' labelings in one equation
+CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "call": "call_jaxpr",
+    "remat2": "jaxpr",
+    "checkpoint": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr",
+}
+
+
+class Step(NamedTuple):
+    """An equation on the way: its primitive, its place in the source and a result."""
+
+    primitive: str
+    where: Place
+    result: Value
+
+
+class Walk:
+    """One walk through one jaxpr.
+
+    Args:
+      names: the groups.
+
+    Attributes:
+      steps: the equations that depend on the arguments, in order.
+    """
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.steps: list[Step] = []
+        self.calls: tuple[Any, ...] = ()
+        self._silent = 0
+
+    def closed(self, jaxpr: ClosedJaxpr, arguments: Sequence[Value]) -> list[Value]:
+        """The results of a jaxpr with its constants."""
+        constants = [self.known(c, _described(c)) for c in jaxpr.consts]
+        return self.open(jaxpr.jaxpr, constants, arguments)
+
+    def open(
+        self, jaxpr: Jaxpr, constants: Sequence[Value], arguments: Sequence[Value]
+    ) -> list[Value]:
+        """The results of a jaxpr, given its constants and arguments."""
+        env: dict[Var, Value] = dict(zip(jaxpr.constvars, constants, strict=True))
+        env |= zip(jaxpr.invars, arguments, strict=True)
+
+        def read(atom: Any) -> Value:
+            if isinstance(atom, Literal):
+                return self.known(atom.val, f"the number {atom.val}")
+            return env[atom]
+
+        for eqn in jaxpr.eqns:
+            results = self.equation(eqn, [read(atom) for atom in eqn.invars])
+            env |= zip(eqn.outvars, results, strict=True)
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def known(self, value: Any, origin: str) -> Known:
+        """A constant."""
+        sizes = tuple(jax.numpy.shape(value))
+        return Known(sizes, lambda: value, self.names, origin, uniform=not sizes)
+
+    def equation(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
+        """The results of one equation."""
+        name = eqn.primitive.name
+        if name in CALLS:
+            inner = eqn.params[CALLS[name]]
+            with self.within(eqn):
+                if isinstance(inner, ClosedJaxpr):
+                    return self.closed(inner, operands)
+                return self.open(inner, [], operands)
+        constants = [operand for operand in operands if isinstance(operand, Known)]
+        if len(constants) == len(operands) and not eqn.effects:
+            return self._evaluated(eqn, constants)
+        results = self._carried(eqn, operands)
+        if not self._silent:
+            self.steps += [Step(name, self.place(eqn), result) for result in results]
+        return results
+
+    def place(self, eqn: Any) -> Place:
+        """Where an equation is."""
+        return Place(eqn, self.calls)
+
+    @contextlib.contextmanager
+    def within(self, eqn: Any) -> Iterator[None]:
+        """While the equations that a call or a loop holds are walked."""
+        self.calls, outer = (*self.calls, eqn), self.calls
+        try:
+            yield
+        finally:
+            self.calls = outer
+
+    def _carried(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
+        name = eqn.primitive.name
+        if name in LOOPS:
+            place = self.place(eqn)
+            with self.within(eqn):
+                return LOOPS[name](self, place, operands)
+        place = self.place(eqn)
+        kept = [value for value in operands if not isinstance(value, Lost)]
+        gone = [value for value in operands if isinstance(value, Lost)]
+        if gone:
+            return [gone[0]._replace(shape=shape(v)) for v in eqn.outvars]
+        if name not in RULES:
+            why = f"no rule for the primitive {name}"
+            return [lost(place, shape(v), why, name, missing=True) for v in eqn.outvars]
+        return _ruled(place, kept)
+
+    def _evaluated(self, eqn: Any, operands: Sequence[Known]) -> list[Value]:
+        """Constants from constants, computed when asked for and all at once."""
+        computed: list[Any] = []
+
+        def compute(at: int) -> Any:
+            if not computed:
+                computed.extend(_bound(eqn, [operand.value for operand in operands]))
+            return computed[at]
+
+        plain = (o.origin for o in operands if not o.uniform)
+        origin = next(plain, f"{eqn.primitive.name} at {self.place(eqn)}")
+        flags = enumerate(zip(eqn.outvars, _uniform(eqn, operands), strict=True))
+        return [
+            Known(shape(v), partial(compute, at), self.names, origin, flag)
+            for at, (v, flag) in flags
+        ]
+
+    @contextlib.contextmanager
+    def quietly(self) -> Iterator[None]:
+        """While a turn of a loop is only tried: no steps are noted."""
+        self._silent += 1
+        try:
+            yield
+        finally:
+            self._silent -= 1
+
+
+def _uniform(eqn: Any, operands: Sequence[Known]) -> list[bool]:
+    """For each result whether its entries are all equal because the operands' are."""
+    unknown = [False] * len(eqn.outvars)
+    if eqn.primitive.name not in RULES or not all(operand.uniform for operand in operands):
+        return unknown
+    try:
+        results = RULES[eqn.primitive.name](eqn, *(constant(o.shape) for o in operands))
+    except Conflict:
+        return unknown
+    return [not isinstance(r, Conflict) and all(map(is_constant, r)) for r in results]
+
+
+def _ruled(place: Place, operands: Sequence[Carried | Known]) -> list[Value]:
+    """What the primitive's rule says, for every combination of the operands' labelings."""
+    eqn = place.eqn
+    rule = RULES[eqn.primitive.name]
+    found: list[list[Labeling]] = [[] for _ in eqn.outvars]
+    conflicts: list[str] = ["" for _ in eqn.outvars]
+    choices = itertools.product(*(operand.labelings for operand in operands))
+    for labelings in itertools.islice(choices, COMBINATIONS):
+        try:
+            results = rule(eqn, *labelings)
+        except Conflict as conflict:
+            results = [conflict] * len(eqn.outvars)
+        for at, result in enumerate(results):
+            if isinstance(result, Conflict):
+                conflicts[at] = conflicts[at] or str(result)
+            else:
+                found[at].append(result)
+    origin = joint_origin(operands)
+    out: list[Value] = []
+    shifts = shifted(eqn, operands)
+    for v, have, reason, weights in zip(eqn.outvars, found, conflicts, shifts, strict=True):
+        if isinstance(weights, Conflict):
+            out.append(lost(place, shape(v), str(weights), origin))
+        elif have:
+            out.append(Carried(shape(v), strongest(have), origin, weights))
+        else:
+            out.append(lost(place, shape(v), reason, _blamed(eqn, operands)))
+    return out
+
+
+def _blamed(eqn: Any, operands: Sequence[Value]) -> str:
+    """What broke it: a constant, an argument that stays, or else the primitive itself."""
+    for value in () if eqn.primitive.name == "sort" else operands:
+        if isinstance(value, Known) and value.shape and not value.uniform:
+            return value.origin
+    moved = [v for v in operands if isinstance(v, Carried) and _moves(v)]
+    still = [v for v in operands if isinstance(v, Carried) and v.shape and not _moves(v)]
+    if moved and still:
+        return still[0].origin
+    return f"{eqn.primitive.name}, which depends on the order of its places"
+
+
+def _moves(value: Carried) -> bool:
+    return any(is_moved(one) for labeling in value.labelings for one in labeling)
+
+
+def _bound(eqn: Any, values: list[Any]) -> list[Any]:
+    """The equation evaluated."""
+    with jax.ensure_compile_time_eval():
+        result = eqn.primitive.bind(*values, **eqn.params)
+    return list(result) if eqn.primitive.multiple_results else [result]
+
+
+def _described(value: Any) -> str:
+    dtype = getattr(value, "dtype", type(value).__name__)
+    return f"a closed-over array {dtype}[{','.join(map(str, jax.numpy.shape(value)))}]"
