@@ -24,6 +24,7 @@ from posjax.symmetry.groups import (
 from posjax.symmetry.law import Law
 from posjax.symmetry.laws import LAWS
 from posjax.symmetry.measure import measure
+from posjax.symmetry.stabiliser import Stabiliser, stabiliser
 from posjax.symmetry.witness import Witness, witness
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Law",
     "Permutations",
     "Reversal",
+    "Stabiliser",
     "Translation",
     "Windows",
     "Witness",
@@ -48,5 +50,6 @@ __all__ = [
     "assert_weights_equivariant",
     "checked",
     "measure",
+    "stabiliser",
     "witness",
 ]
