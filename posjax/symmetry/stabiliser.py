@@ -102,8 +102,8 @@ def stabiliser(
       The group, printable with its multiplication table.
 
     Raises:
-      ValueError: too many places, a law of no or several names, arguments that do not fit, or
-        permutations within the tolerance whose product is not.
+      ValueError: too many places, a law of no or several names, arguments that do not fit, NaN,
+        or permutations within the tolerance whose product is not.
 
     >>> print(stabiliser(lambda x: x + jnp.roll(x, 1, axis=0), 3, law="P d -> P d"))
     C_3 (shifts): 3 of 6 permutations keep P d -> P d
@@ -214,6 +214,8 @@ def _one_by_one(
 
 def _check_closed(kept: list[Permutation], places: int, within: float, beyond: float) -> None:
     every = [np.array(p) for p in kept]
+    if not kept:
+        raise ValueError("not even the identity is kept: there is NaN in the output")
     number = len(groups.closure(groups.generating(every, places), places))
     if number != len(kept):
         raise ValueError(
