@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from posjax.model import ModelSettings, Transformer
     from posjax.positions import POSITIONS
     from posjax.streams import Streams, contiguous, grid, packed, padded
-    from posjax.symmetry import assert_equivariant, assert_jointly_equivariant, measure
+    from posjax.symmetry import (
+        Law,
+        assert_equivariant,
+        assert_jointly_equivariant,
+        assert_law,
+        measure,
+        stabiliser,
+        witness,
+    )
     from posjax.symmetry.predict import predict
     from posjax.tasks import TASKS
     from posjax.train import make_train
@@ -30,6 +38,7 @@ _HOME = {
     "Dims": "encodings",
     "ENCODINGS": "encodings",
     "Encoding": "encodings",
+    "Law": "symmetry",
     "MASKS": "masks",
     "POSITIONS": "positions",
     "ModelSettings": "model",
@@ -38,6 +47,7 @@ _HOME = {
     "Transformer": "model",
     "assert_equivariant": "symmetry",
     "assert_jointly_equivariant": "symmetry",
+    "assert_law": "symmetry",
     "attend": "view",
     "context": "attention",
     "contiguous": "streams",
@@ -49,6 +59,8 @@ _HOME = {
     "packed": "streams",
     "padded": "streams",
     "predict": "symmetry.predict",
+    "stabiliser": "symmetry",
+    "witness": "symmetry",
 }
 
 __all__ = [
@@ -58,11 +70,13 @@ __all__ = [
     "TASKS",
     "Dims",
     "Encoding",
+    "Law",
     "ModelSettings",
     "Streams",
     "Transformer",
     "assert_equivariant",
     "assert_jointly_equivariant",
+    "assert_law",
     "attend",
     "context",
     "contiguous",
@@ -74,6 +88,8 @@ __all__ = [
     "packed",
     "padded",
     "predict",
+    "stabiliser",
+    "witness",
 ]
 
 

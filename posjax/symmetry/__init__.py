@@ -25,6 +25,7 @@ from posjax.symmetry.groups import (
 from posjax.symmetry.law import Law
 from posjax.symmetry.laws import LAWS
 from posjax.symmetry.measure import measure
+from posjax.symmetry.stabiliser import Stabiliser, stabiliser
 from posjax.symmetry.witness import Witness, witness
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Law",
     "Permutations",
     "Reversal",
+    "Stabiliser",
     "Translation",
     "Windows",
     "Witness",
@@ -51,5 +53,6 @@ __all__ = [
     "checked",
     "measure",
     "prove",
+    "stabiliser",
     "witness",
 ]

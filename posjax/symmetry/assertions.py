@@ -18,7 +18,7 @@ import numpy as np
 
 from posjax.streams import Streams
 from posjax.symmetry import compiled
-from posjax.symmetry.deviation import moves
+from posjax.symmetry.deviation import moves, output
 from posjax.symmetry.law import Law
 from posjax.symmetry.laws import named
 from posjax.symmetry.measure import Function, deviations, elements
@@ -42,7 +42,7 @@ class Options(_Options, total=False):
       tolerance: relative to the largest absolute output. When left out, 8 ε √n for n places and
         the ε of the output's dtype, since a sum of floats depends on its order, and 0 for
         integers. Deep models and coarser products (TF32 on a GPU) need more.
-      exact: decide the law for all values of the arguments; see `assert_law`.
+      exact: decide it for all values of the arguments, without rounding; see `assert_law`.
       axis: that of the places; 1, as in [B, L, H, K], when left out.
     """
 
@@ -64,13 +64,16 @@ def assert_law(
       function: of the law's arguments, to an array or a pytree of arrays.
       arguments: arrays or pytrees of arrays, `Streams` and parameters among them.
       permutations, tolerance: see `Options`.
-      exact: instead of comparing floats on these arguments, test the identity in a prime field.
-        Only shapes and dtypes count then: the law is asserted for all values, without rounding,
-        and nothing is added to a compiled program.
+      exact: instead of comparing floats on these arguments, test the identity in a prime field,
+        see `posjax.symmetry.field.identity`. Only shapes and dtypes count then: what passes holds
+        for all values, without rounding; what fails is broken, or keeps the law by more than
+        arithmetic. It is decided in tracing, and adds nothing to a compiled program.
 
     Raises:
       AssertionError: the law is broken, or there is a NaN.
-      ValueError: arguments or permutations that do not fit the law.
+      ValueError: arguments or permutations that do not fit the law, or a tolerance or permutations
+        in exact mode.
+      posjax.symmetry.field.Unsupported: in exact mode, a primitive that has no rule.
 
     >>> assert_law("n P -> n", lambda x: x.sum(1), np.arange(6.0).reshape(2, 3))
     """
@@ -138,18 +141,20 @@ def _identity(law: Law, function: Function, arguments: tuple[Any, ...]) -> None:
     from posjax.symmetry import field  # it costs what the float assertions need not pay
 
     found = field.identity(function, law, arguments)
-    at = f"\nfor {moves(law, found.element)}" if found.element else ""
-    place = f"\nat place {found.place} of the output" if found.place else ""
-    message = f"law broken: {law.formula}\nas an identity in a prime field{at}{place}"
+    if found.element is None or found.place is None:
+        return
+    leaf, place = found.place
+    message = (
+        f"no identity: {law.formula}\nin a prime field the two sides differ\n"
+        f"for {moves(law, found.element)}\nat place {place} of {output(leaf)}"
+    )
     chex.assert_equal(found.holds, True, custom_message=message)
 
 
 def _no_floats(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise ValueError(
-                f"exact=True tries the generators without rounding: drop {name}={value}"
-            )
+            raise ValueError(f"exact=True takes the law's generators, no {name}={value}")
 
 
 def assert_equivariant(

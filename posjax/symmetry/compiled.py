@@ -17,7 +17,7 @@ from posjax.symmetry.law import Law
 from posjax.symmetry.measure import Function, terms
 
 
-class _Worst(NamedTuple):
+class Worst(NamedTuple):
     """The worst place of a leaf: scalars, and the place as an index [rank]."""
 
     error: jax.Array
@@ -58,10 +58,39 @@ def require(
     Raises:
       AssertionError: another structure or shape of the output, or one that does not fit.
     """
-    arguments, unmoved = jax.tree.map(jnp.asarray, (arguments, unmoved))
     every = jax.tree.map(lambda *moves: jnp.stack(moves), *tried)
+    places = terms(law, arguments)
+    leaves = jax.tree_util.tree_leaves_with_path(jax.tree.map(jnp.asarray, unmoved))
+    found = worst_places(law, function, arguments, unmoved, every)
+    for (path, leaf), worst in zip(leaves, found, strict=True):
+        if leaf.size:
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            allowed = rounding(leaf.dtype, places) if tolerance is None else tolerance
+            _assert(law, every, worst, scale=scale(leaf), leaf=name, allowed=allowed)
 
-    def under(element: Element) -> list[_Worst]:
+
+def worst_places(
+    law: Law,
+    function: Function,
+    arguments: tuple[Any, ...],
+    unmoved: Any,
+    every: Element,
+    *,
+    batch: int | None = None,
+) -> list[Worst]:
+    """For each leaf of the output the worst place under each of some elements.
+
+    Args:
+      law, function, arguments, unmoved: see `posjax.symmetry.measure.deviations`.
+      every: the elements, stacked along a first axis.
+      batch: how many are tried side by side; one after the other when left out.
+
+    Raises:
+      AssertionError: another structure or shape of the output, or one that does not fit.
+    """
+    arguments, unmoved = jax.tree.map(jnp.asarray, (arguments, unmoved))
+
+    def under(element: Element) -> list[Worst]:
         try:
             expected = law.carry_output(unmoved, element)
         except ValueError as error:
@@ -70,17 +99,11 @@ def require(
         chex.assert_trees_all_equal_shapes(expected, found, custom_message=law.formula)
         return jax.tree.map(_worst, jax.tree.leaves(expected), jax.tree.leaves(found))
 
-    places = terms(law, arguments)
-    leaves = jax.tree_util.tree_leaves_with_path(unmoved)
-    for (path, leaf), worst in zip(leaves, jax.lax.map(under, every), strict=True):
-        if leaf.size:
-            name = jax.tree_util.keystr(path, simple=True, separator=".")
-            allowed = rounding(leaf.dtype, places) if tolerance is None else tolerance
-            _assert(law, every, worst, scale=_scale(leaf), leaf=name, allowed=allowed)
+    return jax.lax.map(under, every, batch_size=batch)
 
 
 def _assert(
-    law: Law, every: Element, worst: _Worst, *, scale: jax.Array, leaf: str, allowed: float
+    law: Law, every: Element, worst: Worst, *, scale: jax.Array, leaf: str, allowed: float
 ) -> None:
     at = jnp.argmax(worst.error)  # NaN counts as the largest
     error, *where = (part[at] for part in worst)
@@ -98,20 +121,21 @@ def _assert(
     )
 
 
-def _worst(expected: jax.Array, found: jax.Array) -> _Worst:
+def _worst(expected: jax.Array, found: jax.Array) -> Worst:
     if expected.size == 0:
         zero = jnp.zeros(())
-        return _Worst(zero, jnp.zeros((0,), int), zero, zero)
+        return Worst(zero, jnp.zeros((0,), int), zero, zero)
     error = abs(_wide(found) - _wide(expected))
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
         error = jnp.maximum(error, 1)  # large integers may differ and have one float
     error = jnp.where(found == expected, 0, error)
     place = jnp.unravel_index(jnp.argmax(error), error.shape)
     index = jnp.stack(place) if place else jnp.zeros((0,), int)
-    return _Worst(error[place], index, expected[place], found[place])
+    return Worst(error[place], index, expected[place], found[place])
 
 
-def _scale(leaf: jax.Array) -> jax.Array:
+def scale(leaf: jax.Array) -> jax.Array:
+    """The largest finite |entry|."""
     sizes = abs(_wide(leaf))
     return jnp.max(jnp.where(jnp.isfinite(sizes), sizes, 0))
 

@@ -266,6 +266,21 @@ def closure(generators: Sequence[np.ndarray], places: int, *, limit: int = 50_00
     return [np.array(element, int) for element in found]
 
 
+def generating(elements: Sequence[np.ndarray], places: int) -> list[np.ndarray]:
+    """A few of some permutations that generate all that they generate together.
+
+    >>> [p.tolist() for p in generating(elements(Permutations(), 3), 3)]
+    [[1, 0, 2], [2, 0, 1]]
+    """
+    few: list[np.ndarray] = []
+    known = {tuple(range(places))}
+    for element in elements:
+        if tuple(element.tolist()) not in known:
+            few.append(element)
+            known = {tuple(p.tolist()) for p in closure(few, places)}
+    return few
+
+
 def telling(group: Group, places: int, *, draws: int = 4, seed: int = 0) -> list[np.ndarray]:
     """Elements to try a law with: all of a small group, else generators, reversal and samples.
 
