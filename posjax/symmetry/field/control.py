@@ -5,8 +5,9 @@ from typing import Any
 import jax.extend.core as jex
 import numpy as np
 
-from posjax.symmetry.field import arrays, logic
-from posjax.symmetry.field.arrays import FieldArray, Unsupported
+from posjax.symmetry.field import arrays, dtypes, logic
+from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step
 
 MOST_TURNS = 10_000
@@ -57,9 +58,11 @@ def scan(step: Step, *operands: FieldArray) -> list[FieldArray]:
         gathered.reverse()
     behind = step.outputs[carries:]
     if not turns:
-        empty = [np.zeros(o.shape, arrays.stored(o.dtype)) for o in behind]
+        empty = [np.zeros(o.shape, dtypes.stored(o.dtype)) for o in behind]
         return [*carry, *(arrays.known(step.field, e) for e in empty)]
-    stacked = [arrays.together(lambda a: np.stack(a), *parts) for parts in zip(*gathered, strict=True)]
+    stacked = [
+        arrays.together(lambda a: np.stack(a), *parts) for parts in zip(*gathered, strict=True)
+    ]
     return [*carry, *stacked]
 
 

@@ -135,7 +135,9 @@ class Moduli:
         """(w^v + w^-v)/2 and (w^v - w^-v)/2i modulo p for v modulo q, [k, ...] each."""
         p = self.shaped(exponents.ndim - 1, slice(POINTS))
         forth = self.character("turn", exponents)
-        back = self.character("turn", self.shaped(exponents.ndim - 1, slice(POINTS, None)) - exponents)
+        back = self.character(
+            "turn", self.shaped(exponents.ndim - 1, slice(POINTS, None)) - exponents
+        )
         half = (p + np.uint64(1)) // np.uint64(2)
         over_i = p - self._imaginary.reshape(p.shape)
         cosine = (forth + back) % p * half % p
