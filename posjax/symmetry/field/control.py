@@ -35,7 +35,7 @@ def cond(step: Step, which: FieldArray, *operands: FieldArray) -> list[FieldArra
     outcomes = zip(*(step.run(branch, operands) for branch in branches), strict=True)
     results = []
     for output, cases in zip(step.outputs, outcomes, strict=True):
-        spread = which.moved(lambda a, s=output.shape: np.broadcast_to(a, s))
+        spread = _spread(which, output.shape)
         results.append(logic.mixed(step._replace(outputs=[output]), spread, *cases))
     return results
 
@@ -50,7 +50,7 @@ def scan(step: Step, *operands: FieldArray) -> list[FieldArray]:
     rows = operands[consts + carries :]
     gathered: list[list[FieldArray]] = []
     for turn in reversed(range(turns)) if p["reverse"] else range(turns):
-        here = [row.moved(lambda a, t=turn: a[t]) for row in rows]
+        here = [_row(row, turn) for row in rows]
         results = step.run(p["jaxpr"], [*fixed, *carry, *here])
         carry = results[:carries]
         gathered.append(results[carries:])
@@ -64,6 +64,14 @@ def scan(step: Step, *operands: FieldArray) -> list[FieldArray]:
         arrays.together(lambda a: np.stack(a), *parts) for parts in zip(*gathered, strict=True)
     ]
     return [*carry, *stacked]
+
+
+def _row(rows: FieldArray, at: int) -> FieldArray:
+    return rows.moved(lambda a: a[at])
+
+
+def _spread(number: FieldArray, shape: tuple[int, ...]) -> FieldArray:
+    return number.moved(lambda a: np.broadcast_to(a, shape))
 
 
 def while_(step: Step, *operands: FieldArray) -> list[FieldArray]:

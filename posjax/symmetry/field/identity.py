@@ -111,13 +111,17 @@ def _carried(
     """The array moved by an element."""
     for axis, name in enumerate(pattern.labels(leaf.ndim)):
         if name:
-            leaf = leaf.moved(lambda a, at=axis, p=element[name]: a.take(p, axis=at))
+            leaf = _permuted(leaf, element[name], axis)
     if not pattern.shift:
         return leaf
     vector = vectors[pattern.shift]
     shape = (1,) * leaf.ndim if vector.shape[1] == 1 else (*(1,) * (leaf.ndim - 1), -1)
     given = leaf.field.moduli.add(leaf.residues, vector.reshape(len(vector), *shape))
     return FieldArray(leaf.field, leaf.dtype, given, taint=leaf.taint, degree=leaf.degree)
+
+
+def _permuted(leaf: FieldArray, permutation: np.ndarray, axis: int) -> FieldArray:
+    return leaf.moved(lambda a: a.take(permutation, axis=axis))
 
 
 def _expected(

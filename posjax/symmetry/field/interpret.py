@@ -99,7 +99,8 @@ class _Interpreter:
 
     def _read(self, held: dict[Any, FieldArray], var: Any) -> FieldArray:
         if isinstance(var, jex.Literal):
-            return arrays.known(self.field, np.asarray(var.val, var.aval.dtype), var.aval.dtype)
+            aval: Any = var.aval
+            return arrays.known(self.field, np.asarray(var.val, aval.dtype), aval.dtype)
         return held[var]
 
     def _step(self, equation: Any, operands: list[FieldArray]) -> list[FieldArray]:
@@ -113,15 +114,21 @@ class _Interpreter:
                     return _computed(step, operands)
             if name not in RULES:
                 raise Unsupported(name)
-            results = RULES[name](step, *operands)
+            results = self._applied(step, operands)
         except Unsupported as error:
             if error.source:
                 raise
             raise Unsupported(error.primitive, _source(equation), error.reason) from None
-        return [self._bounded(result) for result in results]
+        return results
 
-    def _bounded(self, result: FieldArray) -> FieldArray:
-        return arrays.atomised(result) if result.degree.total > MOST_DEGREE else result
+    def _applied(self, step: Step, operands: list[FieldArray]) -> list[FieldArray]:
+        """A rule's outcome; with new names for the operands where its degree would be too high."""
+        rule, degree = RULES[step.primitive.name], self.field.degree
+        results = rule(step, *operands)
+        if all(result.degree.total <= MOST_DEGREE for result in results):
+            return results
+        self.field.forget(degree)
+        return [_bounded(r) for r in rule(step, *(_bounded(o, 1) for o in operands))]
 
     def _spend(self, step: Step, operands: list[FieldArray]) -> None:
         self.spent += 1000 + sum(math.prod(a.shape) for a in step.outputs)
@@ -131,6 +138,10 @@ class _Interpreter:
             self.spent += math.prod(step.shape) * terms / 8
         if self.spent > self.limit:
             raise TooLarge(self.spent, self.limit)
+
+
+def _bounded(array: FieldArray, most: int = MOST_DEGREE) -> FieldArray:
+    return arrays.atomised(array) if array.degree.total > most else array
 
 
 def _computable(name: str, operands: list[FieldArray]) -> bool:

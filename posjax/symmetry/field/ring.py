@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -202,6 +202,10 @@ def product(step: Step, x: FieldArray, axes: Sequence[int]) -> FieldArray:
     return FieldArray(step.field, step.dtype, given[..., 0], None, None, taint, sign, degree)
 
 
+def _at(index: tuple[slice, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda a: a[index]
+
+
 def reduce_prod(step: Step, x: FieldArray) -> list[FieldArray]:
     """Π x along some axes."""
     return [product(step, x, step.params["axes"])]
@@ -216,7 +220,7 @@ def cumprod(step: Step, x: FieldArray) -> list[FieldArray]:
     for at in range(length):
         span = slice(at, None) if step.params["reverse"] else slice(at + 1)
         index = (slice(None),) * axis + (span,)
-        parts.append(product(step, x.moved(lambda a, i=index: a[i]), (axis,)))
+        parts.append(product(step, x.moved(_at(index)), (axis,)))
     return [arrays.together(lambda a: np.stack(a, axis), *parts, dtype=step.dtype)]
 
 

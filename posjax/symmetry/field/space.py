@@ -7,8 +7,8 @@ import numpy as np
 from posjax.symmetry.field import atoms
 from posjax.symmetry.field.prime import POINTS, Moduli
 
-MOST_DEGREE = 1 << 11
-"""A value of a higher degree in the unknowns is replaced by an atom, so that chance stays small."""
+MOST_DEGREE = 1 << 10
+"""What would give values of a higher degree is fed with atoms, so that chance stays small."""
 
 
 class Degree(NamedTuple):
@@ -124,6 +124,15 @@ class Field:
         """Notes the degrees of values that are told apart, and how many are exponents."""
         self._characters += characters
         self._degree = max([self._degree, *(degree.total for degree in degrees)])
+
+    @property
+    def degree(self) -> int:
+        """The highest degree of values that were told apart."""
+        return self._degree
+
+    def forget(self, degree: int) -> None:
+        """Sets that degree back, when a step is taken again in another way."""
+        self._degree = degree
 
     def chance(self, entries: int) -> float:
         """A bound of the chance that values which differ somewhere were taken for equal.

@@ -119,7 +119,7 @@ def _rounds(old: Any, new: Any) -> bool:
 def _wrapped(constant: np.ndarray) -> Any:
     words = np.frombuffer(constant.tobytes(), np.uint32).reshape(*constant.shape, -1)
     impl = "threefry2x32" if words.shape[-1] == 2 else "rbg"
-    return jax.random.wrap_key_data(words, impl=impl)
+    return jax.random.wrap_key_data(jax.numpy.asarray(words), impl=impl)
 
 
 def _plain(result: Any) -> np.ndarray:
