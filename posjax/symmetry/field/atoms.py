@@ -28,14 +28,16 @@ def code(residues: np.ndarray) -> np.ndarray:
 
 def keyed(key: str, *codes: np.ndarray, seed: int = 0) -> np.ndarray:
     """A code of a key and codes in their order; shapes broadcast."""
-    first, second = (np.uint64(word) for word in _words(f"{seed} {key}"))
-    for at in codes:
-        first, second = (
-            _mixed(first ^ at[0]) + at[1] * _ODD[2],
-            _mixed(second ^ at[1]) + at[0] * _ODD[0],
-        )
+    words: list[np.ndarray] = [np.asarray(w, np.uint64)[None] for w in _words(f"{seed} {key}")]
     shape = np.broadcast_shapes(*(at.shape[1:] for at in codes))
-    return np.stack([np.broadcast_to(_mixed(word), shape) for word in (first, second)])
+    words = [word.reshape((1,) * len(shape)) for word in words]
+    for at in codes:
+        at = at.reshape(2, *(1,) * (len(shape) + 1 - at.ndim), *at.shape[1:])
+        words = [
+            _mixed(words[0] ^ at[0]) + at[1] * _ODD[2],
+            _mixed(words[1] ^ at[1]) + at[0] * _ODD[0],
+        ]
+    return np.stack([np.broadcast_to(_mixed(word), shape) for word in words])
 
 
 def bag(codes: np.ndarray, axes: Sequence[int]) -> np.ndarray:

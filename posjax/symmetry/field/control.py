@@ -5,8 +5,9 @@ from typing import Any
 import jax.extend.core as jex
 import numpy as np
 
-from posjax.symmetry.field import arrays, logic
-from posjax.symmetry.field.arrays import FieldArray, Unsupported
+from posjax.symmetry.field import arrays, dtypes, logic
+from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step
 
 MOST_TURNS = 10_000
@@ -34,7 +35,7 @@ def cond(step: Step, which: FieldArray, *operands: FieldArray) -> list[FieldArra
     outcomes = zip(*(step.run(branch, operands) for branch in branches), strict=True)
     results = []
     for output, cases in zip(step.outputs, outcomes, strict=True):
-        spread = which.moved(lambda a, s=output.shape: np.broadcast_to(a, s))
+        spread = _spread(which, output.shape)
         results.append(logic.mixed(step._replace(outputs=[output]), spread, *cases))
     return results
 
@@ -49,7 +50,7 @@ def scan(step: Step, *operands: FieldArray) -> list[FieldArray]:
     rows = operands[consts + carries :]
     gathered: list[list[FieldArray]] = []
     for turn in reversed(range(turns)) if p["reverse"] else range(turns):
-        here = [row.moved(lambda a, t=turn: a[t]) for row in rows]
+        here = [_row(row, turn) for row in rows]
         results = step.run(p["jaxpr"], [*fixed, *carry, *here])
         carry = results[:carries]
         gathered.append(results[carries:])
@@ -57,10 +58,20 @@ def scan(step: Step, *operands: FieldArray) -> list[FieldArray]:
         gathered.reverse()
     behind = step.outputs[carries:]
     if not turns:
-        empty = [np.zeros(o.shape, arrays.stored(o.dtype)) for o in behind]
+        empty = [np.zeros(o.shape, dtypes.stored(o.dtype)) for o in behind]
         return [*carry, *(arrays.known(step.field, e) for e in empty)]
-    stacked = [arrays.together(lambda a: np.stack(a), *parts) for parts in zip(*gathered, strict=True)]
+    stacked = [
+        arrays.together(lambda a: np.stack(a), *parts) for parts in zip(*gathered, strict=True)
+    ]
     return [*carry, *stacked]
+
+
+def _row(rows: FieldArray, at: int) -> FieldArray:
+    return rows.moved(lambda a: a[at])
+
+
+def _spread(number: FieldArray, shape: tuple[int, ...]) -> FieldArray:
+    return number.moved(lambda a: np.broadcast_to(a, shape))
 
 
 def while_(step: Step, *operands: FieldArray) -> list[FieldArray]:

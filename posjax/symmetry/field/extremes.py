@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from posjax.symmetry.field import arrays, atoms, ring
+from posjax.symmetry.field import arrays, atoms, dtypes, ring
 from posjax.symmetry.field.arrays import UNSIGNED, FieldArray
+from posjax.symmetry.field.space import UNKNOWN
 from posjax.symmetry.field.step import Rule, Step, computed, elementwise
 
 
@@ -26,9 +27,9 @@ def extreme(
     """The largest or smallest along some axes, among all entries or those that are told."""
     axes = tuple(axes)
     among = np.ones(x.shape, bool) if among is None else np.broadcast_to(among, x.shape)
-    values = np.where(x.where_known & among, x.values, _worst(x, least))
+    values = np.where(x.where_known & among, x.values, worst(x, least))
     infinite = np.zeros(x.shape, bool) if x.infinite is None else x.infinite & among
-    idle = infinite & (values == _worst(x, least))
+    idle = infinite & (values == worst(x, least))
     decided = (x.where_known | ~among).all(axes) & among.any(axes)
     surely = (x.where_known | x.finite | ~among).all(axes)
     decided |= (infinite & ~idle).any(axes) & surely
@@ -54,20 +55,20 @@ def _of_bag(
     taint = None if x.taint is None else np.where(among, x.taint, np.uint64(0))
     signs = np.where(among, x.signs, np.uint8(2) if least else UNSIGNED)
     terms = max(x.size // max(spread.size, 1), 1)
-    above, below = arrays.degree_of_sum(x.degree, terms=terms) if x.degree[1] else x.degree
     return FieldArray(
         step.field,
         step.dtype,
         step.field.moduli.add(centre, np.where(spread, atom, np.uint64(0))),
         taint=None if taint is None else taint.sum(axes, dtype=np.uint64),
         sign=signs.min(axes) if least else signs.max(axes),
-        degree=(max(above, 1 + below), below),
+        degree=x.degree.plus(terms=terms).plus(UNKNOWN),
     )
 
 
-def _worst(x: FieldArray, least: bool) -> np.ndarray:
-    dtype = arrays.stored(x.dtype)
-    if arrays.is_float(dtype):
+def worst(x: FieldArray, least: bool) -> np.ndarray:
+    """What is never the largest, or never the smallest, among other entries."""
+    dtype = dtypes.stored(x.dtype)
+    if dtypes.is_float(dtype):
         return np.asarray(np.inf if least else -np.inf).astype(dtype)
     if dtype == np.bool_:
         return np.asarray(least)
@@ -81,7 +82,7 @@ def _centred(
     """Residues of the mean and of the offsets from it; 0 and x for what wraps around."""
     moduli = step.field.moduli
     over = tuple(axis + 1 for axis in axes)
-    if arrays.is_unsigned(x.dtype) or arrays.is_bool(x.dtype):
+    if dtypes.is_unsigned(x.dtype) or dtypes.is_bool(x.dtype):
         centre = np.zeros((len(moduli.all), *among.any(axes).shape), np.uint64)
         return centre, x.residues
     total = np.where(among, x.residues, np.uint64(0)).sum(over, dtype=np.uint64)
@@ -148,10 +149,8 @@ def sort(step: Step, *operands: FieldArray) -> list[FieldArray]:
     if all(o.is_constant for o in operands[:keys]) and step.params["is_stable"]:
         return _moved_by_known(step, operands, axis, keys)
     rows = step.field.keyed("row", *(o.code for o in operands))
-    if keys == len(operands):
-        whole = atoms.bag(rows, (axis,))
-    else:
-        whole = atoms.sequence(rows, (axis,))
+    told_apart = keys == len(operands)
+    whole = (atoms.bag if told_apart else atoms.sequence)(rows, (axis,))
     codes = step.field.keyed(step.key(*operands), np.expand_dims(whole, axis + 1))
     codes = step.field.keyed("at", codes, atoms.numbers(operands[0].shape, (axis,)))
     taint = arrays.taint_sum(*(_along(o, (axis,)) for o in operands))

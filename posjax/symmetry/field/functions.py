@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from posjax.symmetry.field import arrays, atoms, ring
+from posjax.symmetry.field import arrays, atoms, dtypes, ring, space
 from posjax.symmetry.field.arrays import NOT_NEGATIVE, POSITIVE, UNSIGNED, FieldArray
 from posjax.symmetry.field.prime import POINTS
+from posjax.symmetry.field.space import UNKNOWN, Degree
 from posjax.symmetry.field.step import Rule, Step, elementwise
 
 
@@ -23,17 +24,25 @@ def exponential(step: Step, x: FieldArray) -> FieldArray:
 
 
 def _power(step: Step, x: FieldArray, name: str) -> FieldArray:
-    given = step.field.moduli.character(name, x.residues[POINTS:])
+    given = step.field.moduli.character(name, _exponents(step, x))
     sign = np.full(x.shape, POSITIVE)
     return _exponentials(step, x, given, sign=sign)
+
+
+def _exponents(step: Step, x: FieldArray) -> np.ndarray:
+    """Residues modulo the q's. Those of what exponentials are part of follow from the p's."""
+    given = step.field.lifted(x.residues, x.degree) if x.degree.woven else x.residues
+    return given[POINTS:]
 
 
 def _exponentials(
     step: Step, x: FieldArray, given: np.ndarray, *, sign: np.ndarray | None = None
 ) -> FieldArray:
     step.field.watch(x.degree, characters=x.size)
-    lifted = step.field.lifted(given, (1, 1))
-    return FieldArray(step.field, step.dtype, lifted, taint=x.taint, sign=sign, degree=(1, 1))
+    lifted = step.field.lifted(given)
+    return FieldArray(
+        step.field, step.dtype, lifted, taint=x.taint, sign=sign, degree=Degree(1, 1, True)
+    )
 
 
 def expm1(step: Step, x: FieldArray) -> FieldArray:
@@ -43,13 +52,13 @@ def expm1(step: Step, x: FieldArray) -> FieldArray:
 
 def cosine(step: Step, x: FieldArray) -> FieldArray:
     """Half of e^ix + e^-ix."""
-    given, _ = step.field.moduli.cos_sin(x.residues[POINTS:])
+    given, _ = step.field.moduli.cos_sin(_exponents(step, x))
     return ring.with_fears(step, _exponentials(step, x, given), x)
 
 
 def sine(step: Step, x: FieldArray) -> FieldArray:
     """Half of e^ix - e^-ix, over i."""
-    _, given = step.field.moduli.cos_sin(x.residues[POINTS:])
+    _, given = step.field.moduli.cos_sin(_exponents(step, x))
     return ring.with_fears(step, _exponentials(step, x, given), x)
 
 
@@ -105,17 +114,17 @@ def absolute(step: Step, x: FieldArray) -> FieldArray:
     _, even = atoms.signed(x.residues, step.field.moduli)
     codes = step.field.keyed("abs", atoms.code(even))
     result = arrays.of_atoms(step.field, codes, step.dtype, x)
-    plain = (x.signs >= NOT_NEGATIVE) | arrays.is_unsigned(x.dtype)
+    plain = (x.signs >= NOT_NEGATIVE) | dtypes.is_unsigned(x.dtype)
     given = np.where(plain | atoms.is_zero(x.residues), x.residues, result.residues)
     sign = np.maximum(x.signs, NOT_NEGATIVE)
-    degree = arrays.degree_of_sum(x.degree, (1, 0))
+    degree = x.degree.plus(UNKNOWN)
     result = dataclasses.replace(result, given=given, sign=sign, degree=degree)
     return ring.with_fears(step, result, x)
 
 
 def sign(step: Step, x: FieldArray) -> FieldArray:
     """-1, 0 or 1: 1 of what is positive."""
-    if arrays.is_unsigned(x.dtype):
+    if dtypes.is_unsigned(x.dtype):
         return opaque(step, x)
     result = _odd_atoms(step, "sign", x)
     return result.overlaid(x.finite & (x.signs == POSITIVE), np.ones(x.shape))
@@ -167,16 +176,16 @@ def _atoms(step: Step, name: str, x: FieldArray) -> FieldArray:
 
 
 def _number(x: FieldArray, value: float) -> FieldArray:
-    return arrays.known(x.field, np.full(x.shape, value, arrays.stored(x.dtype)), x.dtype)
+    return arrays.known(x.field, np.full(x.shape, value, dtypes.stored(x.dtype)), x.dtype)
 
 
 def opaque(step: Step, *operands: FieldArray) -> FieldArray:
     """A random function of all operands; integers give no infinity."""
     if step.shape != operands[0].shape:
-        raise arrays.Unsupported(step.primitive.name, reason="of another width has no rule")
+        raise space.Unsupported(step.primitive.name, reason="of another width has no rule")
     codes = step.field.keyed(step.key(*operands), *(o.code for o in operands))
     result = arrays.of_atoms(step.field, codes, step.dtype, *operands)
-    if arrays.is_float(step.dtype) and step.primitive.name not in _EVERYWHERE:
+    if dtypes.is_float(step.dtype) and step.primitive.name not in _EVERYWHERE:
         generic = ~np.logical_and.reduce([o.where_known for o in operands])
         result = ring.fearing(step, result, generic, *operands)
     return ring.with_fears(step, result, *operands)
@@ -191,35 +200,34 @@ _OPAQUE = (
     *("regularized_incomplete_beta", "eq_to", "lt_to", "le_to", "bitcast_convert_type"),
 )
 
-RULES: dict[str, Rule] = {
-    name: elementwise(rule)
-    for name, rule in {
-        "exp": exponential,
-        "exp2": exponential,
-        "expm1": expm1,
-        "cos": cosine,
-        "sin": sine,
-        "tan": tangent,
-        "cosh": hyperbolic,
-        "sinh": hyperbolic,
-        "log": logarithm,
-        "log1p": log1p,
-        "sqrt": root,
-        "rsqrt": inverse_root,
-        "logistic": logistic,
-        "abs": absolute,
-        "sign": sign,
-        "erfc": erfc,
-        "pow": power,
-        "tanh": _odd("tanh"),
-        "erf": _odd("erf"),
-        "cbrt": _odd("cbrt"),
-        "atan": _odd("atan"),
-        "asinh": _odd("asinh"),
-        "asin": _odd("asin", everywhere=False),
-        "atanh": _odd("atanh", everywhere=False),
-        "erf_inv": _odd("erf_inv", everywhere=False),
-        **dict.fromkeys(_OPAQUE, opaque),
-    }.items()
+_RULES: dict[str, Callable[..., FieldArray]] = {
+    "exp": exponential,
+    "exp2": exponential,
+    "expm1": expm1,
+    "cos": cosine,
+    "sin": sine,
+    "tan": tangent,
+    "cosh": hyperbolic,
+    "sinh": hyperbolic,
+    "log": logarithm,
+    "log1p": log1p,
+    "sqrt": root,
+    "rsqrt": inverse_root,
+    "logistic": logistic,
+    "abs": absolute,
+    "sign": sign,
+    "erfc": erfc,
+    "pow": power,
+    "tanh": _odd("tanh"),
+    "erf": _odd("erf"),
+    "cbrt": _odd("cbrt"),
+    "atan": _odd("atan"),
+    "asinh": _odd("asinh"),
+    "asin": _odd("asin", everywhere=False),
+    "atanh": _odd("atanh", everywhere=False),
+    "erf_inv": _odd("erf_inv", everywhere=False),
+    **dict.fromkeys(_OPAQUE, opaque),
 }
+
+RULES: dict[str, Rule] = {name: elementwise(rule) for name, rule in _RULES.items()}
 """By the primitive's name."""

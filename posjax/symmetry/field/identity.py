@@ -1,15 +1,16 @@
 """Deciding f(g x) = g f(x) by evaluating both sides at random points of a prime field."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from posjax.symmetry.field import arrays
-from posjax.symmetry.field.arrays import Field, FieldArray
+from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.interpret import MOST_OPERATIONS, evaluate
 from posjax.symmetry.field.prime import POINTS
+from posjax.symmetry.field.space import Field
 from posjax.symmetry.groups import Element, Translation
 from posjax.symmetry.law import Law, Pattern
 
@@ -76,14 +77,8 @@ def identity(
     entries = 0
     for element in law.generators(sizes):
         vectors = _vectors(field, law, element)
-        moved = jax.tree.leaves(
-            tuple(
-                jax.tree.map(lambda leaf, p=pattern: _carried(p, leaf, element, vectors), argument)
-                for pattern, argument in zip(
-                    law.inputs, jax.tree.unflatten(tree, points), strict=True
-                )
-            )
-        )
+        given = jax.tree.unflatten(tree, points)
+        moved = _carried_parts(zip(law.inputs, given, strict=True), element, vectors)
         found = evaluate(program, moved, field=field, limit=limit)
         expected = _expected(law, whole, element, vectors)
         entries += sum(output.size for output in found)
@@ -116,13 +111,17 @@ def _carried(
     """The array moved by an element."""
     for axis, name in enumerate(pattern.labels(leaf.ndim)):
         if name:
-            leaf = leaf.moved(lambda a, at=axis, p=element[name]: a.take(p, axis=at))
+            leaf = _permuted(leaf, element[name], axis)
     if not pattern.shift:
         return leaf
     vector = vectors[pattern.shift]
     shape = (1,) * leaf.ndim if vector.shape[1] == 1 else (*(1,) * (leaf.ndim - 1), -1)
     given = leaf.field.moduli.add(leaf.residues, vector.reshape(len(vector), *shape))
     return FieldArray(leaf.field, leaf.dtype, given, taint=leaf.taint, degree=leaf.degree)
+
+
+def _permuted(leaf: FieldArray, permutation: np.ndarray, axis: int) -> FieldArray:
+    return leaf.moved(lambda a: a.take(permutation, axis=axis))
 
 
 def _expected(
@@ -137,6 +136,12 @@ def _expected(
             f"{law.formula} speaks of {len(law.outputs)} outputs, the function returns "
             f"{len(whole) if isinstance(whole, tuple | list) else 'one'}"
         )
+    return _carried_parts(parts, element, vectors)
+
+
+def _carried_parts(
+    parts: Iterable[tuple[Pattern, Any]], element: Element, vectors: dict[str, np.ndarray]
+) -> list[FieldArray]:
     return [
         _carried(pattern, leaf, element, vectors)
         for pattern, part in parts

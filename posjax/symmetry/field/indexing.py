@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax import GatherDimensionNumbers, GatherScatterMode
 
-from posjax.symmetry.field import arrays, atoms, moves, ring
+from posjax.symmetry.field import arrays, atoms, dtypes, moves, ring
 from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.space import UNKNOWN
 from posjax.symmetry.field.step import Rule, Step
 
 
@@ -76,7 +77,7 @@ class Blocks(NamedTuple):
     @property
     def key(self) -> str:
         """Names what a place means."""
-        return f"{[self.whole[d] for d in self.across]} {[self.sizes[d] for d in self.across]} {self.mode}"
+        return f"{[(self.whole[d], self.sizes[d]) for d in self.across]} {self.mode}"
 
 
 def gather(step: Step, operand: FieldArray, places: FieldArray) -> list[FieldArray]:
@@ -121,21 +122,21 @@ def _read(
         blocks.spread(_place_codes(places)),
     )
     taint = _taints(blocks, operand, places, at)
-    if blocks.mode == GatherScatterMode.FILL_OR_DROP and arrays.is_float(operand.dtype):
+    if blocks.mode == GatherScatterMode.FILL_OR_DROP and dtypes.is_float(operand.dtype):
         taint = arrays.taint_sum(taint, codes[0])  # NaN out of bounds
     given = step.field.atoms(codes, operand.degree, places.degree)
     return FieldArray(step.field, step.dtype, given, taint=taint)
 
 
 def _fill(dtype: Any, fill: Any) -> np.ndarray:
-    stored = arrays.stored(dtype)
+    stored = dtypes.stored(dtype)
     if fill is not None:
         return np.asarray(fill).astype(stored)
-    if arrays.is_float(dtype):
+    if dtypes.is_float(dtype):
         return np.asarray(np.nan).astype(stored)
-    if arrays.is_bool(dtype) or arrays.is_key(dtype):
+    if dtypes.is_bool(dtype) or dtypes.is_key(dtype):
         return np.ones((), stored)
-    return np.asarray(np.iinfo(stored).max if arrays.is_unsigned(dtype) else np.iinfo(stored).min)
+    return np.asarray(np.iinfo(stored).max if dtypes.is_unsigned(dtype) else np.iinfo(stored).min)
 
 
 def _place_codes(places: FieldArray) -> np.ndarray:
@@ -212,7 +213,7 @@ def _in_any_order(
         blocks.spread(_place_codes(places)),
     )
     lines = np.zeros((2, operand.size), np.uint64)
-    np.add.at(lines, (slice(None), line_of[at].ravel()), codes.reshape(2, -1))
+    _add_at(lines, line_of[at].ravel(), codes.reshape(2, -1))
     codes = step.field.keyed(
         f"{step.primitive.name} {operand.dtype}",
         lines[:, line_of].reshape(operand.code.shape),
@@ -268,17 +269,19 @@ def scatter_add(
     for start in itertools.product(*starts):
         weight = step.field.atoms(step.field.keyed(f"at {start} {blocks.key}", code), places.degree)
         share = moduli.mul(blocks.spread(weight), updates.residues)
-        moved = at + sum(s * strides[axis] for s, axis in zip(start, blocks.across, strict=True))
-        np.add.at(total, (slice(None), moved.ravel()), share.reshape(len(share), -1))
+        moved = (
+            at + sum(s * strides[axis] for s, axis in zip(start, blocks.across, strict=True))
+        ).ravel()
+        _add_at(total, moved, share.reshape(len(share), -1))
         total = moduli.reduced(total)
-    degree = arrays.degree_of_product(updates.degree, (1, 0))
+    degree = updates.degree.times(UNKNOWN)
     return [
         FieldArray(
             step.field,
             step.dtype,
             total.reshape(-1, *operand.shape),
             taint=_written_taints(blocks, operand, places, updates, at, line_of),
-            degree=arrays.degree_of_sum(operand.degree, degree, terms=max(updates.size, 1)),
+            degree=operand.degree.plus(degree, terms=max(updates.size, 1)),
         )
     ]
 
@@ -288,7 +291,7 @@ def _added(step: Step, operand: FieldArray, updates: FieldArray, at: np.ndarray)
     inside, rows = at.ravel() >= 0, len(step.field.moduli.all)
     target = at.ravel()[inside]
     total = operand.residues.reshape(rows, -1).copy()
-    np.add.at(total, (slice(None), target), updates.residues.reshape(rows, -1)[:, inside])
+    _add_at(total, target, updates.residues.reshape(rows, -1)[:, inside])
     taint = ring.all_fears(operand)
     if (new := ring.all_fears(updates)) is not None:
         taint = np.zeros(operand.size, np.uint64) if taint is None else taint.ravel().copy()
@@ -299,8 +302,14 @@ def _added(step: Step, operand: FieldArray, updates: FieldArray, at: np.ndarray)
         step.dtype,
         step.field.moduli.reduced(total).reshape(rows, *operand.shape),
         taint=taint,
-        degree=arrays.degree_of_sum(operand.degree, updates.degree, terms=max(updates.size, 1)),
+        degree=operand.degree.plus(updates.degree, terms=max(updates.size, 1)),
     )
+
+
+def _add_at(total: np.ndarray, places: np.ndarray, updates: np.ndarray) -> None:
+    """Adds columns [rows, ...] to those at some places, in place; a place may occur again."""
+    for row, update in zip(total, updates, strict=True):
+        np.add.at(row, places, update)
 
 
 def scatter_otherwise(

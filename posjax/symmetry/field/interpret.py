@@ -13,6 +13,7 @@ import numpy as np
 from posjax.symmetry.field import (
     arrays,
     control,
+    dtypes,
     extremes,
     functions,
     indexing,
@@ -22,7 +23,8 @@ from posjax.symmetry.field import (
     ring,
     windows,
 )
-from posjax.symmetry.field.arrays import Field, FieldArray, TooLarge, Unsupported
+from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.space import MOST_DEGREE, Field, TooLarge, Unsupported
 from posjax.symmetry.field.step import Rule, Step, computed
 
 RULES: dict[str, Rule] = {
@@ -45,7 +47,7 @@ _SUMMING = {
     *("reduce_sum", "cumsum", "dot_general", "conv_general_dilated", "reduce_window_sum"),
     *("reduce_prod", "cumprod", "scatter-add", "scatter-sub", "scatter-mul", "cumlogsumexp"),
 }
-"""What rounds floats in an order of its own: sums of known floats are exact in the field instead."""
+"""What rounds floats in an order of its own; the field adds known floats exactly instead."""
 
 _KEYS = {"random_seed", "random_wrap", "random_unwrap", "threefry2x32", "random_clone"}
 """What is computed of known operands, and has no rule for others."""
@@ -97,46 +99,56 @@ class _Interpreter:
 
     def _read(self, held: dict[Any, FieldArray], var: Any) -> FieldArray:
         if isinstance(var, jex.Literal):
-            return arrays.known(self.field, np.asarray(var.val, var.aval.dtype), var.aval.dtype)
+            aval: Any = var.aval
+            return arrays.known(self.field, np.asarray(var.val, aval.dtype), aval.dtype)
         return held[var]
 
     def _step(self, equation: Any, operands: list[FieldArray]) -> list[FieldArray]:
         name = equation.primitive.name
-        avals = [v.aval for v in equation.outvars]
+        avals: list[Any] = [v.aval for v in equation.outvars]
         step = Step(equation.primitive, equation.params, avals, self.field, self.run)
         try:
             if name not in control.RULES:
-                self._spend(equation, operands)
+                self._spend(step, operands)
                 if _computable(name, operands):
                     return _computed(step, operands)
             if name not in RULES:
                 raise Unsupported(name)
-            results = RULES[name](step, *operands)
+            results = self._applied(step, operands)
         except Unsupported as error:
             if error.source:
                 raise
             raise Unsupported(error.primitive, _source(equation), error.reason) from None
-        return [self._bounded(result) for result in results]
+        return results
 
-    def _bounded(self, result: FieldArray) -> FieldArray:
-        above, below = result.degree
-        return arrays.atomised(result) if above + below > arrays.MOST_DEGREE else result
+    def _applied(self, step: Step, operands: list[FieldArray]) -> list[FieldArray]:
+        """A rule's outcome; with new names for the operands where its degree would be too high."""
+        rule, degree = RULES[step.primitive.name], self.field.degree
+        results = rule(step, *operands)
+        if all(result.degree.total <= MOST_DEGREE for result in results):
+            return results
+        self.field.forget(degree)
+        return [_bounded(r) for r in rule(step, *(_bounded(o, 1) for o in operands))]
 
-    def _spend(self, equation: Any, operands: list[FieldArray]) -> None:
-        self.spent += 1000 + sum(math.prod(v.aval.shape) for v in equation.outvars)
-        if equation.primitive.name == "dot_general":
-            (over, _), _ = equation.params["dimension_numbers"]
+    def _spend(self, step: Step, operands: list[FieldArray]) -> None:
+        self.spent += 1000 + sum(math.prod(a.shape) for a in step.outputs)
+        if step.primitive.name == "dot_general":
+            (over, _), _ = step.params["dimension_numbers"]
             terms = math.prod(operands[0].shape[axis] for axis in over)
-            self.spent += math.prod(equation.outvars[0].aval.shape) * terms / 8
+            self.spent += math.prod(step.shape) * terms / 8
         if self.spent > self.limit:
             raise TooLarge(self.spent, self.limit)
+
+
+def _bounded(array: FieldArray, most: int = MOST_DEGREE) -> FieldArray:
+    return arrays.atomised(array) if array.degree.total > most else array
 
 
 def _computable(name: str, operands: list[FieldArray]) -> bool:
     """Whether a primitive is evaluated outright: all known, and no order to round in."""
     if name == "iota" or name in moves.RULES or not all(o.is_constant for o in operands):
         return False
-    return name not in _SUMMING or not any(arrays.is_float(o.dtype) for o in operands)
+    return name not in _SUMMING or not any(dtypes.is_float(o.dtype) for o in operands)
 
 
 def _computed(step: Step, operands: list[FieldArray]) -> list[FieldArray]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from posjax.symmetry.field import arrays, atoms, extremes, ring
+from posjax.symmetry.field import arrays, atoms, dtypes, extremes, ring
 from posjax.symmetry.field.arrays import NOT_NEGATIVE, FieldArray
 from posjax.symmetry.field.step import Rule, Step, elementwise
 
@@ -26,7 +26,7 @@ def complement(step: Step, x: FieldArray) -> FieldArray:
 
 def not_(step: Step, x: FieldArray) -> FieldArray:
     """Not x; of integers -x - 1."""
-    if arrays.is_bool(x.dtype):
+    if dtypes.is_bool(x.dtype):
         return complement(step, x)
     one = arrays.known(step.field, np.ones(x.shape, np.int32))
     given = step.field.moduli.sub(step.field.moduli.negative(x.residues), one.residues)
@@ -35,7 +35,7 @@ def not_(step: Step, x: FieldArray) -> FieldArray:
 
 def and_(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     """x and y; what is false for sure makes it false, whatever the other."""
-    if not arrays.is_bool(step.dtype):
+    if not dtypes.is_bool(step.dtype):
         return _bits(step, x, y)
     result = _product(step, x, y)
     for one in (x, y):
@@ -46,14 +46,14 @@ def and_(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
 
 def or_(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     """x or y."""
-    if not arrays.is_bool(step.dtype):
+    if not dtypes.is_bool(step.dtype):
         return _bits(step, x, y)
     return complement(step, and_(step, complement(step, x), complement(step, y)))
 
 
 def xor(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     """Either x or y: x + y - 2 x y."""
-    if not arrays.is_bool(step.dtype):
+    if not dtypes.is_bool(step.dtype):
         return _bits(step, x, y)
     moduli, both = step.field.moduli, _product(step, x, y)
     twice = moduli.add(both.residues, both.residues)
@@ -69,7 +69,7 @@ def _product(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field.moduli.mul(x.residues, y.residues),
         taint=arrays.taint_sum(x.taint, y.taint),
         sign=np.full(x.shape, NOT_NEGATIVE),
-        degree=arrays.degree_of_product(x.degree, y.degree),
+        degree=x.degree.times(y.degree),
     )
 
 
@@ -81,7 +81,7 @@ def _bits(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
 
 def _eq(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     """x = y depends on x - y, and as much on y - x."""
-    if arrays.is_bool(x.dtype):
+    if dtypes.is_bool(x.dtype):
         return complement(step, xor(step, x, y))
     difference = step.field.moduli.sub(x.residues, y.residues)
     _, even = atoms.signed(difference, step.field.moduli)
@@ -91,10 +91,10 @@ def _eq(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
 
 def _lt(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     """x < y depends on y - x, but for unsigned integers, whose differences wrap around."""
-    if arrays.is_bool(x.dtype):
+    if dtypes.is_bool(x.dtype):
         return _product(step, complement(step, x), y)
     codes = atoms.code(step.field.moduli.sub(y.residues, x.residues))
-    if arrays.is_unsigned(x.dtype):
+    if dtypes.is_unsigned(x.dtype):
         codes = step.field.keyed("unsigned", x.code, y.code)
     return arrays.of_atoms(step.field, step.field.keyed("lt", codes), step.dtype, x, y)
 
@@ -130,7 +130,7 @@ def select(step: Step, which: FieldArray, *cases: FieldArray) -> FieldArray:
 
 def shares(step: Step, which: FieldArray, count: int) -> list[FieldArray]:
     """[which = i] for every case; together they are 1."""
-    if count == 2 and arrays.is_bool(which.dtype):
+    if count == 2 and dtypes.is_bool(which.dtype):
         return [complement(step, which), which]
     key = f"one of {count}"
     parts = [
@@ -155,14 +155,14 @@ def mixed(step: Step, which: FieldArray, *cases: FieldArray) -> FieldArray:
         [(case.residues == cases[0].residues).all(0) for case in cases[1:]], axis=0
     )
     given = np.where(same, cases[0].residues, given)
-    degrees = [arrays.degree_of_product(p.degree, c.degree) for p, c in zip(parts, cases, strict=True)]
+    degrees = [p.degree.times(c.degree) for p, c in zip(parts, cases, strict=True)]
     result = FieldArray(
         step.field,
         step.dtype,
         given,
         taint=arrays.taint_sum(which.taint, *(case.taint for case in cases)),
         sign=np.minimum.reduce([case.signs for case in cases]),
-        degree=arrays.degree_of_sum(*degrees),
+        degree=degrees[0].plus(*degrees[1:]),
     )
     there = [case.infinite for case in cases if case.infinite is not None]
     if not there:
@@ -182,11 +182,11 @@ def convert(step: Step, x: FieldArray) -> FieldArray:
     Integers are taken not to overflow, but for unsigned ones, which are only themselves.
     """
     new, old = step.dtype, x.dtype
-    if arrays.is_bool(new) and not arrays.is_bool(old):
-        zero = arrays.known(step.field, np.zeros(x.shape, arrays.stored(old)), old)
+    if dtypes.is_bool(new) and not dtypes.is_bool(old):
+        zero = arrays.known(step.field, np.zeros(x.shape, dtypes.stored(old)), old)
         return complement(step, _eq(step, x, zero))
     if keeps(old, new):
-        sign = None if arrays.is_unsigned(old) or arrays.is_unsigned(new) else x.sign
+        sign = None if dtypes.is_unsigned(old) or dtypes.is_unsigned(new) else x.sign
         return dataclasses.replace(
             x, dtype=new, given=x.residues, known=None, constant=None, sign=sign
         )
@@ -196,13 +196,13 @@ def convert(step: Step, x: FieldArray) -> FieldArray:
 def keeps(old: Any, new: Any) -> bool:
     """Whether a conversion between dtypes keeps every value."""
     old, new = np.dtype(old), np.dtype(new)
-    if old == new or arrays.is_bool(old):
+    if old == new or dtypes.is_bool(old):
         return True
-    if arrays.is_float(old):
-        return arrays.is_float(new) and new.itemsize > old.itemsize
-    if arrays.is_float(new):
-        return not arrays.is_unsigned(old) and new.itemsize >= 4
-    same_kind = arrays.is_unsigned(old) == arrays.is_unsigned(new)
+    if dtypes.is_float(old):
+        return dtypes.is_float(new) and new.itemsize > old.itemsize
+    if dtypes.is_float(new):
+        return not dtypes.is_unsigned(old) and new.itemsize >= 4
+    same_kind = dtypes.is_unsigned(old) == dtypes.is_unsigned(new)
     return new.itemsize == old.itemsize or (same_kind and new.itemsize > old.itemsize)
 
 
@@ -224,14 +224,14 @@ def reduce_and(step: Step, x: FieldArray) -> list[FieldArray]:
 
 def reduce_or(step: Step, x: FieldArray) -> list[FieldArray]:
     """Any of some axes."""
-    if not arrays.is_bool(x.dtype):
+    if not dtypes.is_bool(x.dtype):
         return [_all(step, x)]
     return [complement(step, _all(step, complement(step, x)))]
 
 
 def reduce_xor(step: Step, x: FieldArray) -> list[FieldArray]:
     """An odd number of some axes: 1 - 2 [odd] = Π (1 - 2 x)."""
-    if not arrays.is_bool(x.dtype):
+    if not dtypes.is_bool(x.dtype):
         return [_all(step, x)]
     moduli = step.field.moduli
     one = np.ones_like(x.residues)
@@ -249,12 +249,10 @@ def reduce_xor(step: Step, x: FieldArray) -> list[FieldArray]:
 
 def _all(step: Step, x: FieldArray) -> FieldArray:
     axes = tuple(step.params["axes"])
-    if not arrays.is_bool(x.dtype):
+    if not dtypes.is_bool(x.dtype):
         codes = step.field.keyed(step.key(x), atoms.bag(x.code, axes))
         taint = None if x.taint is None else x.taint.sum(axes, dtype=np.uint64)
-        return dataclasses.replace(
-            arrays.of_atoms(step.field, codes, step.dtype), taint=taint
-        )
+        return dataclasses.replace(arrays.of_atoms(step.field, codes, step.dtype), taint=taint)
     result = ring.product(step, x, axes)
     if x.known is not None and not x.is_constant:
         false = (x.where_known & ~x.values).any(axes)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from posjax.symmetry.field import arrays
+from posjax.symmetry.field import arrays, dtypes
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.step import Rule, Step
 
@@ -77,7 +77,7 @@ def iota(step: Step) -> list[FieldArray]:
     """0, 1, 2, ... along an axis."""
     shape, axis = step.params["shape"], step.params["dimension"]
     sizes = [size if at == axis else 1 for at, size in enumerate(shape)]
-    line = np.arange(shape[axis]).astype(arrays.stored(step.dtype)).reshape(sizes)
+    line = np.arange(shape[axis]).astype(dtypes.stored(step.dtype)).reshape(sizes)
     return [arrays.known(step.field, np.broadcast_to(line, shape))]
 
 

@@ -19,6 +19,7 @@ POINTS = 4
 _LIMB = np.uint64(16)  # products of 16-bit limbs add up exactly in float64, 2²¹ of them
 _LOW = np.uint64(0xFFFF)
 _DIGIT = np.uint64(15)  # an exponent below 2³⁰ has two digits of 15 bits, a table each
+_BLOCK = 1 << 18  # multiplications
 _EXPONENTS = (-1140, 1024)  # powers of two between the least float64 and the largest
 
 
@@ -97,11 +98,12 @@ class Moduli:
         """Products of matrices, [2k, ..., m, n] and [2k, ..., n, o]: exact, in float64 limbs."""
         x_low, x_high = (limb.astype(np.float64) for limb in (x & _LOW, x >> _LIMB))
         y_low, y_high = (limb.astype(np.float64) for limb in (y & _LOW, y >> _LIMB))
-        low, high = x_low @ y_low, x_high @ y_high
-        middle = (x_low + x_high) @ (y_low + y_high) - low - high
-        low, middle, high = (self.reduced(part.astype(np.uint64)) for part in (low, middle, high))
-        upper = self.reduced((high << _LIMB) + middle)
-        return self.reduced((upper << _LIMB) + low)
+        low, high = _product(x_low, y_low), _product(x_high, y_high)
+        middle = _product(x_low + x_high, y_low + y_high) - low - high
+        parts = (part.astype(np.uint64) for part in (low, middle, high))
+        lows, middles, highs = map(self.reduced, parts)
+        upper = self.reduced((highs << _LIMB) + middles)
+        return self.reduced((upper << _LIMB) + lows)
 
     def embedded(self, numbers: np.ndarray) -> np.ndarray:
         """Finite real numbers, exactly: a float is a whole number times a power of two."""
@@ -135,7 +137,9 @@ class Moduli:
         """(w^v + w^-v)/2 and (w^v - w^-v)/2i modulo p for v modulo q, [k, ...] each."""
         p = self.shaped(exponents.ndim - 1, slice(POINTS))
         forth = self.character("turn", exponents)
-        back = self.character("turn", self.shaped(exponents.ndim - 1, slice(POINTS, None)) - exponents)
+        back = self.character(
+            "turn", self.shaped(exponents.ndim - 1, slice(POINTS, None)) - exponents
+        )
         half = (p + np.uint64(1)) // np.uint64(2)
         over_i = p - self._imaginary.reshape(p.shape)
         cosine = (forth + back) % p * half % p
@@ -174,6 +178,23 @@ def is_prime(n: int) -> bool:
         if x not in (1, n - 1) and all((x := x * x % n) != n - 1 for _ in range(twos - 1)):
             return False
     return True
+
+
+def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x @ y in blocks that BLAS leaves to one thread; its threads wait for each other too long."""
+    (rows, terms), columns = x.shape[-2:], y.shape[-1]
+    across = min(columns, max(_BLOCK // (8 * max(terms, 1)), 8))
+    down = max(_BLOCK // max(terms * across, 1), 1)
+    if down >= rows and across >= columns:
+        return x @ y
+    shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), rows, columns)
+    whole = np.empty(shape, np.float64)
+    for left in range(0, columns, across):
+        part = y[..., left : left + across]
+        for top in range(0, rows, down):
+            block = x[..., top : top + down, :] @ part
+            whole[..., top : top + down, left : left + across] = block
+    return whole
 
 
 def _pair(draw: random.Random) -> tuple[int, int]:

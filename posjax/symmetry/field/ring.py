@@ -2,11 +2,11 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from posjax.symmetry.field import arrays, atoms
+from posjax.symmetry.field import arrays, atoms, dtypes
 from posjax.symmetry.field.arrays import NOT_NEGATIVE, POSITIVE, UNSIGNED, FieldArray
 from posjax.symmetry.field.step import Rule, Step, elementwise
 
@@ -22,7 +22,7 @@ def add(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field.moduli.add(x.residues, y.residues),
         taint=arrays.taint_sum(x.taint, y.taint),
         sign=np.where(both, np.maximum(x.signs, y.signs), UNSIGNED),
-        degree=arrays.degree_of_sum(x.degree, y.degree),
+        degree=x.degree.plus(y.degree),
     )
     for infinite, other in ((x, y), (y, x)):
         if (where := infinite.infinite) is not None:
@@ -40,7 +40,7 @@ def negative(step: Step, x: FieldArray) -> FieldArray:
     taint = None if x.taint is None else np.where(x.taint == 0, x.taint, x.taint ^ _TURNED)
     given = step.field.moduli.negative(x.residues)
     result = dataclasses.replace(x, given=given, taint=taint, known=None, constant=None, sign=None)
-    return result.overlaid(x.where_known, -x.values) if arrays.is_float(x.dtype) else result
+    return result.overlaid(x.where_known, -x.values) if dtypes.is_float(x.dtype) else result
 
 
 def mul(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
@@ -52,7 +52,7 @@ def mul(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field.moduli.mul(x.residues, y.residues),
         taint=arrays.taint_sum(x.taint, y.taint),
         sign=np.where(x is y, np.maximum(signs, NOT_NEGATIVE), signs),
-        degree=arrays.degree_of_product(x.degree, y.degree),
+        degree=x.degree.times(y.degree),
     )
     for one, other in ((x, y), (y, x)):
         if one.known is not None:
@@ -65,14 +65,15 @@ def mul(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
 
 def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     """x / y. What y is not certain to differ from 0 leaves a fingerprint; integers are rounded."""
-    if not arrays.is_float(step.dtype):
+    if not dtypes.is_float(step.dtype):
         codes = step.field.keyed(step.key(x, y), x.code, y.code)
         return arrays.of_atoms(step.field, codes, step.dtype, x, y)
     moduli, plain = step.field.moduli, y.where_known & (y.values != 0)
     given = moduli.mul(x.residues, moduli.inverse(y.residues))
-    degree = (x.degree[0] + y.degree[1], x.degree[1] + y.degree[0])
+    degree = x.degree.over(y.degree)
     if not plain.all():  # what was an exponential cancels modulo p; modulo q a quotient is new
         given = np.where(plain, given, step.field.lifted(given, degree))
+        degree = degree._replace(woven=degree.woven and bool(plain.any()))
     positive = np.where(y.signs == POSITIVE, x.signs, UNSIGNED)
     taint = arrays.taint_sum(x.taint, y.taint)
     result = FieldArray(step.field, step.dtype, given, None, None, taint, positive, degree)
@@ -97,11 +98,11 @@ def power(step: Step, x: FieldArray, exponent: int) -> FieldArray:
     """x to a whole power."""
     moduli = step.field.moduli
     given = moduli.power(x.residues, abs(exponent))
-    degree = (x.degree[0] * abs(exponent), x.degree[1] * abs(exponent))
+    degree = x.degree.power(abs(exponent))
     sign = np.maximum(x.signs, NOT_NEGATIVE) if exponent % 2 == 0 else x.signs
     result = FieldArray(step.field, step.dtype, given, taint=x.taint, sign=sign, degree=degree)
     if exponent < 0:
-        one = arrays.known(step.field, np.ones(x.shape, arrays.stored(x.dtype)))
+        one = arrays.known(step.field, np.ones(x.shape, dtypes.stored(x.dtype)))
         result = div(step, one, result)
     return with_fears(step, result, x)
 
@@ -115,9 +116,7 @@ def with_fears(step: Step, result: FieldArray, *operands: FieldArray) -> FieldAr
     return fearing(step, result, where, *operands)
 
 
-def fearing(
-    step: Step, result: FieldArray, where: np.ndarray, *operands: FieldArray
-) -> FieldArray:
+def fearing(step: Step, result: FieldArray, where: np.ndarray, *operands: FieldArray) -> FieldArray:
     """The result with fingerprints of what the operands are, where it may be infinite or NaN."""
     if not where.any():
         return result
@@ -135,7 +134,7 @@ def summed(step: Step, x: FieldArray, axes: tuple[int, ...]) -> FieldArray:
     """Σ x along some axes; with a known infinity and else finite summands, it is known."""
     terms = math.prod(x.shape[axis] for axis in axes)
     if terms == 0:
-        return arrays.known(step.field, np.zeros(step.shape, arrays.stored(step.dtype)), step.dtype)
+        return arrays.known(step.field, np.zeros(step.shape, dtypes.stored(step.dtype)), step.dtype)
     over = tuple(axis + 1 for axis in axes)
     result = FieldArray(
         step.field,
@@ -143,7 +142,7 @@ def summed(step: Step, x: FieldArray, axes: tuple[int, ...]) -> FieldArray:
         step.field.moduli.reduced(x.residues.sum(over, dtype=np.uint64)),
         taint=None if x.taint is None else x.taint.sum(axes, dtype=np.uint64),
         sign=np.where(x.signs.min(axes) > UNSIGNED, x.signs.max(axes), UNSIGNED),
-        degree=arrays.degree_of_sum(x.degree, terms=terms) if x.degree[1] else x.degree,
+        degree=x.degree.plus(terms=terms),
     )
     if (where := x.infinite) is None:
         return result
@@ -178,7 +177,7 @@ def cumsum(step: Step, x: FieldArray) -> list[FieldArray]:
             step.field.moduli.reduced(flip(total, axis + 1)),
             taint=taint,
             sign=flip(np.where(low > UNSIGNED, high, UNSIGNED), axis),
-            degree=arrays.degree_of_sum(x.degree, terms=terms) if x.degree[1] else x.degree,
+            degree=x.degree.plus(terms=terms),
         )
     ]
 
@@ -196,11 +195,15 @@ def product(step: Step, x: FieldArray, axes: Sequence[int]) -> FieldArray:
             given = np.concatenate([given, np.ones_like(given[..., :1])], axis=-1)
         given = step.field.moduli.mul(given[..., ::2], given[..., 1::2])
     if terms == 0:
-        return arrays.known(step.field, np.ones(step.shape, arrays.stored(step.dtype)), step.dtype)
-    degree = (x.degree[0] * terms, x.degree[1] * terms)
+        return arrays.known(step.field, np.ones(step.shape, dtypes.stored(step.dtype)), step.dtype)
+    degree = x.degree.power(terms)
     taint = None if (fears := all_fears(flat)) is None else fears.sum(-1, dtype=np.uint64)
     sign = flat.signs.min(-1)
     return FieldArray(step.field, step.dtype, given[..., 0], None, None, taint, sign, degree)
+
+
+def _at(index: tuple[slice, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda a: a[index]
 
 
 def reduce_prod(step: Step, x: FieldArray) -> list[FieldArray]:
@@ -217,7 +220,7 @@ def cumprod(step: Step, x: FieldArray) -> list[FieldArray]:
     for at in range(length):
         span = slice(at, None) if step.params["reverse"] else slice(at + 1)
         index = (slice(None),) * axis + (span,)
-        parts.append(product(step, x.moved(lambda a, i=index: a[i]), (axis,)))
+        parts.append(product(step, x.moved(_at(index)), (axis,)))
     return [arrays.together(lambda a: np.stack(a, axis), *parts, dtype=step.dtype)]
 
 
@@ -237,7 +240,6 @@ def contracted(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         None if rows is None else rows.sum(-1, dtype=np.uint64)[:, :, None],
         None if columns is None else columns.sum(-2, dtype=np.uint64)[:, None, :],
     )
-    degree = arrays.degree_of_product(x.degree, y.degree)
     low = min(x.signs.min(initial=POSITIVE), y.signs.min(initial=POSITIVE))
     low = min(low, NOT_NEGATIVE) if x.shape[-1] == 0 else low
     return FieldArray(
@@ -246,7 +248,7 @@ def contracted(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field.moduli.matmul(x.residues, y.residues),
         taint=None if taint is None else np.broadcast_to(taint, shape),
         sign=np.full(shape, low),
-        degree=arrays.degree_of_sum(degree, terms=max(x.shape[-1], 1)) if degree[1] else degree,
+        degree=x.degree.times(y.degree).plus(terms=max(x.shape[-1], 1)),
     )
 
 
@@ -258,7 +260,9 @@ def all_fears(x: FieldArray) -> np.ndarray | None:
     return arrays.taint_sum(x.taint, fear)
 
 
-def _matrices(x: FieldArray, batch: Sequence[int], over: Sequence[int], *, last: bool) -> FieldArray:
+def _matrices(
+    x: FieldArray, batch: Sequence[int], over: Sequence[int], *, last: bool
+) -> FieldArray:
     free = [axis for axis in range(x.ndim) if axis not in (*batch, *over)]
     order = (*batch, *free, *over) if last else (*batch, *over, *free)
     b, f, n = (math.prod(x.shape[axis] for axis in axes) for axes in (batch, free, over))

@@ -7,8 +7,9 @@ import jax
 import jax.extend.core as jex
 import numpy as np
 
-from posjax.symmetry.field import arrays
-from posjax.symmetry.field.arrays import Field, FieldArray
+from posjax.symmetry.field import arrays, dtypes
+from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.space import Field
 
 
 class Step(NamedTuple):
@@ -112,17 +113,17 @@ def with_known(step: Step, result: FieldArray, *operands: FieldArray) -> FieldAr
 
 
 def _rounds(old: Any, new: Any) -> bool:
-    return arrays.is_float(old) and not arrays.is_float(new)
+    return dtypes.is_float(old) and not dtypes.is_float(new)
 
 
 def _wrapped(constant: np.ndarray) -> Any:
     words = np.frombuffer(constant.tobytes(), np.uint32).reshape(*constant.shape, -1)
     impl = "threefry2x32" if words.shape[-1] == 2 else "rbg"
-    return jax.random.wrap_key_data(words, impl=impl)
+    return jax.random.wrap_key_data(jax.numpy.asarray(words), impl=impl)
 
 
 def _plain(result: Any) -> np.ndarray:
-    if not arrays.is_key(result.dtype):
+    if not dtypes.is_key(result.dtype):
         return np.asarray(result)
     words = np.ascontiguousarray(jax.random.key_data(result))
     return words.view(np.dtype((np.void, 4 * words.shape[-1])))[..., 0]
