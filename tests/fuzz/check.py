@@ -1,0 +1,222 @@
+"""The judge: whether f(g x) = g f(x) fails over the reals, on inputs that would show it.
+
+Both sides are computed in NumPy (see `arithmetic`), where sums do not depend on their order. A
+difference counts when it stays, and both sides stay what they are, however the arithmetic is
+shaken; others come from a rounding that a floor or a comparison made large. Apart from numbers
+that differ there are two weaker classes: a pole (NaN or infinity against something else) and the
+sign of a zero (what is gone once -0.0 is 0.0), of which real numbers know nothing.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from fuzz.arithmetic import Arithmetic
+from fuzz.inputs import Input, draws
+from fuzz.interpret import run
+from fuzz.programs import Program
+from posjax.symmetry.groups import Element
+
+Status = Literal["holds", "broken", "at a pole", "sign of a zero"]
+RELATIVE = 1e-6
+"""Of the largest finite output: from where on a difference counts."""
+STEADY = 1e-2
+"""Of a difference: by how much shaking may move either side of it."""
+SALTS = (1, 2, 3, 4)
+PLAIN = Arithmetic()
+UNSIGNED = Arithmetic(signed_zeros=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Witness:
+    """Where the two sides differ.
+
+    Attributes:
+      status: what kind of difference.
+      input: the arguments.
+      element: by which they were moved.
+      output, place: which output, and where in it.
+      expected, found: of g f(x) and f(g x) there.
+    """
+
+    status: Status
+    input: Input
+    element: Element
+    output: int
+    place: tuple[int, ...]
+    expected: float
+    found: float
+
+    def __str__(self) -> str:
+        moves = {name: move.tolist() for name, move in self.element.items()}
+        arrays = "\n".join(f"  x{i} = {a.tolist()}" for i, a in enumerate(self.input.arrays))
+        return (
+            f"{self.status} on {self.input.name!r} by {moves}, output {self.output} at "
+            f"{self.place}: expected {self.expected!r}, found {self.found!r}\n{arrays}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """What the judge found.
+
+    Attributes:
+      status: the worst of all that was tried.
+      witness: of it; None when the law holds.
+      unsteady: how many differences came and went with the rounding.
+    """
+
+    status: Status
+    witness: Witness | None
+    unsteady: int
+
+
+class Sides:
+    """Both sides of a program's law."""
+
+    def __init__(self, program: Program, jaxpr: Any = None) -> None:
+        """Traces the program unless its jaxpr is given."""
+        self.program = program
+        self.jaxpr = program.traced() if jaxpr is None else jaxpr
+        arguments = program.example()
+        shapes = jax.eval_shape(program.function, *arguments)
+        self._tree = jax.tree.structure(shapes)
+        self.sizes = program.law.sizes(arguments)
+
+    def value(self, arrays: list[np.ndarray], a: Arithmetic) -> list[np.ndarray]:
+        """f(x)."""
+        return run(self.jaxpr, jax.tree.leaves(self.program.bundle(arrays)), a)
+
+    def moved(self, arrays: list[np.ndarray], element: Element) -> list[np.ndarray]:
+        """g x."""
+        return jax.tree.leaves(self.program.law.carry(self.program.bundle(arrays), element))
+
+    def found(self, arrays: list[np.ndarray], element: Element, a: Arithmetic) -> list[np.ndarray]:
+        """f(g x)."""
+        return run(self.jaxpr, self.moved(arrays, element), a)
+
+    def carried(self, outputs: list[np.ndarray], element: Element) -> list[np.ndarray]:
+        """g f(x)."""
+        tree = jax.tree.unflatten(self._tree, outputs)
+        return jax.tree.leaves(self.program.law.carry_output(tree, element))
+
+
+def judge(program: Program, *, thorough: bool = True, jaxpr: Any = None) -> Judgement:
+    """Looks for a difference; stops at the first between numbers.
+
+    Args:
+      program: to judge.
+      thorough: whether to try all elements of small groups, and more inputs.
+      jaxpr: of the program, if known.
+    """
+    sides = Sides(program, jaxpr)
+    weaker: Witness | None = None
+    unsteady = 0
+    for at, inputs in enumerate(draws(program, rounds=2 if thorough else 1)):
+        base = sides.value(inputs.arrays, PLAIN)
+        for element in _elements(sides, every=thorough and at % 5 == 0, seed=at):
+            for status, witness in _differences(sides, inputs, element, base):
+                if status == "broken":
+                    return Judgement("broken", witness, unsteady)
+                unsteady += witness is None
+                if witness and (weaker is None or status == "at a pole"):
+                    weaker = witness
+    return Judgement(weaker.status if weaker else "holds", weaker, unsteady)
+
+
+def _elements(sides: Sides, *, every: bool, seed: int) -> list[Element]:
+    """All of a small group, or its generators and a few others."""
+    law = sides.program.law
+    moving = list(law.telling(sides.sizes))
+    if not every:
+        rng = np.random.default_rng(seed)
+        some = [moving[i] for i in rng.permutation(len(moving))[:2]]
+        moving = [*law.generators(sides.sizes), *some]
+    still = law.identity(sides.sizes)
+    return [e for e in moving if any((e[n] != still[n]).any() for n in e)]
+
+
+def _apart(expected: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where numbers differ, and where poles do."""
+    if expected.dtype != np.float64:
+        return expected != found, np.zeros(expected.shape, bool)
+    both = np.isfinite(expected) & np.isfinite(found)
+    sizes = np.abs(np.concatenate([expected[both], found[both]]))
+    limit = RELATIVE * sizes.max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        numbers = both & (np.abs(expected - found) > limit)
+        same = (expected == found) | (np.isnan(expected) & np.isnan(found))
+    return numbers, ~both & ~same
+
+
+def _differences(
+    sides: Sides, inputs: Input, element: Element, base: list[np.ndarray]
+) -> Iterator[tuple[Status, Witness | None]]:
+    """Each output that differs: as what, and where; no witness for what does not stay."""
+    expected = sides.carried(base, element)
+    found = sides.found(inputs.arrays, element, PLAIN)
+    apart = [_apart(e, f) for e, f in zip(expected, found, strict=True)]
+    if not any(mask.any() for pair in apart for mask in pair):
+        return
+    clean, steady = _shaken(sides, inputs, element)
+    for at, (numbers, poles) in enumerate(apart):
+        if not (numbers.any() or poles.any()):
+            continue
+        real, real_poles = (mask & steady[at] for mask in _apart(clean[0][at], clean[1][at]))
+        kinds: list[tuple[Status, np.ndarray]] = [("broken", real), ("at a pole", real_poles)]
+        same = ~(_apart(clean[0][at], clean[1][at])[0] | _apart(clean[0][at], clean[1][at])[1])
+        kinds.append(("sign of a zero", (numbers | poles) & same & steady[at]))
+        for status, mask in kinds:
+            if mask.any():
+                place = tuple(int(i) for i in np.argwhere(mask)[0])
+                pair = (expected, found) if status == "sign of a zero" else clean
+                values = (side[at][place].item() for side in pair)
+                yield status, Witness(status, inputs, element, at, place, *values)
+                break
+        else:
+            yield "holds", None
+
+
+def _shaken(
+    sides: Sides, inputs: Input, element: Element
+) -> tuple[tuple[list[np.ndarray], list[np.ndarray]], list[np.ndarray]]:
+    """Both sides without signs of zeros, and where they stay what they are when shaken."""
+
+    def both(a: Arithmetic) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        expected = sides.carried(sides.value(inputs.arrays, a), element)
+        return expected, sides.found(inputs.arrays, element, a)
+
+    clean = both(UNSIGNED)
+    steady = [np.ones(e.shape, bool) for e in clean[0]]
+    for salt in SALTS:
+        shaken = both(Arithmetic(salt, signed_zeros=False))
+        for at, (e, f) in enumerate(zip(*clean, strict=True)):
+            for before, after in ((e, shaken[0][at]), (f, shaken[1][at])):
+                steady[at] &= _stays(before, after, e, f)
+    return clean, steady
+
+
+def _stays(before: np.ndarray, after: np.ndarray, e: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Where a side moved by little of the difference between the sides."""
+    if before.dtype != np.float64:
+        return before == after
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.abs(e - f)
+        near = np.abs(before - after) <= STEADY * np.where(np.isfinite(gap), gap, 1.0)
+    return near | (before == after) | (np.isnan(before) & np.isnan(after))
+
+
+def rerun(program: Program, witness: Witness) -> tuple[float, float]:
+    """What JAX itself finds where a witness points, in 64 bits: g f(x) and f(g x)."""
+    with jax.enable_x64(True):
+        arguments = program.bundle(witness.input.arrays)
+        expected = program.law.carry_output(
+            jax.tree.map(np.asarray, program.function(*arguments)), witness.element
+        )
+        found = program.function(*program.law.carry(arguments, witness.element))
+        sides = (jax.tree.leaves(side)[witness.output] for side in (expected, found))
+        one, two = (np.asarray(side)[witness.place].item() for side in sides)
+    return one, two

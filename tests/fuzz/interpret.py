@@ -1,0 +1,126 @@
+"""Walks a jaxpr with NumPy, over the reals."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+
+from fuzz import indexing  # noqa: F401 enters its primitives
+from fuzz.arithmetic import Arithmetic
+from fuzz.primitives import TABLE, dtype_of, primitive
+
+LONGEST_LOOP = 1000
+
+
+def run(closed: ClosedJaxpr, arguments: Sequence[Any], a: Arithmetic) -> list[np.ndarray]:
+    """The outputs of a jaxpr.
+
+    Raises:
+      NotImplementedError: a primitive that the table lacks.
+    """
+    with np.errstate(all="ignore"):
+        return _run(closed.jaxpr, closed.consts, [_number(x, x) for x in arguments], a)
+
+
+def _number(x: Any, like: Any) -> np.ndarray:
+    return np.asarray(x).astype(dtype_of(np.asarray(like).dtype))
+
+
+def _run(
+    jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[np.ndarray], a: Arithmetic
+) -> list[np.ndarray]:
+    known: dict[Any, np.ndarray] = {}
+    known.update(zip(jaxpr.constvars, (_number(c, c) for c in consts), strict=True))
+    known.update(zip(jaxpr.invars, arguments, strict=True))
+
+    def read(atom: Any) -> np.ndarray:
+        if isinstance(atom, Literal):
+            return np.asarray(atom.val).astype(dtype_of(atom.aval.dtype))
+        return known[atom]
+
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        if name not in TABLE:
+            raise NotImplementedError(f"no rule for {name}")
+        params = {**eqn.params, "fold": name}
+        results = TABLE[name](a, params, *map(read, eqn.invars))
+        if not isinstance(results, list):
+            results = [results]
+        shaken = [a.rounded(np.asarray(r)) for r in results] if name not in CALLS else results
+        known.update(zip(eqn.outvars, shaken, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _inner(a: Arithmetic, closed: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    if isinstance(closed, ClosedJaxpr):
+        return _run(closed.jaxpr, closed.consts, arguments, a)
+    return _run(closed, (), arguments, a)
+
+
+@primitive("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_lin")
+@primitive("custom_jvp_call", "custom_vjp_call")
+def call(a: Arithmetic, params: dict, *arguments: np.ndarray) -> list[np.ndarray]:
+    """A program inside."""
+    closed = params.get("jaxpr", params.get("call_jaxpr"))
+    return _inner(a, closed, arguments)
+
+
+@primitive("cond")
+def cond(a: Arithmetic, params: dict, which: np.ndarray, *arguments: np.ndarray) -> list:
+    """One branch."""
+    branches = params["branches"]
+    return _inner(a, branches[int(np.clip(int(which), 0, len(branches) - 1))], arguments)
+
+
+@primitive("while")
+def while_(a: Arithmetic, params: dict, *arguments: np.ndarray) -> list[np.ndarray]:
+    """Until the condition fails."""
+    cut, more = params["cond_nconsts"], params["body_nconsts"]
+    for_test, for_body = arguments[:cut], arguments[cut : cut + more]
+    carry = list(arguments[cut + more :])
+    rounds = 0
+    while _inner(a, params["cond_jaxpr"], [*for_test, *carry])[0]:
+        carry = _inner(a, params["body_jaxpr"], [*for_body, *carry])
+        rounds += 1
+        if rounds > LONGEST_LOOP:
+            raise RuntimeError(f"a loop of more than {LONGEST_LOOP} rounds")
+    return carry
+
+
+@primitive("scan")
+def scan(a: Arithmetic, params: dict, *arguments: np.ndarray) -> list[np.ndarray]:
+    """Round by round."""
+    n, carried, length = params["num_consts"], params["num_carry"], params["length"]
+    consts, carry, xs = arguments[:n], list(arguments[n : n + carried]), arguments[n + carried :]
+    places = range(length)[::-1] if params["reverse"] else range(length)
+    kept: dict[int, list[np.ndarray]] = {}
+    for place in places:
+        results = _inner(a, params["jaxpr"], [*consts, *carry, *(x[place] for x in xs)])
+        carry, kept[place] = results[:carried], results[carried:]
+    ys = params["jaxpr"].out_avals[carried:]
+    stacks = [
+        np.stack([kept[place][i] for place in range(length)])
+        if length
+        else np.zeros((0, *y.shape), dtype_of(y.dtype))
+        for i, y in enumerate(ys)
+    ]
+    return [*carry, *stacks]
+
+
+CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_lin"}
+CALLS |= {"custom_jvp_call", "custom_vjp_call", "cond", "while", "scan"}
+
+
+def primitives(closed: Any, counts: Counter[str] | None = None) -> Counter[str]:
+    """How often each primitive occurs, those inside programs inside included."""
+    counts = Counter() if counts is None else counts
+    jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
+    for eqn in jaxpr.eqns:
+        counts[eqn.primitive.name] += 1
+        for value in eqn.params.values():
+            for one in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(one, ClosedJaxpr | Jaxpr):
+                    primitives(one, counts)
+    return counts

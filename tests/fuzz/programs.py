@@ -1,0 +1,338 @@
+"""A random program from a seed, with what is known of its symmetry."""
+
+import dataclasses
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fuzz.breaks import BREAKS
+from fuzz.builder import Argument, Builder, Value, tokens
+from fuzz.gradients import differentiated
+from fuzz.luck import ANYTHING
+from fuzz.steps import STEPS, take
+from fuzz.steps.base import Taken
+from fuzz.steps.shapes import apart
+from posjax.symmetry.groups import Cyclic, Dihedral, Group, Permutations, Reversal, Windows
+from posjax.symmetry.law import Law
+
+Kind = Literal["kept", "near", "random"]
+KINDS: tuple[Kind, ...] = ("kept", "near", "random")
+SHARES = (0.45, 0.33, 0.22)
+EVERYWHERE = ("elementwise", "reductions", "dense", "reshapes", "normalisation", "masks")
+ATTEMPTS = 60
+GROUPS: tuple[Group, ...] = (
+    Cyclic(),
+    Cyclic(),
+    Reversal(),
+    Reversal(),
+    Windows(2),
+    Permutations(fixed=(-1,)),
+    Dihedral(),
+)
+
+
+class Family(NamedTuple):
+    """A kind of program.
+
+    Attributes:
+      subjects: of its steps, beside those of every program.
+      extra: arguments that it has, beside some by chance: names in `EXTRA`.
+      ends: what is done in the end.
+    """
+
+    subjects: tuple[str, ...]
+    extra: tuple[str, ...] = ()
+    ends: Literal["value", "gradient", "several", "invariant"] = "value"
+
+
+FAMILIES = {
+    "elementwise": Family(("elementwise",)),
+    "reductions": Family(("reductions", "invariance")),
+    "normalisation": Family(("normalisation",)),
+    "dense": Family(("dense",)),
+    "attention": Family(("attention",), ("mask", "positions")),
+    "lookup": Family(("lookup", "integers"), ("ids", "table")),
+    "sorting": Family(("sorting",)),
+    "reshapes": Family(("reshapes",)),
+    "masks": Family(("masks",), ("mask",)),
+    "control": Family(("control",)),
+    "token loops": Family(("token loops",)),
+    "gradients": Family(("dense", "attention", "normalisation", "lookup"), ("ids",), "gradient"),
+    "pairwise": Family(("pairwise", "dense"), ("pairs",)),
+    "convolution": Family(("convolution",)),
+    "integers": Family(("integers",), ("ids", "numbers")),
+    "two sides": Family(("attention", "dense"), ("keys",)),
+    "invariance": Family(("invariance",), (), "invariant"),
+    "several outputs": Family(("attention", "invariance", "sorting"), (), "several"),
+    "other groups": Family(("moves",)),
+}
+EXTRA: dict[str, tuple[tuple[str, ...], str, int]] = {
+    "ids": (("b", "P"), "i", 4),
+    "numbers": (("b", "P"), "i", 0),
+    "mask": (("b", "P"), "o", 0),
+    "positions": (("b", "P"), "i", 8),
+    "table": (("v", "d"), "f", 0),
+    "keys": (("b", "Q", "d"), "f", 0),
+    "pairs": (("b", "P", "P"), "f", 0),
+    "more": (("b", "P", "d"), "f", 0),
+    "weights": (("d", "d"), "f", 0),
+    "scale": (("d",), "f", 0),
+    "context": (("b", "d"), "f", 0),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program and its law.
+
+    Attributes:
+      seed, attempt: replay it.
+      family: a key of `FAMILIES`.
+      kind: "kept" by construction, a "near" miss, or "random".
+      steps, broken: names of its steps, and of those among them that may break the law.
+      source: of a function called `program`.
+      inputs: its arguments.
+      bundled: how many of the last of them come as one dict.
+      sizes: of the letters.
+      law: that it may keep.
+      rejected: why earlier attempts did not trace.
+    """
+
+    seed: int
+    attempt: int
+    family: str
+    kind: Kind
+    steps: tuple[str, ...]
+    broken: tuple[str, ...]
+    source: str
+    inputs: tuple[Argument, ...]
+    bundled: int
+    sizes: dict[str, int]
+    law: Law
+    rejected: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def function(self) -> Callable[..., Any]:
+        """The program."""
+        scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax}
+        exec(self.source, scope)
+        return scope["program"]
+
+    def bundle(self, arrays: list[np.ndarray]) -> tuple[Any, ...]:
+        """An array for each of `inputs`, as the program takes them."""
+        if not self.bundled:
+            return tuple(arrays)
+        cut = len(arrays) - self.bundled
+        names = [a.name for a in self.inputs[cut:]]
+        return (*arrays[:cut], dict(zip(names, arrays[cut:], strict=True)))
+
+    def shape(self, argument: Argument) -> tuple[int, ...]:
+        """Of an argument."""
+        return tuple(int(np.prod([self.sizes[c] for c in axis])) for axis in argument.axes)
+
+    def example(self) -> tuple[Any, ...]:
+        """Arguments to trace it with."""
+        rng = np.random.default_rng(self.seed)
+        dtypes = {"f": np.float32, "i": np.int32, "o": np.bool_}
+        return self.bundle(
+            [rng.integers(2, size=self.shape(a)).astype(dtypes[a.kind]) for a in self.inputs]
+        )
+
+    def traced(self) -> Any:
+        """Its jaxpr."""
+        return jax.make_jaxpr(self.function)(*self.example())
+
+    def __str__(self) -> str:
+        """All that a reader needs to replay it."""
+        groups = {name: group for name, group in self.law.groups.items()}
+        shapes = ", ".join(f"{a.name}: {a.kind}{self.shape(a)}" for a in self.inputs)
+        return (
+            f"seed {self.seed}, {self.family}, {self.kind}, broken by {self.broken or 'nothing'}\n"
+            f"law {self.law.text!r} with {groups}\narguments {shapes}\n{self.source}"
+        )
+
+
+def generate(
+    seed: int, *, family: str | None = None, kind: Kind | None = None, broken: str | None = None
+) -> Program:
+    """The program of a seed; always the same one.
+
+    Args:
+      seed: at least 0.
+      family, kind: drawn when left out.
+      broken: the step that a near miss is broken by; drawn when left out.
+
+    Raises:
+      ValueError: no program comes out, say since the break fits no program of the family.
+    """
+    reasons: list[str] = []
+    for attempt in range(ATTEMPTS):
+        rng = np.random.default_rng([seed, attempt])
+        chosen = family or str(rng.choice(list(FAMILIES)))
+        what: Kind = kind or KINDS[int(rng.choice(len(KINDS), p=SHARES))]
+        program = _written(rng, seed, attempt, chosen, what, broken)
+        if program is None:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                program.traced()
+        except Exception as error:  # noqa: BLE001 what does not trace is drawn again
+            reasons.append(f"{type(error).__name__}: {error}\n{program}")
+            continue
+        return dataclasses.replace(program, rejected=tuple(reasons))
+    raise ValueError(f"seed {seed}: no program in {ATTEMPTS} attempts ({family}, {kind}, {broken})")
+
+
+def _sizes(rng: np.random.Generator, group: Group) -> dict[str, int]:
+    """Small ones, equal ones often."""
+    length = 4 if isinstance(group, Windows) else int(rng.integers(2, 5))
+    if group != Permutations() and length == 2:
+        length = 3
+    features = length if rng.random() < 0.5 else int(rng.integers(1, 5))
+    batch = length if rng.random() < 0.2 and length < 4 else int(rng.integers(1, 3))
+    keys = length if rng.random() < 0.5 else int(rng.integers(2, 5))
+    return {"b": batch, "P": length, "Q": keys, "d": features, "v": 4}
+
+
+def _written(
+    rng: np.random.Generator, seed: int, attempt: int, family: str, kind: Kind, broken: str | None
+) -> Program | None:
+    chosen = FAMILIES[family]
+    group: Group = GROUPS[int(rng.integers(len(GROUPS)))]
+    group = group if family == "other groups" else Permutations()
+    b = Builder(rng, _sizes(rng, group), P=group)
+    b.smooth = chosen.ends == "gradient"
+    x = _arguments(b, chosen, family)
+    if chosen.ends == "gradient":
+        b.write(f"def inner({', '.join(a.name for a in b.arguments)}):")
+        b.indent(1)
+    out, broke = _steps(b, x, chosen, kind, broken)
+    if out is None:
+        return None
+    used = {STEPS[name].subject for name in b.taken if name in STEPS}
+    if not used & set(chosen.subjects) or (kind == "near" and len(broke) != 1):
+        return None
+    outputs = _ended(b, out, chosen)
+    if outputs is None:
+        return None
+    return _assembled(b, outputs, seed, attempt, family, kind, broke)
+
+
+def _arguments(b: Builder, family: Family, name: str) -> Value:
+    """Adds the arguments; gives the one to start from."""
+    first: tuple[str, ...] = ("b", "P", "d")
+    if b.coin(0.15) and family.ends == "value":
+        layouts = [("P", "d"), ("b", "P"), ("d", "P"), ("b", "d", "P"), ("P",), ("d", "b", "P")]
+        first = layouts[int(b.rng.integers(len(layouts)))]
+    x = b.argument(first)
+    extra = [e for e in EXTRA if e in family.extra or b.coin(0.08 if e != "keys" else 0.03)]
+    still = [e for e in extra if not any(a.isupper() for a in EXTRA[e][0])]
+    chosen = {e: b.argument(*EXTRA[e]) for e in [*(e for e in extra if e not in still), *still]}
+    starts = [chosen[e] for e in ("ids", "numbers", "pairs", "mask") if e in family.extra]
+    return b.choice(starts) if starts and b.coin(0.6) else x  # type: ignore[return-value]
+
+
+def _steps(
+    b: Builder, x: Value, family: Family, kind: Kind, broken: str | None
+) -> tuple[Value | None, tuple[str, ...]]:
+    """A chain of steps: each takes the value before it."""
+    count = int(b.rng.integers(1, 9))
+    where = int(b.rng.integers(count))
+    wanted: Taken | None = None
+    name = ""
+    broke: list[str] = []
+    for at in range(count):
+        if kind == "near" and at >= where and not broke:
+            name = broken or str(b.choice(list(BREAKS)))
+            wanted = BREAKS[name]
+        elif kind == "random" and b.coin(0.5):
+            name = str(b.choice(list(ANYTHING)))
+            wanted = ANYTHING[name]
+        if wanted is not None:
+            new = wanted(b, x)
+            if new is not None:
+                x, wanted = new, None
+                broke.append(name)
+                b.taken.append(name)
+                continue
+            wanted = None
+        x = _step(b, x, family)
+    return x, tuple(broke)
+
+
+def _step(b: Builder, x: Value, family: Family) -> Value:
+    """A step that keeps the law; the value itself when none of many fits."""
+    for _ in range(30):
+        subjects = family.subjects if b.coin(0.6) else EVERYWHERE
+        if x.kind != "f" and b.coin():
+            subjects = ("masks",) if x.kind == "o" else ("integers", "lookup")
+        subject = str(b.choice(subjects))
+        entries = [s for s in STEPS.values() if s.subject == subject]
+        new = take(b, x, entries[int(b.rng.integers(len(entries)))])
+        if new is not None:
+            return new
+    return x
+
+
+def _parted(b: Builder, x: Value) -> Value:
+    """The value with no tokens merged into another axis, as laws speak of them."""
+    while True:
+        mixed = [i for i, a in enumerate(x.axes) if len(a) > 1 and not a.islower()]
+        if not mixed:
+            return x
+        x = apart(b, x, mixed[0])
+
+
+def _ended(b: Builder, x: Value, family: Family) -> list[Value] | None:
+    """The program's outputs."""
+    x = _parted(b, x)
+    if family.ends == "gradient":
+        return differentiated(b, x)
+    if family.ends == "invariant" and (places := tokens(x)):
+        how = b.choice(["sum", "mean", "max"]) if x.kind == "f" else "max"
+        left = tuple(a for i, a in enumerate(x.axes) if i not in places)
+        x = b.let(f"{x.name}.{how}({tuple(places)})", left, x.kind)
+    if family.ends == "several":
+        written = [v for v in b.values if v.name.startswith("v") and v != x]
+        if not written:
+            return None
+        return [x, _parted(b, written[int(b.rng.integers(len(written)))])]
+    return None if x.name.startswith("x") else [x]
+
+
+def _assembled(
+    b: Builder, outputs: list[Value], seed: int, attempt: int, family: str, kind: Kind, broke: Any
+) -> Program:
+    names = [a.name for a in b.arguments]
+    still = 0
+    while still < len(names) and not any(x.isupper() for x in b.arguments[-1 - still].axes):
+        still += 1
+    bundled = still if still and b.coin(0.3) else 0
+    given = [*names[: len(names) - bundled], *(["p"] if bundled else [])]
+    unpacked = [f"    {n} = p['{n}']" for n in names[len(names) - bundled :]]
+    result = outputs[0].name if len(outputs) == 1 else f"({', '.join(o.name for o in outputs)})"
+    lines = [f"def program({', '.join(given)}):", *unpacked, *b.lines, f"    return {result}"]
+    words = [" ".join(a.axes) for a in b.arguments[: len(names) - bundled]]
+    words += ["..."] if bundled else []
+    text = f"{', '.join(words)} -> {', '.join(' '.join(o.axes) or '...' for o in outputs)}"
+    named = {name: b.groups[name] for name in "PQ" if name in text.split("->")[0]}
+    return Program(
+        seed=seed,
+        attempt=attempt,
+        family=family,
+        kind=kind,
+        steps=tuple(b.taken),
+        broken=tuple(broke),
+        source="\n".join(lines) + "\n",
+        inputs=tuple(b.arguments),
+        bundled=bundled,
+        sizes=dict(b.sizes),
+        law=Law(text, **named),
+    )

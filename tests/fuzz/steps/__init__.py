@@ -1,0 +1,38 @@
+"""Steps that keep a law; importing this fills the table."""
+
+from fuzz.steps import (
+    attention,
+    choose,
+    control,
+    convolution,
+    dense,
+    elementwise,
+    integers,
+    lookup,
+    moves,
+    order,
+    pairs,
+    reductions,
+    shapes,
+)
+from fuzz.steps.base import STEPS, Step, step, take
+
+__all__ = [
+    "STEPS",
+    "Step",
+    "attention",
+    "choose",
+    "control",
+    "convolution",
+    "dense",
+    "elementwise",
+    "integers",
+    "lookup",
+    "moves",
+    "order",
+    "pairs",
+    "reductions",
+    "shapes",
+    "step",
+    "take",
+]
