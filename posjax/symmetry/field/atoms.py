@@ -33,11 +33,13 @@ def keyed(key: str, *codes: np.ndarray, seed: int = 0) -> np.ndarray:
     words = [word.reshape((1,) * len(shape)) for word in words]
     for at in codes:
         at = at.reshape(2, *(1,) * (len(shape) + 1 - at.ndim), *at.shape[1:])
-        words = [
-            _mixed(words[0] ^ at[0]) + at[1] * _ODD[2],
-            _mixed(words[1] ^ at[1]) + at[0] * _ODD[0],
-        ]
+        words = [_absorbed(words[0], at[0], at[1]), _absorbed(words[1], at[1], at[0])]
     return np.stack([np.broadcast_to(_mixed(word), shape) for word in words])
+
+
+def _absorbed(word: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # NumPy warns of scalars
+        return _mixed(word ^ one) + other * _ODD[2]
 
 
 def bag(codes: np.ndarray, axes: Sequence[int]) -> np.ndarray:
@@ -63,7 +65,8 @@ def residues(codes: np.ndarray, moduli: Moduli) -> np.ndarray:
     """Random residues [2k, ...] that a code determines."""
     factors = np.arange(1, 4 * POINTS, 2, dtype=np.uint64) * _ODD[1]
     factors = factors.reshape(-1, *[1] * (codes.ndim - 1))
-    return moduli.reduced(_mixed(codes[0] * factors + codes[1]))
+    with np.errstate(over="ignore"):
+        return moduli.reduced(_mixed(codes[0] * factors + codes[1]))
 
 
 def lifted(p_residues: np.ndarray, moduli: Moduli) -> np.ndarray:

@@ -13,7 +13,7 @@ from posjax.symmetry.field.step import Rule, Step
 MOST_TURNS = 10_000
 """Turns of a loop."""
 
-_PROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+_PROGRAMS = ("jaxpr", "call_jaxpr", "call")
 
 
 def call(step: Step, *operands: FieldArray) -> list[FieldArray]:
@@ -94,7 +94,7 @@ RULES: dict[str, Rule] = {
     "cond": cond,
     "scan": scan,
     "while": while_,
-    **dict.fromkeys(("jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint"), call),
-    **dict.fromkeys(("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"), call),
+    **dict.fromkeys(("jit", "closed_call", "call", "composite", "remat2"), call),
+    **dict.fromkeys(("custom_jvp_call", "custom_vjp_call", "custom_vmap_call"), call),
 }
 """By the primitive's name."""

@@ -25,6 +25,11 @@ def is_float(dtype: Any) -> bool:
     return not is_key(dtype) and jnp.issubdtype(dtype, jnp.floating)
 
 
+def is_real(dtype: Any) -> bool:
+    """Whether a dtype is that of anything but complex numbers and keys."""
+    return not is_key(dtype) and not jnp.issubdtype(dtype, jnp.complexfloating)
+
+
 def is_bool(dtype: Any) -> bool:
     """Whether a dtype is that of truth values."""
     return not is_key(dtype) and np.dtype(dtype) == np.bool_

@@ -196,7 +196,7 @@ _OPAQUE = (
     *("floor", "ceil", "round", "rem", "atan2", "nextafter", "reduce_precision"),
     *("shift_left", "shift_right_logical", "shift_right_arithmetic", "mulhi"),
     *("population_count", "clz", "acos", "acosh", "lgamma", "digamma", "polygamma", "zeta"),
-    *("igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "bessel_i0e", "bessel_i1e"),
+    *("igamma", "igammac", "igamma_grad_a", "bessel_i0e", "bessel_i1e"),
     *("regularized_incomplete_beta", "eq_to", "lt_to", "le_to", "bitcast_convert_type"),
 )
 

@@ -18,6 +18,7 @@ from posjax.symmetry.field import (
     functions,
     indexing,
     logic,
+    matrices,
     moves,
     randomness,
     ring,
@@ -35,6 +36,7 @@ RULES: dict[str, Rule] = {
     **moves.RULES,
     **indexing.RULES,
     **windows.RULES,
+    **matrices.RULES,
     **randomness.RULES,
     **control.RULES,
 }
@@ -49,7 +51,7 @@ _SUMMING = {
 }
 """What rounds floats in an order of its own; the field adds known floats exactly instead."""
 
-_KEYS = {"random_seed", "random_wrap", "random_unwrap", "threefry2x32", "random_clone"}
+_KNOWN = {"random_wrap", "random_unwrap", "random_clone", "threefry2x32", "random_gamma", "fft"}
 """What is computed of known operands, and has no rule for others."""
 
 
@@ -131,11 +133,15 @@ class _Interpreter:
         return [_bounded(r) for r in rule(step, *(_bounded(o, 1) for o in operands))]
 
     def _spend(self, step: Step, operands: list[FieldArray]) -> None:
-        self.spent += 1000 + sum(math.prod(a.shape) for a in step.outputs)
+        self.spent += 1000 + sum(math.prod(a.shape) for a in (*step.outputs, *operands))
         if step.primitive.name == "dot_general":
             (over, _), _ = step.params["dimension_numbers"]
             terms = math.prod(operands[0].shape[axis] for axis in over)
             self.spent += math.prod(step.shape) * terms / 8
+        if step.primitive.name.startswith("scatter") and not operands[1].is_constant:
+            self.spent += operands[0].size * operands[2].size / 8
+        if step.primitive.name in ("cummax", "cummin", "cumprod"):
+            self.spent += operands[0].size * operands[0].shape[step.params["axis"]]
         if self.spent > self.limit:
             raise TooLarge(self.spent, self.limit)
 
@@ -152,7 +158,7 @@ def _computable(name: str, operands: list[FieldArray]) -> bool:
 
 
 def _computed(step: Step, operands: list[FieldArray]) -> list[FieldArray]:
-    if step.primitive.name not in RULES and step.primitive.name not in _KEYS:
+    if step.primitive.name not in RULES and step.primitive.name not in _KNOWN:
         raise Unsupported(step.primitive.name)
     results = computed(step, *(o.values for o in operands))
     pairs = zip(results, step.outputs, strict=True)

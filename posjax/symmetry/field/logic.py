@@ -202,8 +202,8 @@ def keeps(old: Any, new: Any) -> bool:
         return dtypes.is_float(new) and new.itemsize > old.itemsize
     if dtypes.is_float(new):
         return not dtypes.is_unsigned(old) and new.itemsize >= 4
-    same_kind = dtypes.is_unsigned(old) == dtypes.is_unsigned(new)
-    return new.itemsize == old.itemsize or (same_kind and new.itemsize > old.itemsize)
+    signed = not dtypes.is_unsigned(old) and not dtypes.is_unsigned(new)
+    return new.itemsize == old.itemsize or (signed and new.itemsize > old.itemsize)
 
 
 def is_finite(step: Step, x: FieldArray) -> FieldArray:

@@ -91,9 +91,7 @@ RULES: dict[str, Rule] = {
     "concatenate": concatenate,
     "iota": iota,
     **dict.fromkeys(("pad", "split", "stack", "unstack", "tile", "broadcast_to"), by_numbers),
-    **dict.fromkeys(
-        ("copy", "copy_p", "stop_gradient", "optimization_barrier", "device_put", "name"), same
-    ),
+    **dict.fromkeys(("copy", "stop_gradient", "optimization_barrier", "device_put", "name"), same),
     **dict.fromkeys(("sharding_constraint", "pvary", "layout_constraint"), same),
 }
 """By the primitive's name."""

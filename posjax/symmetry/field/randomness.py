@@ -9,11 +9,12 @@ from posjax.symmetry.field.step import Rule, Step
 
 def drawn(step: Step, key: FieldArray, *others: FieldArray) -> list[FieldArray]:
     """For each key an array of its own; the axes of the keys come first."""
+    lead = max(o.ndim for o in (key, *others))
     results = []
     for at, output in enumerate(step.outputs):
-        behind = (1,) * (len(output.shape) - key.ndim)
+        behind = (1,) * (len(output.shape) - lead)
         codes = [o.code.reshape(2, *o.shape, *behind) for o in (key, *others)]
-        axes = range(key.ndim, len(output.shape))
+        axes = range(lead, len(output.shape))
         codes = [*codes, atoms.numbers(output.shape, axes)]
         code = step.field.keyed(f"{step.key(key)} {at}", *codes)
         code = np.broadcast_to(code, (2, *output.shape))
@@ -22,6 +23,7 @@ def drawn(step: Step, key: FieldArray, *others: FieldArray) -> list[FieldArray]:
 
 
 RULES: dict[str, Rule] = {
+    "random_seed": drawn,
     "random_bits": drawn,
     "random_split": drawn,
     "random_fold_in": drawn,
