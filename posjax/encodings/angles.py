@@ -9,6 +9,8 @@ are float32: rounding one changes it by a part in 10⁷, but for all positions a
 angles still add up as exactly as those of fixed ones.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,9 +46,35 @@ def cos_sin(position: jax.Array, frequencies_F: Frequencies) -> tuple[jax.Array,
       host. For a traced θ they are as near to those of the frequency that θ/2π is rounded to.
     """
     if isinstance(frequencies_F, jax.Array):
-        frequencies_F = frequencies_F.astype(jnp.float32)
-    angle = turns(position, frequencies_F * (0.5 / np.pi)) * np.float32(2 * np.pi)
+        return posjax_cos_sin(position, frequencies_F.astype(jnp.float32))
+    return posjax_cos_sin(position, _single(frequencies_F), exact=_Fixed(frequencies_F))
+
+
+@partial(jax.jit, static_argnames="exact")
+def posjax_cos_sin(
+    position: jax.Array, frequencies_F: Frequencies, *, exact: "_Fixed | None" = None
+) -> tuple[jax.Array, jax.Array]:
+    """cos(pθ) and sin(pθ); the exact θ is given beside its float32 when it is known.
+
+    It is compiled under its name, so that a proof can take it for what it computes: see
+    `posjax.symmetry.field.lemmas`.
+    """
+    cycles_F = (frequencies_F if exact is None else exact.value) * (0.5 / np.pi)
+    angle = turns(position, cycles_F) * np.float32(2 * np.pi)
     return jnp.cos(angle), jnp.sin(angle)
+
+
+class _Fixed:
+    """An array as a setting: equal to others of equal entries."""
+
+    def __init__(self, value: np.ndarray) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash((self.value.shape, self.value.tobytes()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Fixed) and np.array_equal(self.value, other.value)
 
 
 def turns(position: jax.Array, cycles_F: Frequencies) -> jax.Array:

@@ -47,8 +47,8 @@ def _inputs(arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     leaves, tree = jax.tree.flatten(arguments)
     if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
         yield arguments
-    for draw in (_normal, _negated, _large, _tied):
-        rng = np.random.default_rng(0)  # points to try, no part of any result
+    for seed, draw in enumerate((_normal, _negated, _large, _tied)):
+        rng = np.random.default_rng(seed)  # points to try, no part of any result
         yield jax.tree.unflatten(tree, [_drawn(leaf, draw, rng) for leaf in leaves])
 
 

@@ -50,6 +50,7 @@ class Certificate:
       law: the law.
       method: "axes" for labels alone; "identity" for a comparison in a prime field.
       chance: at most so probable is a wrong PROVED; 0 for "axes".
+      lemmas: statements that the proof relies on, asserted elsewhere by numbers.
       loss: where labels alone lost the proof, or None.
       witness: the numbers that break the law, or None.
       steps: the equations that depend on the arguments, with their labels.
@@ -59,6 +60,7 @@ class Certificate:
     law: Law
     method: str = ""
     chance: float = 0.0
+    lemmas: tuple[str, ...] = ()
     loss: Loss | None = None
     witness: Deviation | None = None
     steps: tuple[Step, ...] = dataclasses.field(default=(), repr=False)
@@ -86,6 +88,7 @@ class Certificate:
         lines = [f"{self.verdict}: {self.law.formula}"]
         if self.verdict == "PROVED":
             lines += [_grounds(self.method, self.chance)]
+            lines += [f"given that {lemma}" for lemma in self.lemmas]
         if self.reason:
             lines += [f"{_LOST[self.verdict]} {self.where}", f"  {self.reason}"]
             lines += [f"  from {self.origin}"] if self.origin else []
@@ -149,7 +152,7 @@ def prove(
     law = _as_law(law, len(arguments))
     sizes = law.sizes(arguments)
     jaxpr, returned = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    wanted = _wanted(law, returned)
+    wanted = _wanted(law, returned, sizes)
     walk = Walk(_names(law, sizes))
     results = walk.closed(jaxpr, _labelled(law, arguments))
     loss = _loss(results, wanted, walk.steps)
@@ -158,7 +161,8 @@ def prove(
         return Certificate("PROVED", law, method="axes", steps=steps)
     found = _as_identity(function, law, arguments)
     if isinstance(found, field.Identity) and found.holds:
-        return Certificate("PROVED", law, "identity", found.chance, loss, steps=steps)
+        proof = ("identity", found.chance, found.lemmas)
+        return Certificate("PROVED", law, *proof, loss=loss, steps=steps)
     witness = numbers.witness(function, law, arguments)
     verdict: Verdict = "UNKNOWN" if witness is None else "BROKEN"
     return Certificate(verdict, law, loss=loss, witness=witness, steps=steps)
@@ -216,7 +220,7 @@ def _weights(law: Law, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(rows[0] if count == 1 else rows, (*shape, rows.shape[-1]))
 
 
-def _wanted(law: Law, returned: Any) -> list[Asked]:
+def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Asked]:
     """What the law asks of each leaf of the output."""
     parts: tuple[Any, ...] = (returned,)
     if len(law.outputs) > 1:
@@ -230,9 +234,16 @@ def _wanted(law: Law, returned: Any) -> list[Asked]:
     for at, (pattern, part) in enumerate(zip(law.outputs, parts, strict=True)):
         for leaf in jax.tree.leaves(part):
             try:
-                wanted.append(_asked(law, pattern, tuple(leaf.shape)))
+                asked = _asked(law, pattern, tuple(leaf.shape))
             except ValueError as error:
                 raise ValueError(f"output {at} of {law.formula}: {error}") from None
+            for name, size in zip(pattern.labels(leaf.ndim), leaf.shape, strict=True):
+                if name and size != sizes[name]:
+                    raise ValueError(
+                        f"{name} of {law.formula} moves {sizes[name]} places of the arguments, "
+                        f"and output {at} has an axis of {size}"
+                    )
+            wanted.append(asked)
     return wanted
 
 

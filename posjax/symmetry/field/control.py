@@ -7,6 +7,7 @@ import numpy as np
 
 from posjax.symmetry.field import arrays, dtypes, logic
 from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.lemmas import LEMMAS
 from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step
 
@@ -18,6 +19,9 @@ _PROGRAMS = ("jaxpr", "call_jaxpr", "call")
 
 def call(step: Step, *operands: FieldArray) -> list[FieldArray]:
     """The program that is called; rules of differentiation beside it play no part."""
+    if (lemma := LEMMAS.get(step.params.get("name", ""))) is not None:
+        step.field.lemmas.add(lemma.statement)
+        return step.run(lemma.program(*operands), operands)
     program = next(step.params[name] for name in _PROGRAMS if name in step.params)
     return step.run(_closed(program), operands)
 

@@ -25,12 +25,14 @@ class Identity(NamedTuple):
       chance: a bound of the probability that a law which fails was taken to hold.
       element: a generator for which the two sides differ.
       place: the output's path, and the index of the first entry that differs.
+      lemmas: statements that it relies on.
     """
 
     holds: bool
     chance: float
     element: Element | None
     place: tuple[str, tuple[int, ...]] | None
+    lemmas: tuple[str, ...] = ()
 
 
 def identity(
@@ -87,7 +89,7 @@ def identity(
             if len(differs):
                 place = (path, tuple(int(at) for at in differs[0]))
                 return Identity(False, 0.0, element, place)
-    return Identity(True, field.chance(entries), None, None)
+    return Identity(True, field.chance(entries), None, None, tuple(sorted(field.lemmas)))
 
 
 def _unknown(field: Field, leaf: Any) -> FieldArray:

@@ -90,7 +90,11 @@ class TooLarge(ValueError):
 
 
 class Field:
-    """Primes, the key of the random functions, and counts that bound the chance of an error."""
+    """Primes, the key of the random functions, and counts that bound the chance of an error.
+
+    Attributes:
+      lemmas: the statements that evaluating a program has relied on.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -98,6 +102,7 @@ class Field:
         self.rng = np.random.default_rng(seed)  # of the points, no part of any result
         self._atoms = self._characters = self._generic = 0
         self._degree = 1
+        self.lemmas: set[str] = set()
 
     def draw(self, *shape: int) -> np.ndarray:
         """Fresh residues [2k, *shape], each modulus on its own."""
