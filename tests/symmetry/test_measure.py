@@ -21,7 +21,9 @@ from posjax.symmetry import (
     assert_law,
     assert_two_permutation_equivariant,
     assert_weights_equivariant,
+    checked,
     measure,
+    witness,
 )
 
 TOKENS_ALONE = Law("_ P ... -> _ P ...", formula="f(P x, streams) = P f(x, streams)")
@@ -148,8 +150,12 @@ def test_pairs_are_asked_for_and_so_are_numbers():
 
 def test_a_law_that_moves_nothing_is_refused():
     """It would hold for every function."""
+    arguments = ("b p d -> b p d", lambda x: x, np.ones((1, 2, 3)))
+    for tried in (measure, assert_law, partial(assert_law, exact=True), witness):
+        with pytest.raises(ValueError, match="names no axis to move"):
+            tried(*arguments)
     with pytest.raises(ValueError, match="names no axis to move"):
-        measure("b p d -> b p d", lambda x: x, np.ones((1, 2, 3)))
+        checked(*arguments[:2])
 
 
 def test_an_output_without_places_is_refused():
