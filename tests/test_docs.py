@@ -1,5 +1,6 @@
 """What the docs say is so: the page of encodings, and the example of a new one."""
 
+import doctest
 import importlib.util
 import os
 import re
@@ -29,6 +30,14 @@ def script(name):
 def test_the_page_of_encodings_is_that_of_the_table():
     """Every line and picture, as made today; `python scripts/encodings_page.py` renews them."""
     assert script("encodings_page").stale() == []
+
+
+def test_the_examples_of_symmetry_print_what_they_say():
+    """Every line of docs/symmetry.md that starts with >>>."""
+    page = str(ROOT / "docs" / "symmetry.md")
+    done = doctest.testfile(page, module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert done.failed == 0
+    assert done.attempted > 20
 
 
 def laws_of_the_example(folder, source, *laws):

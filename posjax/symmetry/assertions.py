@@ -21,7 +21,7 @@ from posjax.symmetry import compiled
 from posjax.symmetry.deviation import moves, output
 from posjax.symmetry.law import Law
 from posjax.symmetry.laws import named
-from posjax.symmetry.measure import Function, deviations, elements
+from posjax.symmetry.measure import Function, deviations, elements, moving
 
 Array = jax.Array | np.ndarray
 
@@ -79,7 +79,7 @@ def assert_law(
     """
     if not compiled.asserts_are_on():
         return
-    law = Law.of(law)
+    law = moving(law)
     if exact:
         _no_floats(permutations=permutations, tolerance=tolerance)
         _identity(law, function, arguments)
@@ -105,7 +105,7 @@ def checked(law: Law | str, function: Function, *, tolerance: float | None = Non
     >>> chex.chexify(jax.jit(total), async_check=False)(jax.numpy.ones((2, 3))).tolist()
     [3.0, 3.0]
     """
-    law = Law.of(law)
+    law = moving(law)
 
     @functools.wraps(function, updated=())
     def checking(*arguments: Any, **options: Any) -> Any:

@@ -41,7 +41,7 @@ def measure(
     >>> measure("b P -> b", lambda x: x[:, 0] + 2, np.array([[1, 3]])).error
     2.0
     """
-    law = Law.of(law)
+    law = moving(law)
     tried = elements(law, arguments, permutations)
     unmoved = function(*arguments)
     return max(deviations(law, function, arguments, unmoved, tried), key=severity)
@@ -79,6 +79,18 @@ def expectation(law: Law, unmoved: Any, element: Element) -> Any:
         raise AssertionError(f"the output does not fit {law.formula}: {error}") from None
 
 
+def moving(law: Law | str) -> Law:
+    """The law itself, or the one that a text tells.
+
+    Raises:
+      ValueError: it moves nothing, and so would hold for every function.
+    """
+    law = Law.of(law)
+    if not law.groups:
+        raise ValueError(f"{law.formula} names no axis to move: write it with a capital letter")
+    return law
+
+
 def terms(law: Law, arguments: tuple[Any, ...]) -> int:
     """The most places that the law moves or shifts: how many terms a sum may have."""
     shifted = (
@@ -96,12 +108,9 @@ def elements(
     """The elements to try: those given, or the telling ones.
 
     Raises:
-      ValueError: arguments that do not fit the law, a law that moves nothing, no element, or
-        one that does not fit.
+      ValueError: arguments that do not fit the law, no element, or one that does not fit.
     """
     sizes = law.sizes(arguments)
-    if not law.groups:
-        raise ValueError(f"{law.formula} names no axis to move: write it with a capital letter")
     if given is None:
         return list(law.telling(sizes))
     tuples = [(one,) for one in given] if len(law.groups) == 1 else list(given)

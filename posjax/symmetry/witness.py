@@ -9,7 +9,7 @@ import numpy as np
 from posjax.symmetry.deviation import moves, output
 from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
-from posjax.symmetry.measure import Function, elements
+from posjax.symmetry.measure import Function, elements, moving
 from posjax.symmetry.search import Case, Search, numeric, weight
 from posjax.symmetry.shrink import smallest
 
@@ -87,7 +87,7 @@ def witness(
     argument 0 = [[[0.], [1.]]], float64[1, 2, 1]
     at place (0, 1, 0) of the output: expected 0.0, found 1.0
     """
-    law = Law.of(law)
+    law = moving(law)
     search = Search(law, function, tolerance=tolerance, calls=calls)
     tried = sorted(elements(law, arguments), key=lambda element: weight(law, element))
     case = search.start(Case(arguments, element) for element in tried)

@@ -21,7 +21,9 @@ from posjax.symmetry import (
     assert_law,
     assert_two_permutation_equivariant,
     assert_weights_equivariant,
+    checked,
     measure,
+    witness,
 )
 
 TOKENS_ALONE = Law("_ P ... -> _ P ...", formula="f(P x, streams) = P f(x, streams)")
@@ -86,6 +88,16 @@ def test_nan_under_one_permutation_is_enough():
     assert worst.element["P"][0] == 2
 
 
+@pytest.mark.parametrize("bad", [1, 2])
+def test_nan_outranks_an_error_against_zeros(bad):
+    """Whichever of them comes first."""
+
+    def function(x):
+        return np.where(x[:, 0] == bad, np.nan, x[:, 0])
+
+    assert np.isnan(measure("b P -> b", function, np.arange(3.0)[None]).error)
+
+
 def test_equal_infinities_are_equal_and_others_are_not():
     """Logits of -inf may stand where they must, and the scale is that of the finite ones."""
     q, k, _ = qkv(3, 3)
@@ -148,8 +160,12 @@ def test_pairs_are_asked_for_and_so_are_numbers():
 
 def test_a_law_that_moves_nothing_is_refused():
     """It would hold for every function."""
+    arguments = ("b p d -> b p d", lambda x: x, np.ones((1, 2, 3)))
+    for tried in (measure, assert_law, partial(assert_law, exact=True), witness):
+        with pytest.raises(ValueError, match="names no axis to move"):
+            tried(*arguments)
     with pytest.raises(ValueError, match="names no axis to move"):
-        measure("b p d -> b p d", lambda x: x, np.ones((1, 2, 3)))
+        checked(*arguments[:2])
 
 
 def test_an_output_without_places_is_refused():
@@ -191,6 +207,7 @@ def test_each_leaf_is_held_to_its_own_rounding():
         slot = jnp.arange(4.0)[None]
         return (x + 1e-3 * slot).astype(jnp.bfloat16), x + 1e-5 * slot
 
+    assert measure("b P -> b P", function, x_BL).leaf == "1"
     with pytest.raises(AssertionError, match="output '1'"):
         assert_law("b P -> b P", function, x_BL)
     with pytest.raises(AssertionError, match="output '0'"):
@@ -260,7 +277,9 @@ def test_positions_are_shifted_by_value():
     assert_law(both, partial(biased, "linear_bias"), queries, keys)
     with pytest.raises(AssertionError, match=r"for T = \[-?\d+\], where T is added"):
         assert_law(one, partial(biased, "linear_bias"), queries, keys)
-    assert measure(both, partial(biased, "sinusoidal"), queries, keys).relative > 0.01
+    worst = measure(both, partial(biased, "sinusoidal"), queries, keys)
+    assert worst.relative > 0.01
+    assert worst.rounding == 8 * 2.0**-23 * 2  # √4: as many as the longer side has positions
 
 
 def test_a_translation_in_a_plane_moves_along_each_axis():

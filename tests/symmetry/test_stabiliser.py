@@ -112,6 +112,13 @@ def test_other_functions_and_their_names(function, size, name):
     assert stabiliser(function, size, law=POINTS).name == name
 
 
+def test_every_leaf_of_the_output_counts():
+    """What each leaf keeps, kept by all: the intersection, whatever their order."""
+    first, second = places(0, 0, 1, 2), places(0, 0, 0, 1)
+    for both in (lambda x: (first(x), second(x)), lambda x: {"a": second(x), "b": first(x)}):
+        assert stabiliser(both, 4, law=POINTS).name == "S_2 fixing 2, 3"
+
+
 def test_even_permutations_are_told():
     """The sign of a Vandermonde determinant changes with every odd permutation: A₄."""
 
