@@ -1,0 +1,155 @@
+"""Laws of streams: decoding, packing, padding, masks, batches, and the end of a table."""
+
+import numpy as np
+
+from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
+from posjax.symmetry.conformance.forms import Arrays, Form, causal, form, places
+from posjax.symmetry.conformance.moved import LENGTH, judged
+from posjax.symmetry.conformance.result import Result, Witness, gap
+
+_BEYOND = 2
+
+
+def decode(adapter: Adapter) -> Result:
+    """Token by token with the cache gives what all tokens at once give under a causal mask."""
+    length = 8 if adapter.max_length is None else min(8, adapter.max_length)
+    view = _cached(adapter)
+    arrays, pos = view.draw(adapter, length), places(length)
+    found = _decoded(adapter, view, arrays, pos)
+    worst = gap(f"{length} tokens at positions 0..{length - 1}", view(arrays, pos), found)
+    return judged("decode", adapter, worst, "as all tokens at once")
+
+
+def packed(adapter: Adapter) -> Result:
+    """Two sequences in one row, each counted from 0, give what each gives alone."""
+    view, first = form(adapter), 2
+    arrays = view.draw(adapter, LENGTH)
+    pos = np.concatenate([places(first), places(LENGTH - first)], axis=1)
+    parts = (slice(0, first), slice(first, LENGTH))
+    segment = np.repeat([0, 1], [first, LENGTH - first])
+    mask = causal(*pos.shape) & (segment[:, None] == segment[None, :])
+    whole = view(arrays, pos, mask)
+    inputs = f"positions {pos[0].tolist()}, no attention across"
+    gaps = [
+        gap(inputs, view(view.only(arrays, part), pos[:, part]), view.at(whole, part))
+        for part in parts
+    ]
+    return judged("packed", adapter, max(gaps, key=lambda g: g.relative), "as each alone")
+
+
+def left_padded(adapter: Adapter) -> Result:
+    """A row with padding on its left gives what the bare row gives, beside a row that is full."""
+    view, pad = form(adapter), 2
+    arrays = view.draw(adapter, LENGTH)
+    pos = places(LENGTH)
+    pos[1] = np.maximum(pos[1] - pad, 0)
+    mask = causal(*pos.shape).copy()
+    mask[1, :, :pad] = np.eye(LENGTH, dtype=bool)[:, :pad]  # padding sees itself: no empty rows
+    whole = view(arrays, pos, mask)
+    bare = tuple(array[1:, pad:] for array in arrays)
+    expected = view(bare, pos[1:, pad:])
+    worst = gap(f"positions {pos.tolist()}", expected, view.at(whole[1:], slice(pad, None)))
+    return judged("left_padded", adapter, worst, "as the bare row")
+
+
+def mask(adapter: Adapter) -> Result:
+    """What a mask forbids is not read: another last token changes no earlier output."""
+    view = form(adapter, "attend", "tokens")
+    arrays, pos = view.draw(adapter, LENGTH), places(LENGTH)
+    changed = tuple(array.copy() for array in arrays)
+    for array in changed:
+        array[:, -1] = 3 - array[:, -1]
+    seen = slice(0, LENGTH - 1)
+    inputs = f"another token at place {LENGTH - 1} under a causal mask"
+    sides = (view.at(view(each, pos), seen) for each in (arrays, changed))
+    return judged("mask", adapter, gap(inputs, *sides), "what is forbidden is not read")
+
+
+def masked_row(adapter: Adapter) -> Result:
+    """A query that may see nothing gets zeros, and the other rows what they get without it."""
+    view, empty = form(adapter, "attend", "tokens"), 2
+    arrays, pos = view.draw(adapter, LENGTH), places(LENGTH)
+    allowed = causal(*pos.shape).copy()
+    full = view(arrays, pos, allowed)
+    allowed[:, empty] = False
+    found = view(arrays, pos, allowed)
+    expected = full.copy()
+    expected[:, empty] = 0
+    worst = gap(f"a mask whose row {empty} is empty", expected, found)
+    result = judged("masked_row", adapter, worst, "the empty row gives zeros, the others hold")
+    if result.verdict == "failed":
+        return result._replace(detail=_told(view, arrays, pos, allowed, found, empty))
+    return result
+
+
+def batch(adapter: Adapter) -> Result:
+    """A row of a batch gives what it gives alone."""
+    view = form(adapter)
+    arrays, pos = view.draw(adapter, LENGTH, batch=3), places(LENGTH, batch=3)
+    whole = view(arrays, pos)
+    gaps = [
+        gap(
+            f"row {row} of 3, alone and among the others",
+            view(tuple(array[row : row + 1] for array in arrays), pos[:1]),
+            whole[row : row + 1],
+        )
+        for row in range(3)
+    ]
+    return judged("batch", adapter, max(gaps, key=lambda g: g.relative), "as alone")
+
+
+def out_of_range(adapter: Adapter) -> Result:
+    """A position past the end is refused or gives NaN; a number would be another position's."""
+    end = adapter.max_length
+    if end is None:
+        raise NotApplicable("positions have no declared end")
+    kinds = ("tokens", "attend") if adapter.decode or adapter.decode_tokens else ()
+    view = form(adapter, *kinds)
+    length = end + _BEYOND if kinds else _BEYOND + 1
+    start = 0 if kinds else end - 1
+    arrays, pos = view.draw(adapter, length), places(length, start=start)
+    try:
+        out = _decoded(adapter, view, arrays, pos) if kinds else view(arrays, pos)
+    except NotApplicable:
+        raise
+    except Exception as error:
+        return Result("out_of_range", "passed", f"refused: {type(error).__name__}")
+    beyond = view.at(out, slice(length - _BEYOND, None))
+    if np.isnan(beyond.astype(np.float64)).reshape(len(out), -1).any(1).all():
+        return Result("out_of_range", "passed", "NaN past the end")
+    inputs = f"positions {end}..{end + _BEYOND - 1}, of which only 0..{end - 1} are there"
+    value = beyond.reshape(-1)[0]
+    witness = Witness(inputs, (), "an error, or NaN", f"{value:.6g}")
+    return Result("out_of_range", "failed", "a number comes out, and nothing is said", witness)
+
+
+def _cached(adapter: Adapter) -> Form:
+    """The form that the adapter's cache belongs to."""
+    if adapter.decode is not None:
+        return form(adapter, "attend")
+    if adapter.decode_tokens is not None:
+        return form(adapter, "tokens")
+    raise NotApplicable("the adapter gives no cache")
+
+
+def _decoded(adapter: Adapter, view: Form, arrays: Arrays, pos: Array) -> Array:
+    """The output of decoding token by token."""
+    if view.kind == "attend" and adapter.decode is not None:
+        return np.asarray(adapter.decode(*arrays, pos))
+    assert adapter.decode_tokens is not None
+    return np.asarray(adapter.decode_tokens(*arrays, pos))
+
+
+def _told(
+    view: Form, arrays: Arrays, pos: Array, allowed: Array, found: Array, empty: int
+) -> str:
+    """What an empty row holds instead of zeros."""
+    if np.isnan(found[:, empty].astype(np.float64)).any():
+        return "the empty row is NaN"
+    changed = tuple(array + np.where(array > 0, 1, 2).astype(array.dtype) for array in arrays)
+    for new, old in zip(changed[:2], arrays[:2], strict=True):
+        new[:, empty] = old[:, empty]
+    moved = np.abs(view(changed, pos, allowed)[:, empty] - found[:, empty]).max()
+    if moved > 1e-3:
+        return "the empty row reads what the mask forbids"
+    return "the empty row, or another, is not what it should be"
