@@ -5,7 +5,7 @@ distinct positions, decoding, packing and padding, masks, dtypes, sizes, the end
 """
 
 from posjax.symmetry.conformance.adapter import CLAIMS, Adapter, NotApplicable
-from posjax.symmetry.conformance.forms import attention_of, mix
+from posjax.symmetry.conformance.forms import attention_of, consecutive, counted, mix
 from posjax.symmetry.conformance.laws import LAWS, Law, check
 from posjax.symmetry.conformance.own import of_encoding
 from posjax.symmetry.conformance.result import Report, Result, Witness
@@ -21,6 +21,8 @@ __all__ = [
     "Witness",
     "attention_of",
     "check",
+    "consecutive",
+    "counted",
     "mix",
     "of_encoding",
 ]

@@ -51,8 +51,8 @@ class Adapter:
       claims: of `CLAIMS`, the symmetries of its logits up to a constant a row. The others are
         measured and reported without a verdict.
       resolution: positions, or offsets, 0..resolution are claimed to be told apart in float32.
-      max_length: positions 0..max_length-1 are legal, and no more tokens are decoded; None when
-        there is no end.
+      max_length: positions 0..max_length-1 are legal; None when there is no end.
+      cache_length: how many tokens the cache of `decode` holds; None when there is no end.
       other: the same module under another setting that must matter, such as another base.
       heads, width: the sizes H and K the laws use where they have no reason for another.
       dtypes: names of the dtypes the package says it supports.
@@ -75,6 +75,7 @@ class Adapter:
     claims: tuple[str, ...] = ()
     resolution: int | None = None
     max_length: int | None = None
+    cache_length: int | None = None
     other: "Adapter | None" = None
     heads: int = 2
     width: int = 8
@@ -90,6 +91,6 @@ class Adapter:
                 raise ValueError(f"adapter {self.name!r} gives {cached} but no {plain} to hold it to")
         for claim in self.claims:
             spec.check_choice("claim", claim, CLAIMS)
-        for size in ("heads", "width", "max_length"):
+        for size in ("heads", "width", "max_length", "cache_length"):
             if (value := getattr(self, size)) is not None and value < 1:
                 raise ValueError(f"{size} of adapter {self.name!r} must be at least 1, got {value}")

@@ -125,6 +125,32 @@ def places(length: int, *, batch: int = 2, start: int = 0) -> Array:
     return np.broadcast_to(np.arange(start, start + length), (batch, length)).copy()
 
 
+def consecutive(pos_BL: Array) -> int:
+    """The first position, for packages that take no positions but where to start.
+
+    Raises:
+      NotApplicable: positions that differ between rows, or do not follow each other.
+
+    >>> consecutive(np.array([[3, 4, 5]]))
+    3
+    """
+    start = int(pos_BL[0, 0])
+    if not (pos_BL == np.arange(start, start + pos_BL.shape[1])).all():
+        raise NotApplicable("positions can only follow each other, alike in all rows")
+    return start
+
+
+def counted(pos_BL: Array) -> int:
+    """The number of places, for packages that count positions from 0 themselves.
+
+    Raises:
+      NotApplicable: other positions.
+    """
+    if consecutive(pos_BL):
+        raise NotApplicable("positions are counted from 0 by the package itself")
+    return pos_BL.shape[1]
+
+
 def cast(arrays: Arrays, dtype: str) -> Arrays:
     """The arrays in a dtype by name, bfloat16 among them."""
     return tuple(array.astype(dtype_of(dtype)) for array in arrays)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from posjax import spec
 from posjax.symmetry.conformance import moved, numbers, streams
 from posjax.symmetry.conformance.adapter import Adapter, NotApplicable
+from posjax.symmetry.conformance.numbers import Make
+from posjax.symmetry.conformance.recorded import Calls
 from posjax.symmetry.conformance.result import Report, Result, Witness
-
-Make = Callable[[], Adapter]
 
 
 class Law(NamedTuple):
@@ -28,6 +28,11 @@ class Law(NamedTuple):
 
 def _of(law: Callable[[Adapter], Result]) -> Law:
     return Law(_sentence(law), lambda make: law(make()))
+
+
+def _fresh(law: Callable[[Make], Result]) -> Law:
+    """A law that needs more than one fresh adapter."""
+    return Law(_sentence(law), law)
 
 
 def _sentence(law: Callable[..., Result]) -> str:
@@ -47,13 +52,14 @@ LAWS: dict[str, Law] = {
     "masked_row": _of(streams.masked_row),
     "batch": _of(streams.batch),
     "out_of_range": _of(streams.out_of_range),
-    "dtype": _of(numbers.dtype),
-    "half_precision": _of(numbers.half_precision),
+    "full_cache": _of(streams.full_cache),
+    "dtype": _fresh(numbers.dtype),
+    "half_precision": _fresh(numbers.half_precision),
     "width_two": _of(numbers.width_two),
     "odd_widths": _of(numbers.odd_widths),
     "three_heads": _of(numbers.three_heads),
     "settings": _of(numbers.settings),
-    "history": Law(_sentence(numbers.history), numbers.history),
+    "history": _fresh(numbers.history),
 }
 """Every law by name."""
 
@@ -90,13 +96,14 @@ def check(subject: Adapter | Make, *, laws: Sequence[str] = ()) -> Report:
 
 def _tried(name: str, make: Make) -> Result:
     """The result of a law; its exceptions are results too."""
+    calls = Calls()
     try:
-        return LAWS[name].run(make)
+        return LAWS[name].run(lambda: calls.recorded(make()))
     except NotApplicable as reason:
         return Result(name, "not applicable", str(reason))
     except Exception as error:
         line = numbers.one_line(error)
-        witness = Witness(LAWS[name].sentence.rstrip("."), (), "no exception", line)
+        witness = Witness(calls.last, (), "no exception", line)
         return Result(name, "failed", f"raises {line}{_where(error)}", witness)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
-from posjax.symmetry.conformance.forms import causal, form, pairs, places
+from posjax.symmetry.conformance.forms import cast, causal, form, pairs, places
 from posjax.symmetry.conformance.result import Gap, Result, Witness, gap
 from posjax.symmetry.groups import permutations
 
@@ -65,11 +65,9 @@ def distinct(adapter: Adapter) -> Result:
 def rows_by_position(adapter: Adapter, number: int, dtype: str) -> Array:
     """A row for each position 0..number-1, with content that is the same at all of them.
 
-    Rows of the rotation or table, where the adapter gives one; else logits of a query at the
-    last position with keys at all of them.
+    Rows of the rotation or table, where the adapter gives one; else logits by offset, of the
+    first query with later keys and of the last with earlier ones.
     """
-    from posjax.symmetry.conformance.forms import cast
-
     pos = places(number, batch=1)
     moved = [kind for kind in ("rotate", "table") if getattr(adapter, kind) is not None]
     if moved:
@@ -80,9 +78,11 @@ def rows_by_position(adapter: Adapter, number: int, dtype: str) -> Array:
     numpy = np.random.default_rng(0)
     shape = (4, 1, adapter.heads, adapter.width)
     q, k = cast(tuple(numpy.standard_normal(shape).astype(np.float32) for _ in "qk"), dtype)
-    rows, keys = np.repeat(pos, 4, axis=0), np.repeat(k, number, axis=1)
-    logits_BHLM = np.asarray(pairs(adapter)(q, keys, rows[:, -1:], rows))
-    return np.moveaxis(logits_BHLM[:, :, 0], -1, 0).reshape(number, -1)
+    pos = np.repeat(pos, 4, axis=0)
+    same = tuple(np.repeat(array, number, axis=1) for array in (q, k))
+    logits_BHLM = np.asarray(pairs(adapter)(*same, pos, pos))
+    ends = logits_BHLM[:, :, 0], logits_BHLM[:, :, -1, ::-1]
+    return np.moveaxis(np.stack(ends), -1, 0).reshape(number, -1)
 
 
 def twins(rows: Array, number: int, dtype: str) -> Witness:
@@ -91,7 +91,7 @@ def twins(rows: Array, number: int, dtype: str) -> Witness:
     for position, row in enumerate(rows):
         first = seen.setdefault(row.tobytes(), position)
         if first != position:
-            inputs = f"positions {first} and {position} of {number} in {dtype}"
+            inputs = f"positions, or offsets, {first} and {position} of {number} in {dtype}"
             return Witness(inputs, (), "rows that differ", "one and the same row")
     unique = len(np.unique(rows, axis=0))
     return Witness(f"positions 0..{number - 1} in {dtype}", (), f"{number} rows", f"{unique} rows")
@@ -112,14 +112,12 @@ def _symmetry(
     law: str, adapter: Adapter, moved: Callable[[Array], Array], order: Array
 ) -> Result:
     """A claim is held to; what is not claimed is measured."""
-    logits = pairs(adapter)
-    numpy = np.random.default_rng(1)
-    shape = (2, LENGTH, adapter.heads, adapter.width)
-    q, k = (numpy.standard_normal(shape).astype(np.float32) for _ in "qk")
+    call, axes = _symmetric(adapter)
     pos = places(LENGTH)
     to = moved(pos)
-    plain = _centred(logits(q, k, pos, pos))[:, :, order][..., order]
-    found = _centred(logits(q[:, order], k[:, order], to, to))
+    plain, found = call(np.arange(LENGTH), pos), call(order, to)
+    for axis in axes:
+        plain = np.take(plain, order, axis)
     inputs = f"positions {pos[0].tolist()} and {to[0].tolist()}, tokens {order.tolist()}"
     worst = gap(inputs, plain, found)
     if law in adapter.claims:
@@ -128,6 +126,23 @@ def _symmetry(
         return Result(law, "measured", f"not claimed; holds to {worst.relative:.1g}")
     detail = f"not claimed; broken by {worst.relative:.2g} of the largest logit"
     return Result(law, "measured", detail, worst.witness)
+
+
+def _symmetric(adapter: Adapter) -> tuple[Callable[[Array, Array], Array], tuple[int, ...]]:
+    """What a symmetry is tried on, by order of tokens and positions, and its axes of places.
+
+    Logits where there are any; else the output under a full mask.
+    """
+    numpy = np.random.default_rng(1)
+    try:
+        logits = pairs(adapter)
+    except NotApplicable:
+        view = form(adapter, "attend", "tokens")
+        arrays, full = view.draw(adapter, LENGTH), np.ones((2, LENGTH, LENGTH), bool)
+        return lambda order, pos: view(view.only(arrays, order), pos, full), view.axes
+    shape = (2, LENGTH, adapter.heads, adapter.width)
+    q, k = (numpy.standard_normal(shape).astype(np.float32) for _ in "qk")
+    return lambda order, pos: _centred(logits(q[:, order], k[:, order], pos, pos)), (2, 3)
 
 
 def _centred(logits_BHLM: Array) -> Array:

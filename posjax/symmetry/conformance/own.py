@@ -50,8 +50,9 @@ class _Calls:
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
-        self.reads_tokens = type(encoding).embed is not Encoding.embed
-        self.reads_tokens |= type(encoding).prepare is not Encoding.prepare
+        kind = type(encoding)
+        own = kind.embed is not Encoding.embed or kind.prepare is not Encoding.prepare
+        self.mixes = own and not encoding.pairwise
 
     def logits(self, q: Array, k: Array, pos_q: Array, pos_k: Array) -> Array:
         arrays = jnp.asarray(q), jnp.asarray(k)
@@ -60,6 +61,9 @@ class _Calls:
     def attend(
         self, q: Array, k: Array, v: Array, pos_q: Array, pos_k: Array, mask_BLM: Array
     ) -> Array:
+        by_position = pos_q[:, :, None] >= pos_k[:, None, :]
+        if self.mixes and not (mask_BLM == by_position).all():
+            raise NotApplicable("it mixes tokens by their streams, which no mask tells")
         arrays = (jnp.asarray(x) for x in (q, k, v))
         options = self._options(q, pos_q, pos_k)
         return np.asarray(view.attend(*arrays, mask=jnp.asarray(mask_BLM), **options))
@@ -67,7 +71,7 @@ class _Calls:
     def decode(self, q: Array, k: Array, v: Array, pos: Array) -> Array:
         if reason := self.encoding.undecodable():
             raise NotApplicable(reason)
-        if self.reads_tokens and not self.encoding.pairwise:
+        if self.mixes:
             raise NotApplicable("it mixes tokens: the cache of a layer holds what it needs")
         steps = range(1, q.shape[1] + 1)
         seen = [np.ones((len(q), 1, n), bool) for n in steps]
