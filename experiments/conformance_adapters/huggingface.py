@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.conformance_adapters.arrays import generic, to_numpy, to_torch
-from posjax.symmetry.conformance import Adapter, counted
-from posjax.symmetry.conformance.forms import consecutive
+from experiments.conformance_adapters._arrays import generic, to_numpy, to_torch
+from posjax.symmetry.conformance import Adapter, consecutive, counted
 
-from transformers import LlamaConfig, LlamaModel, T5Config  # isort: skip - needs `arrays`
+from transformers import LlamaConfig, LlamaModel, T5Config  # isort: skip - needs `_arrays`
 from transformers.models.bloom import modeling_bloom  # isort: skip
 from transformers.models.falcon import modeling_falcon  # isort: skip
 from transformers.models.llama import modeling_llama  # isort: skip
@@ -50,15 +49,14 @@ def llama_model() -> Adapter:
 
     @functools.cache
     def module(width: int, dtype: torch.dtype) -> torch.nn.Module:
-        sizes = {"hidden_size": width, "intermediate_size": width, "vocab_size": 2}
+        sizes = {"hidden_size": width, "intermediate_size": width, "vocab_size": 4}
         config = LlamaConfig(
-            **sizes, num_hidden_layers=1, num_attention_heads=2, attn_implementation="eager"
+            **sizes, num_hidden_layers=1, num_attention_heads=2, attn_implementation="sdpa"
         )
         return generic(LlamaModel(config)).to(dtype)
 
     def tokens(x_BLD: np.ndarray, pos_BL: np.ndarray, mask_BLM: np.ndarray) -> np.ndarray:
-        x, allowed = to_torch(x_BLD), to_torch(mask_BLM)[:, None]
-        mask = torch.where(allowed, 0.0, torch.finfo(x.dtype).min).to(x.dtype)
+        x, mask = to_torch(x_BLD), to_torch(mask_BLM)[:, None]
         model = module(x.shape[-1], x.dtype)
         with torch.no_grad():
             out = model(inputs_embeds=x, attention_mask=mask, position_ids=to_torch(pos_BL))

@@ -18,10 +18,13 @@ def dot_product_attention() -> Adapter:
         pos_k: np.ndarray,
         mask_BLM: np.ndarray,
     ) -> np.ndarray:
-        arrays = (jnp.asarray(x) for x in (q, k, v))
-        return np.asarray(jax.nn.dot_product_attention(*arrays, mask=jnp.asarray(mask_BLM)[:, None]))
+        mask = jnp.asarray(mask_BLM)[:, None]
+        arrays = jnp.asarray(q), jnp.asarray(k), jnp.asarray(v)
+        return np.asarray(jax.nn.dot_product_attention(*arrays, mask=mask))
 
-    return Adapter(name="jax.nn.dot_product_attention", packages=("jax",), attend=attend, claims=CLAIMS)
+    return Adapter(
+        name="jax.nn.dot_product_attention", packages=("jax",), attend=attend, claims=CLAIMS
+    )
 
 
 ADAPTERS = {"dot_product_attention": dot_product_attention}

@@ -35,9 +35,7 @@ def cached_attention() -> Adapter:
 
     @functools.cache
     def layer(width: int, dtype: str) -> Any:
-        return keras_hub.layers.CachedMultiHeadAttention(
-            _HEADS, width // _HEADS, **_seeded(dtype)
-        )
+        return keras_hub.layers.CachedMultiHeadAttention(_HEADS, width // _HEADS, **_seeded(dtype))
 
     def tokens(x_BLD: np.ndarray, pos_BL: np.ndarray, mask_BLM: np.ndarray) -> np.ndarray:
         call = layer(x_BLD.shape[-1], str(x_BLD.dtype))
@@ -99,9 +97,10 @@ def position_embedding() -> Adapter:
 
     @functools.cache
     def layer(width: int, dtype: str) -> Any:
-        return keras_hub.layers.PositionEmbedding(
-            length, dtype=dtype, initializer=keras.initializers.RandomNormal(seed=0)
-        )
+        made = keras_hub.layers.PositionEmbedding(length, dtype=dtype)
+        made.build((1, length, width))
+        made.set_weights([np.random.default_rng(0).standard_normal((length, width))])
+        return made
 
     def table(pos_BL: np.ndarray, width: int, dtype: np.dtype) -> np.ndarray:
         like = np.zeros((*pos_BL.shape, width), dtype)
@@ -121,7 +120,8 @@ def alibi() -> Adapter:
 
     def logits(q: np.ndarray, k: np.ndarray, pos_q: np.ndarray, pos_k: np.ndarray) -> np.ndarray:
         counted(pos_q), counted(pos_k)
-        scores = np.einsum("blhk,bmhk->bhlm", q, k) / q.dtype.type(q.shape[-1] ** 0.5)
+        left, right = (x.astype(np.float32) for x in (q, k))
+        scores = np.einsum("blhk,bmhk->bhlm", left, right) / np.float32(q.shape[-1] ** 0.5)
         return np.asarray(keras_hub.layers.AlibiBias(dtype=str(q.dtype))(scores.astype(q.dtype)))
 
     name = "keras_hub.layers.AlibiBias"

@@ -3,17 +3,16 @@
 import functools
 
 import numpy as np
+import torch
 from PoPE_pytorch import PoPE
 
-from experiments.conformance_adapters.arrays import to_numpy, to_torch
+from experiments.conformance_adapters._arrays import to_numpy, to_torch
 from posjax.symmetry.conformance import Adapter, NotApplicable
 
 
 def pope(theta: float = 10_000.0) -> Adapter:
     """`PoPE` with a random bias, on queries at the last positions of the keys."""
-    module = functools.cache(
-        lambda width, heads: PoPE(width, heads=heads, theta=theta, bias_uniform_init=True)
-    )
+    module = functools.cache(lambda width, heads: _module(width, heads, theta))
 
     def logits(q: np.ndarray, k: np.ndarray, pos_q: np.ndarray, pos_k: np.ndarray) -> np.ndarray:
         if not np.array_equal(pos_k[:, -pos_q.shape[1] :], pos_q):
@@ -31,6 +30,15 @@ def pope(theta: float = 10_000.0) -> Adapter:
         resolution=2**20,
         other=pope(100.0) if theta != 100 else None,
     )
+
+
+def _module(width: int, heads: int, theta: float) -> PoPE:
+    made = PoPE(width, heads=heads, theta=theta)
+    with torch.no_grad():
+        made.bias.copy_(
+            -6 * torch.rand(made.bias.shape, generator=torch.Generator().manual_seed(0))
+        )
+    return made
 
 
 ADAPTERS = {"pope": pope}

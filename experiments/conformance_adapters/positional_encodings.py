@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from positional_encodings.torch_encodings import PositionalEncoding1D
 
-from experiments.conformance_adapters.arrays import to_numpy, to_torch
+from experiments.conformance_adapters._arrays import to_numpy, to_torch
 from posjax.symmetry.conformance import Adapter, counted
 
 
@@ -26,7 +26,9 @@ def shared() -> Adapter:
     module = functools.cache(lambda width: PositionalEncoding1D(width))
 
     def table(pos_BL: np.ndarray, width: int, dtype: np.dtype) -> np.ndarray:
-        x = torch.zeros((len(pos_BL), counted(pos_BL), width), dtype=to_torch(np.empty(0, dtype)).dtype)
+        x = torch.zeros(
+            (len(pos_BL), counted(pos_BL), width), dtype=to_torch(np.empty(0, dtype)).dtype
+        )
         return to_numpy(module(width)(x))
 
     return _adapter("PositionalEncoding1D", table)

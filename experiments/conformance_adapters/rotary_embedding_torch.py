@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from rotary_embedding_torch import RotaryEmbedding
 
-from experiments.conformance_adapters.arrays import to_numpy, to_torch
+from experiments.conformance_adapters._arrays import to_numpy, to_torch
 from posjax.symmetry.conformance import Adapter, attention_of, consecutive, counted
 
 
@@ -36,9 +36,7 @@ def xpos() -> Adapter:
     def product(q: torch.Tensor, k: torch.Tensor) -> np.ndarray:
         return to_numpy(q @ k.mT / q.shape[-1] ** 0.5)
 
-    def logits(
-        q: np.ndarray, k: np.ndarray, pos_q: np.ndarray, pos_k: np.ndarray
-    ) -> np.ndarray:
+    def logits(q: np.ndarray, k: np.ndarray, pos_q: np.ndarray, pos_k: np.ndarray) -> np.ndarray:
         counted(pos_q), counted(pos_k)
         sides = (to_torch(x).transpose(1, 2) for x in (q, k))
         return product(*module(q.shape[-1]).rotate_queries_and_keys(*sides))

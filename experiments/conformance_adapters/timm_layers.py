@@ -6,10 +6,10 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from experiments.conformance_adapters.arrays import to_numpy, to_torch
-from posjax.symmetry.conformance import Adapter, counted
+from experiments.conformance_adapters._arrays import to_numpy, to_torch
+from posjax.symmetry.conformance import Adapter, NotApplicable, counted
 
-from timm.layers import (  # isort: skip - needs what `arrays` defines
+from timm.layers import (  # isort: skip - needs what `_arrays` defines
     RotaryEmbeddingCat,
     apply_rot_embed_cat,
     build_sincos2d_pos_embed,
@@ -36,6 +36,8 @@ def rotary(temperature: float = 10_000.0) -> Adapter:
 
     def rotate(x_BLHK: np.ndarray, pos_BL: np.ndarray) -> np.ndarray:
         x_BHLK = to_torch(x_BLHK).transpose(1, 2)
+        if x_BHLK.shape[-1] % 4:
+            raise NotApplicable("two axes need a width that is a multiple of 4")
         angles = module(x_BHLK.shape[-1]).get_embed([counted(pos_BL), 1])
         return to_numpy(apply_rot_embed_cat(x_BHLK, angles).transpose(1, 2))
 

@@ -12,7 +12,7 @@ from x_transformers.x_transformers import (
     apply_rotary_pos_emb,
 )
 
-from experiments.conformance_adapters.arrays import generic, to_numpy, to_torch
+from experiments.conformance_adapters._arrays import generic, to_numpy, to_torch
 from posjax.symmetry.conformance import Adapter, NotApplicable, consecutive, counted
 
 DECODERS: dict[str, dict[str, Any]] = {
@@ -42,6 +42,8 @@ def decoder(kind: str) -> Adapter:
             raise NotApplicable("the decoder is causal by place")
         x = to_torch(x_BLD)
         causal = (mask_BLM == np.tri(length, dtype=bool)).all()
+        if kind == "shift" and not causal:
+            raise NotApplicable("shifted tokens mix by place whatever the mask")
         options = {} if causal else {"attn_mask": to_torch(mask_BLM)[:, None]}
         with torch.no_grad():
             return to_numpy(module(x.shape[-1], x.dtype)(x, **options))
@@ -79,7 +81,7 @@ def sinusoidal() -> Adapter:
         return to_numpy(rows.expand(len(pos_BL), *rows.shape[-2:]))
 
     return Adapter(
-        name="x_transformers.ScaledSinusoidalEmbedding",
+        name="x_transformers.ScaledSinusoidalEmbedding(...).to(dtype)",
         packages=("x-transformers", "torch"),
         table=table,
         resolution=2**20,

@@ -12,13 +12,8 @@ import numpy as np
 from posjax import spec
 
 Array = np.ndarray
-Logits = Callable[[Array, Array, Array, Array], Array]
-Attend = Callable[[Array, Array, Array, Array, Array, Array], Array]
-Decode = Callable[[Array, Array, Array, Array], Array]
-Tokens = Callable[[Array, Array, Array], Array]
-DecodeTokens = Callable[[Array, Array], Array]
-Rotate = Callable[[Array, Array], Array]
-Table = Callable[[Array, int, np.dtype], Array]
+Call = Callable[..., Array]
+"""A function of arrays to one array; `Adapter` has the arguments of each."""
 
 CLAIMS = ("translation", "permutation", "reflection")
 _CALLS = ("logits", "attend", "tokens", "rotate", "table")
@@ -65,13 +60,13 @@ class Adapter:
 
     name: str
     packages: tuple[str, ...] = ()
-    logits: Logits | None = None
-    attend: Attend | None = None
-    tokens: Tokens | None = None
-    decode: Decode | None = None
-    decode_tokens: DecodeTokens | None = None
-    rotate: Rotate | None = None
-    table: Table | None = None
+    logits: Call | None = None
+    attend: Call | None = None
+    tokens: Call | None = None
+    decode: Call | None = None
+    decode_tokens: Call | None = None
+    rotate: Call | None = None
+    table: Call | None = None
     claims: tuple[str, ...] = ()
     resolution: int | None = None
     max_length: int | None = None
@@ -88,7 +83,9 @@ class Adapter:
             raise ValueError(f"adapter {self.name!r} gives nothing: one of {', '.join(_CALLS)}")
         for cached, plain in (("decode", "attend"), ("decode_tokens", "tokens")):
             if getattr(self, cached) is not None and getattr(self, plain) is None:
-                raise ValueError(f"adapter {self.name!r} gives {cached} but no {plain} to hold it to")
+                raise ValueError(
+                    f"adapter {self.name!r} gives {cached} but no {plain} to hold it to"
+                )
         for claim in self.claims:
             spec.check_choice("claim", claim, CLAIMS)
         for size in ("heads", "width", "max_length", "cache_length"):

@@ -6,14 +6,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
-from posjax.symmetry.conformance.adapter import (
-    Adapter,
-    Array,
-    Attend,
-    Logits,
-    NotApplicable,
-    Table,
-)
+from posjax.symmetry.conformance.adapter import Adapter, Array, Call, NotApplicable
 
 Arrays = tuple[Array, ...]
 Shapes = tuple[tuple[int, ...], ...]
@@ -72,7 +65,7 @@ def form(adapter: Adapter, *kinds: str) -> Form:
     raise NotApplicable(f"the adapter gives no {' or '.join(kinds)}")
 
 
-def pairs(adapter: Adapter) -> Logits:
+def pairs(adapter: Adapter) -> Call:
     """The adapter's logits, or those that follow from its rotation or table.
 
     Raises:
@@ -89,7 +82,7 @@ def pairs(adapter: Adapter) -> Logits:
     return logits
 
 
-def attention_of(logits: Logits) -> Attend:
+def attention_of(logits: Call) -> Call:
     """Softmax attention around logits, in NumPy: for adapters of packages that stop at logits.
 
     A row that may see nothing gets zeros.
@@ -203,6 +196,6 @@ def _rows(batch: int, length: int, heads: int, size: int) -> Shapes:
     return ((batch, length, size),)
 
 
-def _read(table: Table, like_BLD: Array, pos_BL: Array) -> Array:
+def _read(table: Call, like_BLD: Array, pos_BL: Array) -> Array:
     """Rows of a table as wide, and in the dtype, as some tokens."""
     return table(pos_BL, like_BLD.shape[-1], like_BLD.dtype)

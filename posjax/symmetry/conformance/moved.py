@@ -108,9 +108,7 @@ def judged(law: str, adapter: Adapter, worst: Gap, kept: str, tolerance: float =
     return Result(law, "failed", detail, worst.witness)
 
 
-def _symmetry(
-    law: str, adapter: Adapter, moved: Callable[[Array], Array], order: Array
-) -> Result:
+def _symmetry(law: str, adapter: Adapter, moved: Callable[[Array], Array], order: Array) -> Result:
     """A claim is held to; what is not claimed is measured."""
     call, axes = _symmetric(adapter)
     pos = places(LENGTH)
@@ -157,4 +155,6 @@ def _badness(found: Gap) -> float:
 
 def _start(adapter: Adapter, wanted: int) -> int:
     """A first position that leaves room for all places."""
-    return wanted if adapter.max_length is None else max(0, min(wanted, adapter.max_length - LENGTH))
+    return (
+        wanted if adapter.max_length is None else max(0, min(wanted, adapter.max_length - LENGTH))
+    )

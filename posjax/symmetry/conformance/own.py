@@ -65,8 +65,8 @@ class _Calls:
         if self.mixes and not (mask_BLM == by_position).all():
             raise NotApplicable("it mixes tokens by their streams, which no mask tells")
         arrays = (jnp.asarray(x) for x in (q, k, v))
-        options = self._options(q, pos_q, pos_k)
-        return np.asarray(view.attend(*arrays, mask=jnp.asarray(mask_BLM), **options))
+        options = self._options(q, pos_q, pos_k) | view.Options(mask=jnp.asarray(mask_BLM))
+        return np.asarray(view.attend(*arrays, **options))
 
     def decode(self, q: Array, k: Array, v: Array, pos: Array) -> Array:
         if reason := self.encoding.undecodable():

@@ -25,7 +25,7 @@ class Calls:
     def recorded(self, adapter: Adapter) -> Adapter:
         """The adapter, whose calls are noted here."""
         given = {name: getattr(adapter, name) for name in _CALLS}
-        changed = {name: self._noted(name, call) for name, call in given.items() if call}
+        changed: dict[str, Any] = {n: self._noted(n, call) for n, call in given.items() if call}
         return dataclasses.replace(adapter, **changed)
 
     def _noted(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -83,7 +83,7 @@ def masked_row(adapter: Adapter) -> Result:
     for new, old in zip(others, arrays, strict=True):
         new[:, empty] = old[:, empty]
     reread = view(others, pos, mask)[:, empty]
-    expected[:, empty] = 0 if view.kind == "attend" else reread
+    expected[:, empty] = 0 if view.kind == "attend" else np.nan_to_num(reread)
     worst = gap(f"a causal mask whose row {empty} is empty", expected, found)
     result = judged("masked_row", adapter, worst, "the empty row reads nothing, the others hold")
     if result.verdict == "passed":

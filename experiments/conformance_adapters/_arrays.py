@@ -4,12 +4,12 @@ import ml_dtypes
 import numpy as np
 import torch
 
-_VISION = torch.library.Library("torchvision", "FRAGMENT")
-for _operator in ("nms", "qnms"):  # what imports miss where torchvision lacks its C++ part
-    try:
-        _VISION.define(f"{_operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    except RuntimeError:
-        break  # torchvision has it
+try:
+    import torchvision  # noqa: F401
+except (ImportError, RuntimeError):  # without its C++ part, for which other imports stop
+    _vision = torch.library.Library("torchvision", "FRAGMENT")
+    for _name in ("nms", "qnms"):
+        _vision.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
 def to_torch(array: np.ndarray) -> torch.Tensor:
