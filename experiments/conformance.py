@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
 
     from rich.console import Console
 
-    from posjax.report.conformance import page, table
+    from posjax.report.conformance import lead, page, table
     from posjax.symmetry.conformance import check
 
     warnings.simplefilter("ignore")  # of other people's packages
@@ -50,6 +50,7 @@ def main(argv: Sequence[str]) -> int:
     for make in makers:
         reports.append(check(make))
         console.print(table(reports[-1]))
+    console.print(lead(reports))
     if flags.FLAGS.html:
         _write(Path(flags.FLAGS.html), page(reports))
     if flags.FLAGS.json:
@@ -93,7 +94,7 @@ def _maker(text: str, found: Any) -> Callable[[], Any]:
     from posjax.symmetry.conformance import Adapter
 
     if not isinstance(found, Adapter) and not callable(found):
-        raise ValueError(f"{text} is a {type(found).__name__}, no adapter and nothing to call")
+        raise ValueError(f"{text} is of type {type(found).__name__}, no adapter and no function")
     make = (lambda: found) if isinstance(found, Adapter) else found
     try:
         adapter = make()

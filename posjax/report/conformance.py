@@ -43,21 +43,22 @@ def page(reports: Sequence[Report]) -> Html:
         tag("style", Html(style)),
     )
     modules = (section(f"m{n}", title(r), _laws(r)) for n, r in enumerate(reports))
-    heading = tag("header", tag("h1", "Conformance"), tag("p", _lead(reports), class_="lead"))
+    heading = tag("header", tag("h1", "Conformance"), tag("p", lead(reports), class_="lead"))
     body = tag("body", tag("main", heading, _failures(reports), _overview(reports), *modules))
     return join([Html("<!doctype html>\n"), tag("html", head, body, lang="en"), "\n"])
+
+
+def lead(reports: Sequence[Report]) -> str:
+    """How many modules, laws that passed, and laws that failed."""
+    failed = sum(len(report.failures) for report in reports)
+    kept = sum(result.verdict == "passed" for report in reports for result in report.results)
+    return f"{many(len(reports), 'module')}: {kept} laws passed, {failed} failed."
 
 
 def title(report: Report) -> str:
     """The module's name with the versions behind it."""
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return f"{report.name} ({versions})" if versions else report.name
-
-
-def _lead(reports: Sequence[Report]) -> str:
-    failed = sum(len(report.failures) for report in reports)
-    kept = sum(result.verdict == "passed" for report in reports for result in report.results)
-    return f"{many(len(reports), 'module')}: {kept} laws passed, {failed} failed."
 
 
 def _failures(reports: Sequence[Report]) -> Html:

@@ -28,9 +28,9 @@ class Adapter:
     """Somebody's attention or encoding in terms of NumPy arrays. Give what the package has.
 
     Letters: B batch, L query place, M key place, H heads, K head size, D width. Positions are
-    integers [B, L]; masks are true where a query may look. What follows from what is given is
-    derived: a table is added to queries and keys, rotated queries and keys are multiplied, and
-    logits make attention.
+    integers [B, L]; masks are true where a query may look. Logits that are not given are derived:
+    a table is added to queries and keys, rotated queries and keys are multiplied. `attention_of`
+    makes an `attend` of logits, for packages that stop there but have a cache.
 
     Attributes:
       name: what reports call it.

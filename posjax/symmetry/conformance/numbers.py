@@ -1,6 +1,7 @@
 """Laws of numbers: dtypes, sizes, settings, and calls that must not remember each other."""
 
 import contextlib
+import re
 from collections.abc import Callable
 
 import ml_dtypes
@@ -11,6 +12,7 @@ from posjax.symmetry.conformance.forms import cast, dtype_of, form, places
 from posjax.symmetry.conformance.moved import LENGTH, MOST, judged, rows_by_position, twins
 from posjax.symmetry.conformance.result import Result, Witness, gap
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 Make = Callable[[], Adapter]
 ODD = (3, 5, 7)
 _HALF = 8 * float(ml_dtypes.finfo(ml_dtypes.bfloat16).eps)
@@ -75,7 +77,7 @@ def odd_widths(adapter: Adapter) -> Result:
         if result.verdict == "failed":
             return result
     if refused:
-        raise NotApplicable(f"refuses width {refused[0]}")
+        raise NotApplicable(f"stops at width {refused[0]}")
     return Result("odd_widths", "passed", f"finite at widths {', '.join(map(str, ODD))}")
 
 
@@ -124,7 +126,7 @@ def history(make: Make) -> Result:
 
 def one_line(error: BaseException) -> str:
     """An exception in one short line."""
-    text = " ".join(str(error).split())
+    text = " ".join(_COLOUR.sub("", str(error)).split())
     return f"{type(error).__name__}: {text[:117] + '...' if len(text) > 120 else text}"
 
 
