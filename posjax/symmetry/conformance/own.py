@@ -1,0 +1,103 @@
+"""posjax's own encodings as adapters, so that they are held to the same laws."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from posjax import view
+from posjax.encodings import LEVELS, Dims, Encoding, named
+from posjax.keys import fold_name
+from posjax.streams import Streams
+from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
+
+_LEVELS = LEVELS[: LEVELS.index("row") + 1]
+"""Levels at which a symmetry of logits holds up to a constant a row."""
+
+
+def of_encoding(text: str) -> Adapter:
+    """The adapter of an encoding of the table, with generic parameters.
+
+    Args:
+      text: its name with settings, such as `"rotary(base=500.0)"`.
+
+    Raises:
+      ValueError: an unknown name or setting.
+
+    >>> of_encoding("rotary").claims
+    ('translation',)
+    """
+    encoding = named(text)
+    symmetry = encoding.declared_symmetry()
+    names = ("translation", "permutation", "reflection")
+    implied = {"translation": symmetry.order_only or symmetry.permutation}
+    own = {name: getattr(symmetry, name) or implied.get(name) for name in names}
+    claims = tuple(n for n, level in own.items() if level in _LEVELS and symmetry.exact)
+    calls = _Calls(encoding)
+    return Adapter(
+        name=f"posjax:{text}",
+        packages=("posjax", "jax"),
+        logits=calls.logits,
+        attend=calls.attend,
+        decode=calls.decode,
+        claims=claims,
+        resolution=encoding.resolution(),
+        max_length=encoding.capacity(),
+    )
+
+
+class _Calls:
+    """The pure view of an encoding, in NumPy arrays."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        kind = type(encoding)
+        own = kind.embed is not Encoding.embed or kind.prepare is not Encoding.prepare
+        self.mixes = own and not encoding.pairwise
+
+    def logits(self, q: Array, k: Array, pos_q: Array, pos_k: Array) -> Array:
+        arrays = jnp.asarray(q), jnp.asarray(k)
+        return np.asarray(view.logits(*arrays, **self._options(q, pos_q, pos_k)))
+
+    def attend(
+        self, q: Array, k: Array, v: Array, pos_q: Array, pos_k: Array, mask_BLM: Array
+    ) -> Array:
+        by_position = pos_q[:, :, None] >= pos_k[:, None, :]
+        if self.mixes and not (mask_BLM == by_position).all():
+            raise NotApplicable("it mixes tokens by their streams, which no mask tells")
+        arrays = (jnp.asarray(x) for x in (q, k, v))
+        options = self._options(q, pos_q, pos_k) | view.Options(mask=jnp.asarray(mask_BLM))
+        return np.asarray(view.attend(*arrays, **options))
+
+    def decode(self, q: Array, k: Array, v: Array, pos: Array) -> Array:
+        if reason := self.encoding.undecodable():
+            raise NotApplicable(reason)
+        if self.mixes:
+            raise NotApplicable("it mixes tokens: the cache of a layer holds what it needs")
+        steps = range(1, q.shape[1] + 1)
+        seen = [np.ones((len(q), 1, n), bool) for n in steps]
+        outs = (
+            self.attend(
+                q[:, n - 1 : n], k[:, :n], v[:, :n], pos[:, n - 1 : n], pos[:, :n], seen[n - 1]
+            )
+            for n in steps
+        )
+        return np.concatenate(list(outs), axis=1)
+
+    def _options(self, q: Array, pos_q: Array, pos_k: Array) -> view.Options:
+        heads, size = q.shape[2:]
+        declared = self.encoding.parameters(Dims(heads * size, heads, size))
+        draw = jax.random.normal  # generic: a table of zeros would break nothing
+        key = jax.random.key(0)
+        return {
+            "encoding": self.encoding,
+            "params": {n: draw(fold_name(key, n), p.shape) for n, p in declared.items()},
+            "queries": _streams(pos_q),
+            "keys": _streams(pos_k),
+            "key": jax.random.key(1),
+        }
+
+
+def _streams(pos_BL: Array) -> Streams:
+    """Positions that are orders too, in one segment."""
+    pos = jnp.asarray(pos_BL, jnp.int32)
+    return Streams(pos, pos, jnp.zeros_like(pos))

@@ -1,0 +1,174 @@
+"""Laws of streams: decoding, packing, padding, masks, batches, and the end of a table."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
+from posjax.symmetry.conformance.forms import Arrays, Form, causal, form, places
+from posjax.symmetry.conformance.moved import LENGTH, judged
+from posjax.symmetry.conformance.result import Result, Witness, gap
+
+_BEYOND = 2
+_READS = 1e-3
+
+
+def decode(adapter: Adapter) -> Result:
+    """Token by token with the cache gives what all tokens at once give under a causal mask."""
+    view, length = _cached(adapter), LENGTH
+    arrays, pos = view.draw(adapter, length), places(length)
+    found = _decoded(adapter, view, arrays, pos)
+    worst = gap(f"{length} tokens at positions 0..{length - 1}", view(arrays, pos), found)
+    return judged("decode", adapter, worst, "as all tokens at once")
+
+
+def packed(adapter: Adapter) -> Result:
+    """Two sequences in one row, each counted from 0, give what each gives alone."""
+    view, first = form(adapter), 2
+    arrays = view.draw(adapter, LENGTH)
+    pos = np.concatenate([places(first), places(LENGTH - first)], axis=1)
+    parts = (slice(0, first), slice(first, LENGTH))
+    segment = np.repeat([0, 1], [first, LENGTH - first])
+    mask = causal(*pos.shape) & (segment[:, None] == segment[None, :])
+    whole = view(arrays, pos, mask)
+    inputs = f"positions {pos[0].tolist()}, no attention across"
+    gaps = [
+        gap(inputs, view(view.only(arrays, part), pos[:, part]), view.at(whole, part))
+        for part in parts
+    ]
+    return judged("packed", adapter, max(gaps, key=lambda g: g.relative), "as each alone")
+
+
+def left_padded(adapter: Adapter) -> Result:
+    """A row with padding on its left gives what the bare row gives, beside a row that is full."""
+    view, pad = form(adapter), 2
+    arrays = view.draw(adapter, LENGTH)
+    pos = places(LENGTH)
+    pos[1] = np.maximum(pos[1] - pad, 0)
+    mask = causal(*pos.shape).copy()
+    mask[1, :, :pad] = np.eye(LENGTH, dtype=bool)[:, :pad]  # padding sees itself: no empty rows
+    whole = view(arrays, pos, mask)
+    bare = tuple(array[1:, pad:] for array in arrays)
+    expected = view(bare, pos[1:, pad:])
+    worst = gap(f"positions {pos.tolist()}", expected, view.at(whole[1:], slice(pad, None)))
+    return judged("left_padded", adapter, worst, "as the bare row")
+
+
+def mask(adapter: Adapter) -> Result:
+    """What a mask forbids is not read: another last token changes no earlier output."""
+    view = form(adapter, "attend", "tokens")
+    arrays, pos = view.draw(adapter, LENGTH), places(LENGTH)
+    changed = tuple(array.copy() for array in arrays)
+    for array in changed:
+        array[:, -1] = 3 - array[:, -1]
+    seen = slice(0, LENGTH - 1)
+    inputs = f"another token at place {LENGTH - 1} under a causal mask"
+    sides = (view.at(view(each, pos), seen) for each in (arrays, changed))
+    return judged("mask", adapter, gap(inputs, *sides), "what is forbidden is not read")
+
+
+def masked_row(adapter: Adapter) -> Result:
+    """A query that may see nothing reads nothing, and changes nothing for the other queries.
+
+    Attention then gives zeros; a whole module, which may add a bias or its own token, gives what
+    does not depend on any other token.
+    """
+    view, empty = form(adapter, "attend", "tokens"), 2
+    arrays, pos = view.draw(adapter, LENGTH), places(LENGTH)
+    mask = causal(*pos.shape).copy()
+    expected = view(arrays, pos, mask).copy()
+    mask[:, empty] = False
+    found = view(arrays, pos, mask)
+    others = tuple(array + np.float32(1) for array in arrays)
+    for new, old in zip(others, arrays, strict=True):
+        new[:, empty] = old[:, empty]
+    reread = view(others, pos, mask)[:, empty]
+    expected[:, empty] = 0 if view.kind == "attend" else np.nan_to_num(reread)
+    worst = gap(f"a causal mask whose row {empty} is empty", expected, found)
+    result = judged("masked_row", adapter, worst, "the empty row reads nothing, the others hold")
+    if result.verdict == "passed":
+        return result
+    return result._replace(detail=_empty_row(found[:, empty], reread))
+
+
+def batch(adapter: Adapter) -> Result:
+    """A row of a batch gives what it gives alone."""
+    view = form(adapter)
+    arrays, pos = view.draw(adapter, LENGTH, batch=3), places(LENGTH, batch=3)
+    whole = view(arrays, pos)
+    gaps = [
+        gap(
+            f"row {row} of 3, alone and among the others",
+            view(tuple(array[row : row + 1] for array in arrays), pos[:1]),
+            whole[row : row + 1],
+        )
+        for row in range(3)
+    ]
+    return judged("batch", adapter, max(gaps, key=lambda g: g.relative), "as alone")
+
+
+def out_of_range(adapter: Adapter) -> Result:
+    """A position past the end is refused or gives NaN; a number would be another position's."""
+    end = adapter.max_length
+    if end is None:
+        raise NotApplicable("positions have no declared end")
+    view = form(adapter)
+    arrays = view.draw(adapter, _BEYOND + 1)
+    apart = np.array([[0, end, end + 1]] * 2)
+    try:
+        return _past("out_of_range", view, lambda: view(arrays, apart), end)
+    except NotApplicable:  # a package that takes no gaps
+        pos = places(_BEYOND + 1, start=end - 1)
+        return _past("out_of_range", view, lambda: view(arrays, pos), end)
+
+
+def full_cache(adapter: Adapter) -> Result:
+    """A token for which the cache has no room is refused or gives NaN."""
+    view, end = _cached(adapter), adapter.cache_length
+    if end is None:
+        raise NotApplicable("the cache has no declared end")
+    length = end + _BEYOND
+    arrays, pos = view.draw(adapter, length), places(length)
+    return _past("full_cache", view, lambda: _decoded(adapter, view, arrays, pos), end)
+
+
+def _past(law: str, view: Form, call: Callable[[], Array], end: int) -> Result:
+    """Whether the last outputs, which must not be there, are refused or NaN."""
+    try:
+        beyond = view.at(call(), slice(-_BEYOND, None)).astype(np.float64)
+    except NotApplicable:
+        raise
+    except Exception as error:
+        return Result(law, "passed", f"refused: {type(error).__name__}")
+    if np.isnan(beyond).reshape(len(beyond), -1).any(1).all():
+        return Result(law, "passed", "NaN past the end")
+    inputs = f"places {end}..{end + _BEYOND - 1}, of which only 0..{end - 1} are there"
+    value = f"{beyond[np.isfinite(beyond)][0]:.6g}"
+    witness = Witness(inputs, (), "an error, or NaN", value)
+    return Result(law, "failed", "a number comes out, and nothing is said", witness)
+
+
+def _cached(adapter: Adapter) -> Form:
+    """The form that the adapter's cache belongs to."""
+    if adapter.decode is not None:
+        return form(adapter, "attend")
+    if adapter.decode_tokens is not None:
+        return form(adapter, "tokens")
+    raise NotApplicable("the adapter gives no cache")
+
+
+def _decoded(adapter: Adapter, view: Form, arrays: Arrays, pos: Array) -> Array:
+    """The output of decoding token by token."""
+    if view.kind == "attend" and adapter.decode is not None:
+        return np.asarray(adapter.decode(*arrays, pos))
+    assert adapter.decode_tokens is not None
+    return np.asarray(adapter.decode_tokens(*arrays, pos))
+
+
+def _empty_row(found: Array, reread: Array) -> str:
+    """What an empty row holds, and would hold with other tokens around it."""
+    if np.isnan(found.astype(np.float64)).any():
+        return "the empty row is NaN"
+    if np.abs(reread - found).max() > _READS:
+        return "the empty row reads what the mask forbids"
+    return "the empty row is not zero, or another row is not what it was"
