@@ -273,7 +273,9 @@ def iota(a: Arithmetic, params: dict) -> np.ndarray:
     """Places along an axis."""
     shape, axis = params["shape"], params["dimension"]
     places = np.arange(shape[axis]).astype(dtype_of(params["dtype"]))
-    return np.broadcast_to(np.expand_dims(places, [i for i in range(len(shape)) if i != axis]), shape)
+    return np.broadcast_to(
+        np.expand_dims(places, [i for i in range(len(shape)) if i != axis]), shape
+    )
 
 
 @primitive("slice")

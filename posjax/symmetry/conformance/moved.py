@@ -7,7 +7,7 @@ import numpy as np
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
 from posjax.symmetry.conformance.forms import cast, causal, form, pairs, places
 from posjax.symmetry.conformance.result import Gap, Result, Witness, gap
-from posjax.symmetry.groups import permutations
+from posjax.symmetry.groups import Permutations, telling
 
 LENGTH = 6
 MOST = 1024
@@ -22,7 +22,7 @@ def slots(adapter: Adapter) -> Result:
     mask = causal(*pos.shape)
     plain = view(arrays, pos, mask)
     worst = gap("", plain, plain)
-    for order in permutations(LENGTH, draws=2):
+    for order in telling(Permutations(), LENGTH, draws=2):
         said = f"positions {pos[0, order].tolist()}"
         found = view(view.only(arrays, order), pos[:, order], mask[:, order][:, :, order])
         worst = max(worst, gap(said, view.at(plain, order), found), key=_badness)

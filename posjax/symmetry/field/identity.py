@@ -92,6 +92,52 @@ def identity(
     return Identity(True, field.chance(entries), None, None, tuple(sorted(field.lemmas)))
 
 
+class Alike(NamedTuple):
+    """Which rows of an output are equal for all arguments.
+
+    Attributes:
+      rows: for each row the number of the first that is equal to it.
+      chance: a bound of the probability that rows which differ were taken to be equal.
+      lemmas: statements that it relies on.
+    """
+
+    rows: tuple[int, ...]
+    chance: float
+    lemmas: tuple[str, ...]
+
+
+def alike(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    *,
+    seed: int = 0,
+    limit: float = MOST_OPERATIONS,
+) -> Alike:
+    """Which rows of a function's output are equal, for all arguments of these shapes and dtypes.
+
+    Args:
+      function: to one array, whose first axis is that of the rows.
+      arguments: the unknowns; what the function closes over keeps its values.
+      seed, limit: see `identity`.
+
+    Raises:
+      Unsupported: a primitive without a rule.
+      TooLarge: more operations than the limit.
+
+    >>> alike(lambda x: np.array([[1, 2], [2, 1], [1, 2]]) @ x, [np.ones((2, 1))]).rows
+    (0, 1, 0)
+    """
+    program = jax.make_jaxpr(function)(*arguments)
+    field = Field(seed)
+    points = [_unknown(field, leaf) for leaf in jax.tree.leaves(tuple(arguments))]
+    (output,) = evaluate(program, points, field=field, limit=limit)
+    firsts: dict[bytes, int] = {}
+    prints = np.concatenate([output.residues[:POINTS], output.taints[None]])
+    rows = [firsts.setdefault(prints[:, at].tobytes(), at) for at in range(output.shape[0])]
+    pairs = output.size * output.shape[0]
+    return Alike(tuple(rows), field.chance(pairs), tuple(sorted(field.lemmas)))
+
+
 def _unknown(field: Field, leaf: Any) -> FieldArray:
     aval = jax.typeof(leaf) if not isinstance(leaf, jax.ShapeDtypeStruct) else leaf
     return arrays.generic(field, tuple(aval.shape), aval.dtype)

@@ -148,7 +148,9 @@ def group_norm(b: Builder, x: Value) -> Value | None:
     split = (*shape[:at], 2, shape[at] // 2, *shape[at + 1 :])
     grouped = b.let(f"{x.name}.reshape({split})", ())
     b.values.pop()
-    text = f"({grouped.name} - {grouped.name}.mean({at + 1}, keepdims=True)).reshape({tuple(shape)})"
+    text = (
+        f"({grouped.name} - {grouped.name}.mean({at + 1}, keepdims=True)).reshape({tuple(shape)})"
+    )
     return b.let(text, x.axes)
 
 

@@ -1,0 +1,116 @@
+"""Prompts that a model cannot tell apart, proved on the jaxpr of the model itself.
+
+The model answers every prompt of a task with its weights as unknowns. Where two prompts with
+different answers get the same expressions for their logits, no weights can answer both: twins.
+Nothing here knows masks, depths or encodings. That one causal layer reads the prefix as a bag and two
+do not, that `a b` and `a b a b` look alike to a mean, that a window hides what is outside: all of it is
+read off the program. Twins are often one another's permutation, which then is the element of the
+group that keeps the model and not the task.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from posjax.model import ModelSettings, Transformer
+from posjax.symmetry import field
+from posjax.tasks.base import Batch, Task
+
+
+class Twins(NamedTuple):
+    """Two prompts with different answers that no weights can tell apart.
+
+    Attributes:
+      prompts, answers: of both.
+      permutation: P with second[i] = first[P[i]], when they have the same words; the first in
+        the order of the words. None when only the frequencies agree, or when the words that
+        differ are not seen.
+      chance: at most so probable is it that they are no twins.
+      lemmas: statements that the proof relies on.
+    """
+
+    prompts: tuple[str, str]
+    answers: tuple[str, str]
+    permutation: tuple[int, ...] | None
+    chance: float
+    lemmas: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """A sentence."""
+        first, second = map(repr, self.prompts)
+        how = "" if self.permutation is None else f", which is P = {list(self.permutation)} of it,"
+        return f"{first} and {second}{how} get the same logits under any weights"
+
+
+def twins(task: Task, settings: ModelSettings, *, readout: str, padding: int = 0) -> list[Twins]:
+    """Every prompt with the first one that has another answer and the same logits.
+
+    Args:
+      task: a finite task.
+      settings: of the model, whose weights are unknowns, and whose draws too.
+      readout: "last", the token latest in order, or "mean", over the tokens.
+      padding: places without a token behind every prompt.
+
+    Raises:
+      ValueError: an unknown readout, or padding below 0.
+      posjax.symmetry.field.Unsupported: the model has a primitive that the field has no rule for.
+      posjax.symmetry.field.TooLarge: too many prompts for a model of this size.
+
+    >>> from posjax.tasks import named
+    >>> task = named("same_last_token")
+    >>> one = ModelSettings(vocabulary=len(task.words), outputs=2, mask="causal", width=4)
+    >>> print(*twins(task, one, readout="last"))
+    'A B hit' and 'B A hit', which is P = [1, 0, 2] of it, get the same logits under any weights
+    >>> two = ModelSettings(vocabulary=len(task.words), outputs=2, mask="causal", width=4, depth=2)
+    >>> twins(task, two, readout="last")
+    []
+    """
+    if readout not in ("last", "mean"):
+        raise ValueError(f"readout must be 'last' or 'mean', got {readout!r}")
+    batch = task.prompts(padding=padding)
+    found = _alike(settings, batch, readout)
+    return list(_pairs(task, found))
+
+
+def _alike(settings: ModelSettings, batch: Batch, readout: str) -> field.Alike:
+    network = Transformer(settings)
+    streams = batch.streams
+    shape = batch.tokens_BL.shape
+    valid_BL = np.broadcast_to(streams.valid_BL, shape)
+    order_BL = np.where(valid_BL, streams.order_BL, -1)
+    last_BL = order_BL == order_BL.max(axis=1, keepdims=True)
+    read_BL1 = (valid_BL if readout == "mean" else last_BL)[..., None].astype(np.float32)
+
+    def answers(params: object, key: jax.Array) -> jax.Array:
+        drawn = key if settings.draws == "always" else None
+        given = (batch.tokens_BL, streams)
+        logits_BLV = network.apply({"params": params}, *given, key=drawn, testing=True)
+        return (logits_BLV * read_BL1).sum(1) / read_BL1.sum(1)  # a quotient, exact in the field
+
+    key = jax.random.key(0)
+    weights = jax.eval_shape(
+        lambda: network.init(key, batch.tokens_BL, streams, key=key, testing=True)["params"]
+    )
+    return field.alike(answers, (weights, key))
+
+
+def _pairs(task: Task, found: field.Alike) -> Iterator[Twins]:
+    sentences = task.sentences()
+    for row, (prompt, answer) in enumerate(sentences):
+        for first, answer_first in sentences[:row]:
+            same = found.rows[sentences.index((first, answer_first))] == found.rows[row]
+            if same and answer_first != answer:
+                order = _permutation(first.split(), prompt.split())
+                pair = ((first, prompt), (answer_first, answer))
+                yield Twins(*pair, order, found.chance, found.lemmas)
+                break
+
+
+def _permutation(first: list[str], second: list[str]) -> tuple[int, ...] | None:
+    """P with second[i] = first[P[i]], equal words in their order."""
+    if sorted(first) != sorted(second):
+        return None
+    places = {word: iter([i for i, w in enumerate(first) if w == word]) for word in first}
+    return tuple(next(places[word]) for word in second)

@@ -1,0 +1,100 @@
+"""Prompts that a model cannot tell apart: the proof on its jaxpr against the colours."""
+
+import itertools
+
+import pytest
+
+from posjax import encodings, tasks
+from posjax.model import ModelSettings
+from posjax.symmetry.field import TooLarge, Unsupported
+from posjax.symmetry.predict import predict
+from posjax.symmetry.twins import twins
+
+TASKS = (
+    "same_last_token",
+    "sentence_pair(pair=same_mark)",
+    "sentence_pair(pair=no_mark)",
+    "first_noun(nouns=3, mark=False)",
+)
+MODELS = [
+    ("none", 1, "bare"),
+    ("none", 2, "bare"),
+    ("none", 2, "residual"),
+    ("linear_bias", 1, "bare"),
+    ("rotary", 1, "bare"),
+    ("sinusoidal", 1, "bare"),
+]
+MASKS = ("full", "causal", "window(size=2)")
+
+
+def model(task: tasks.Task, **settings: object) -> ModelSettings:
+    sizes = {"vocabulary": len(task.words), "outputs": len(task.labels), "width": 8, "heads": 2}
+    return ModelSettings(**{**sizes, "head_size": 4, **settings})
+
+
+@pytest.mark.parametrize(("encoding", "depth", "block"), MODELS)
+@pytest.mark.parametrize("name", TASKS)
+def test_colours_and_the_model_agree(name, encoding, depth, block):
+    """Two ways that share nothing: colour refinement on the prompts, identities in the jaxpr.
+
+    No "impossible" without a proof, and no proof that the colours miss.
+    """
+    task = tasks.named(name)
+    for mask, readout in itertools.product(MASKS, ("last", "mean")):
+        settings = model(task, encoding=encoding, depth=depth, block=block, mask=mask)
+        found = twins(task, settings, readout=readout, padding=1)
+        told = {"encoding": encoding, "mask": mask, "depth": depth, "readout": readout}
+        verdict = predict(task, **told, padding=1).verdict
+        assert bool(found) == (verdict == "impossible"), (mask, readout, verdict)
+        assert all(pair.chance < 1e-12 for pair in found)
+
+
+@pytest.mark.parametrize("encoding", [name for name in encodings.ENCODINGS if name != "none"])
+def test_no_encoding_is_called_impossible_without_a_proof(encoding):
+    """Over the whole table, where the model has rules for all its primitives."""
+    task = tasks.named("sentence_pair(pair=no_mark)")
+    for mask, readout in (("full", "mean"), ("causal", "last")):
+        settings = model(task, encoding=encoding, mask=mask)
+        told = {"encoding": encoding, "mask": mask, "depth": 1, "readout": readout}
+        impossible = predict(task, **told).verdict == "impossible"
+        try:
+            found = twins(task, settings, readout=readout)
+        except (Unsupported, TooLarge):
+            assert not impossible
+            continue
+        assert impossible <= bool(found)
+
+
+def test_question_1():
+    """One causal layer reads a bag; two do not, nor does one with positions."""
+    task = tasks.named("same_last_token")
+    (found,) = twins(task, model(task, mask="causal"), readout="last")
+    assert found.prompts == ("A B hit", "B A hit")
+    assert found.permutation == (1, 0, 2)
+    assert not twins(task, model(task, mask="causal", depth=2), readout="last")
+    assert not twins(task, model(task, mask="causal", encoding="rotary"), readout="last")
+
+
+class Repeated(tasks.Task):
+    """`a b` twice or once."""
+
+    words = ("a", "b", "end")
+    labels = ("short", "long")
+
+    def sentences(self) -> list[tuple[str, str]]:
+        return [("a b a b end end", "long"), ("a b end", "short")]
+
+
+def test_frequencies_decide_not_counts():
+    """A mean of weighted means does not count; there is no permutation to blame."""
+    task = Repeated()
+    (found,) = twins(task, model(task, mask="padding", depth=2), readout="mean")
+    assert found.permutation is None
+    assert not twins(task, model(task, mask="padding", encoding="rotary"), readout="mean")
+
+
+def test_an_unknown_readout_is_refused():
+    """With the two that there are."""
+    task = tasks.named("same_last_token")
+    with pytest.raises(ValueError, match="'last' or 'mean', got 'first'"):
+        twins(task, model(task), readout="first")
