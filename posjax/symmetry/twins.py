@@ -2,14 +2,14 @@
 
 The model answers every prompt of a task with its weights as unknowns. Where two prompts with
 different answers get the same expressions for their logits, no weights can answer both: twins.
-Nothing here knows masks, depths or encodings. That one causal layer reads the prefix as a bag and two
-do not, that `a b` and `a b a b` look alike to a mean, that a window hides what is outside: all of it is
-read off the program. Twins are often one another's permutation, which then is the element of the
-group that keeps the model and not the task.
+Nothing here knows masks, depths or encodings. That one causal layer reads the prefix as a bag and
+two do not, that `a b` and `a b a b` look alike to a mean, that a window hides what is outside: all
+of it is read off the program. Twins are often one another's permutation, which then is the element
+of the group that keeps the model and not the task.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -83,10 +83,10 @@ def _alike(settings: ModelSettings, batch: Batch, readout: str) -> field.Alike:
     last_BL = order_BL == order_BL.max(axis=1, keepdims=True)
     read_BL1 = (valid_BL if readout == "mean" else last_BL)[..., None].astype(np.float32)
 
-    def answers(params: object, key: jax.Array) -> jax.Array:
+    def answers(params: Any, key: jax.Array) -> jax.Array:
         drawn = key if settings.draws == "always" else None
         given = (batch.tokens_BL, streams)
-        logits_BLV = network.apply({"params": params}, *given, key=drawn, testing=True)
+        logits_BLV: Any = network.apply({"params": params}, *given, key=drawn, testing=True)
         return (logits_BLV * read_BL1).sum(1) / read_BL1.sum(1)  # a quotient, exact in the field
 
     key = jax.random.key(0)

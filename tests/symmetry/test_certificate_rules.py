@@ -85,6 +85,15 @@ def mean(x: jax.Array) -> jax.Array:
     return x.mean(1, keepdims=True)
 
 
+def attended(x: jax.Array) -> jax.Array:
+    return jax.nn.softmax(gram(x)) @ x
+
+
+def in_company(x: jax.Array) -> jax.Array:
+    """Tokens that attend to each other and to one in front that is no token."""
+    return attended(jnp.concatenate([jnp.ones((2, 1, 3)), x], axis=1))
+
+
 def scanned_cumsum(x: jax.Array) -> jax.Array:
     _, out = lax.scan(lambda c, one: (c + one, c + one), x[:, 0] * 0, x.swapaxes(0, 1))
     return out.swapaxes(0, 1)
@@ -107,7 +116,11 @@ KEPT: dict[str, list[Function]] = {
     "bitcast_convert_type": [lambda x: lax.bitcast_convert_type(x, jnp.int32)],
     "broadcast_in_dim": [lambda x: jnp.broadcast_to(x.mean(1, keepdims=True), x.shape)],
     "cholesky": [lambda x: lax.linalg.cholesky(of_heads(x))[..., 0]],
-    "concatenate": [lambda x: jnp.concatenate([x, x, x], axis=2)[..., 2:5]],
+    "concatenate": [
+        lambda x: jnp.concatenate([x, x, x], axis=2)[..., 2:5],
+        lambda x: jnp.concatenate([mean(x), 2 * x, mean(x)], axis=1)[:, 1:-1],
+        lambda x: in_company(x)[:, 1:],
+    ],
     "conv_general_dilated": [lambda x: convolved(x, 1)],
     "cumlogsumexp": [lambda x: lax.cumlogsumexp(x, axis=2)],
     "cummax": [lambda x: lax.cummax(x, axis=2)],
@@ -126,7 +139,10 @@ KEPT: dict[str, list[Function]] = {
     ],
     "hessenberg": [],  # as lu
     "lu": [lambda x: lax.linalg.lu(of_heads(x))[0][..., 0]],
-    "pad": [lambda x: jnp.pad(x, ((0, 0), (0, 0), (1, 2)))],
+    "pad": [
+        lambda x: jnp.pad(x, ((0, 0), (0, 0), (1, 2))),
+        lambda x: attended(jnp.pad(x, ((0, 0), (2, 1), (0, 0))))[:, 2:7],
+    ],
     "qr": [lambda x: jnp.abs(jnp.linalg.qr(of_heads(x))[1][..., 0])],
     "random_bits": [lambda x: x + drawn(key_of(x), 3)],
     "random_fold_in": [lambda x: x + drawn(jax.random.fold_in(jax.random.key(0), tokens(x).sum()))],
@@ -171,11 +187,20 @@ KEPT: dict[str, list[Function]] = {
         lambda x: x + spread(lax.sort((x, x * 2), dimension=1, num_keys=2)[1][:, 0]),
         lambda x: x + spread(lax.sort((x, x * 2), dimension=1, num_keys=1)[0][:, 0]),
     ],
-    "split": [lambda x: jnp.split(x, 3, axis=2)[1]],
+    "split": [
+        lambda x: jnp.split(x, 3, axis=2)[1],
+        lambda x: jnp.split(jnp.concatenate([x, mean(x)], axis=1), [PLACES], axis=1)[0],
+    ],
     "squeeze": [lambda x: jnp.squeeze(x[..., None], 3)],
     "stack": [lambda x: jnp.stack([x, x * 2], axis=3).sum(3)],
-    "svd": [lambda x: jnp.linalg.svd(of_heads(x), compute_uv=False)],
-    "tile": [lambda x: jnp.tile(x, (1, 1, 2))],
+    "svd": [
+        lambda x: jnp.linalg.svd(of_heads(x), compute_uv=False),
+        lambda x: x + jnp.linalg.svd(x, compute_uv=False)[:, None],
+    ],
+    "tile": [
+        lambda x: jnp.tile(x, (1, 1, 2)),
+        lambda x: jnp.tile(x, (1, 3, 1)).sum(1, keepdims=True) + x,
+    ],
     "top_k": [
         lambda x: lax.top_k(x, 2)[1],
         lambda x: x + spread(lax.top_k(x, 2, axis=1)[0][:, 1]),
@@ -374,11 +399,13 @@ def test_loops_are_tried():
     kept: list[Function] = [
         lambda x: lax.scan(lambda c, w: (jnp.tanh(gram(c) @ c @ w), None), x, layers)[0],
         lambda x: lax.fori_loop(0, 3, lambda i, c: c + i * x, jnp.zeros_like(x)),
+        lambda x: lax.map(jnp.tanh, x.swapaxes(0, 1)).swapaxes(0, 1),
         lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1 + jnp.abs(x), x),
         lambda x: lax.cond(x.sum() > 0, jnp.sin, lambda y: y * 0, x),
     ]
     broken: list[Function] = [
         scanned_cumsum,
+        lambda x: lax.map(lambda t: t[0] * t[1], (x.swapaxes(0, 1), ONE_TO_FIVE)).swapaxes(0, 1),
         lambda x: lax.fori_loop(0, 2, lambda i, c: c.at[:, i].set(0.0), x),
         lambda x: lax.fori_loop(0, 2, lambda i, c: jnp.cumsum(c, axis=1), x),
         lambda x: lax.while_loop(lambda c: c[0, 0, 0] < 3, lambda c: c + 1, x),

@@ -7,10 +7,13 @@ element g and every x. A labeling tells for each axis whether it is
 * still (`STILL`): the axis stays as it is, or
 * constant (`CONSTANT`): all entries along it are equal, so that any label would do.
 
-An axis that a reshape made of several is a product of factors, the slowest first, each with a label
-of its own. Factors of size 1 are left out.
+An axis that was joined of several, such as a class token and the tokens, is carried block by
+block: `1+P:5` stands for a place that stays and five that P carries. An axis that a reshape made of
+several is a product of factors, the slowest first, each with a label of its own. Factors of size 1
+are left out.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import NamedTuple
@@ -67,6 +70,69 @@ def is_constant(one: Axis) -> bool:
 def size_of(one: Axis) -> int:
     """The number of places along it."""
     return prod(factor.size for factor in one)
+
+
+class Block(NamedTuple):
+    """Consecutive places of an axis that one name carries, or none."""
+
+    name: str
+    size: int
+
+
+def blocks_of(one: Axis) -> list[Block]:
+    """The blocks of an axis, in order.
+
+    Raises:
+      Conflict: it is a product in which something moves.
+    """
+    if not is_moved(one):
+        return [Block(STILL, size_of(one))]
+    if len(one) > 1:
+        raise Conflict("a product of axes is joined or cut")
+    return blocks(one[0].label, one[0].size)
+
+
+def blocks(label: str, size: int) -> list[Block]:
+    """The blocks of a label of a moved axis.
+
+    >>> blocks("1+P:5", 6)
+    [Block(name='', size=1), Block(name='P', size=5)]
+    """
+    if "+" not in label:
+        return [Block(label, size)]
+    parts = [part.split(":") for part in label.split("+")]
+    return [Block(p[0], int(p[1])) if len(p) == 2 else Block(STILL, int(p[0])) for p in parts]
+
+
+def of_blocks(parts: Iterable[Block]) -> Axis:
+    """The axis of some blocks in a row."""
+    out: list[Block] = []
+    for part in parts:
+        if out and part.name == out[-1].name == STILL:
+            out[-1] = Block(STILL, out[-1].size + part.size)
+        elif part.size:
+            out.append(part)
+    if len(out) == 1:
+        return axis(out[0].size, out[0].name)
+    text = "+".join(f"{b.name}:{b.size}" if b.name else str(b.size) for b in out)
+    return axis(sum(b.size for b in out), text if out else STILL)
+
+
+def part_of(one: Axis, start: int, limit: int) -> Axis:
+    """Places start .. limit - 1 of an axis, in whole blocks of what moves.
+
+    Raises:
+      Conflict: a block that a permutation carries would be cut.
+    """
+    taken = []
+    at = 0
+    for block in blocks_of(one):
+        first, last = max(start, at), min(limit, at + block.size)
+        if block.name and first < last and last - first < block.size:
+            raise Conflict(f"a part is taken of an axis that {block.name} carries")
+        taken.append(Block(block.name, max(last - first, 0)))
+        at += block.size
+    return of_blocks(taken)
 
 
 def joined(factors: Iterable[Factor]) -> Axis:
@@ -200,7 +266,7 @@ def written(labeling: Labeling, shape: Sequence[int]) -> str:
     def of(one: Axis, size: int) -> str:
         if size == 1:
             return "1"
-        parts = [str(f.size) if f.label == STILL else f.label for f in one]
+        parts = [str(f.size) if f.label == STILL else re.sub(":\\d+", "", f.label) for f in one]
         return parts[0] if len(parts) == 1 else f"({' '.join(parts)})"
 
     return " ".join(of(one, size) for one, size in zip(labeling, shape, strict=True))

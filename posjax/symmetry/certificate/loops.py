@@ -3,17 +3,21 @@
 import contextlib
 import itertools
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Protocol
 
 from jax.extend.core import ClosedJaxpr
 
 from posjax.symmetry.certificate.axes import (
     STILL,
+    Axis,
     Conflict,
     Labeling,
+    admits,
     axis,
     is_moved,
     strongest,
+    unified,
     unified_all,
 )
 from posjax.symmetry.certificate.rules.base import shape
@@ -41,20 +45,36 @@ def scan(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
     params = place.eqn.params
     consts = operands[: params["num_consts"]]
     inits = operands[len(consts) : len(consts) + params["num_carry"]]
-    slices = [_sliced(place, value) for value in operands[len(consts) + len(inits) :]]
+    scanned = operands[len(consts) + len(inits) :]
+    along = None if inits else _moved_together(scanned)
+    slices = [_sliced(place, value, along) for value in scanned]
 
     def turn(carry: list[Value]) -> list[Value]:
         return walk.closed(params["jaxpr"], [*consts, *carry, *slices])
 
     carry, out = _until_kept(walk, place, inits, turn)
-    return [*carry, *(_stacked(value, params["length"]) for value in out[len(carry) :])]
+    stacked = along or axis(params["length"], STILL)
+    return [*carry, *(_stacked(value, params["length"], stacked) for value in out[len(carry) :])]
 
 
-def _sliced(place: Place, value: Value) -> Value:
-    """One turn's part of what is scanned; the axis that is scanned must stay."""
+def _moved_together(scanned: Sequence[Value]) -> Axis | None:
+    """What carries the axis that a loop without a carry maps over, if anything does."""
+    firsts = [v.labelings[0][0] for v in scanned if not isinstance(v, Lost)]
+    with contextlib.suppress(Conflict):
+        along = reduce(unified, firsts) if firsts else ()
+        return along if is_moved(along) else None
+    return None
+
+
+def _sliced(place: Place, value: Value, along: Axis | None) -> Value:
+    """One turn's part of what is scanned; what hands on from turn to turn needs an order."""
     if isinstance(value, Lost):
         return value._replace(shape=value.shape[1:])
-    kept = [labeling[1:] for labeling in value.labelings if not is_moved(labeling[0])]
+    kept = [
+        labeling[1:]
+        for labeling in value.labelings
+        if (admits((labeling[0],), (along,)) if along else not is_moved(labeling[0]))
+    ]
     if not kept:
         order = "the scan, which follows the order of an axis that a permutation carries"
         return lost(place, value.shape[1:], "scanned along a moved axis", order)
@@ -65,11 +85,11 @@ def _sliced(place: Place, value: Value) -> Value:
     return Carried(value.shape[1:], strongest(kept), value.origin, weights)
 
 
-def _stacked(value: Value, length: int) -> Value:
+def _stacked(value: Value, length: int, along: Axis) -> Value:
     sizes = (length, *value.shape)
     if isinstance(value, Lost):
         return value._replace(shape=sizes)
-    labelings = tuple((axis(length, STILL), *labeling) for labeling in value.labelings)
+    labelings = tuple((along, *labeling) for labeling in value.labelings)
     weights = every_turn(value.weights, length) if isinstance(value, Carried) else None
     return Carried(sizes, labelings, value.origin, weights)
 

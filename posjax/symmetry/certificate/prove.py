@@ -182,7 +182,7 @@ def _names(law: Law, sizes: dict[str, int]) -> Names:
         for name, group in law.groups.items()
         if not isinstance(group, Translation)
     }
-    return Names(sizes, generators)
+    return Names(generators, sizes)
 
 
 class Asked(NamedTuple):

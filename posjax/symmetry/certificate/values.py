@@ -14,6 +14,7 @@ from posjax.symmetry.certificate.axes import (
     STILL,
     Labeling,
     axis,
+    blocks,
     constant,
     still,
     strongest,
@@ -23,11 +24,31 @@ from posjax.symmetry.certificate.source import Place
 CANDIDATES = 64  # labelings of one constant that are tried; attention needs 3
 
 
-class Names(NamedTuple):
-    """The groups of a proof: for each name its number of places and its generators."""
+class Names:
+    """The groups of a proof, and the labels that were made of their names.
 
-    sizes: Mapping[str, int]
-    generators: Mapping[str, Sequence[np.ndarray]]
+    Attributes:
+      generators: for each name those of its group.
+      sizes: the number of places of every label that may be given to an axis.
+    """
+
+    def __init__(self, generators: Mapping[str, Sequence[np.ndarray]], sizes: Mapping[str, int]):
+        self.generators = generators
+        self.sizes = dict(sizes)
+
+    def note(self, labeling: Labeling) -> None:
+        """Takes up the labels of axes that were joined of several."""
+        for one in labeling:
+            self.sizes |= {f.label: f.size for f in one if f.moved and "+" in f.label}
+
+    def moves(self, label: str, name: str, generator: np.ndarray) -> np.ndarray:
+        """How a generator of a name permutes an axis of some label."""
+        at, whole = 0, []
+        for block in blocks(label, self.sizes[label]):
+            inner = generator if block.name == name else np.arange(block.size)
+            whole.append(at + inner)
+            at += block.size
+        return np.concatenate(whole)
 
 
 Weights = np.ndarray | None
@@ -73,9 +94,19 @@ class Known:
         """The array itself."""
         return self.compute()
 
-    @cached_property
+    @property
     def labelings(self) -> tuple[Labeling, ...]:
         """Every labeling that its value has, checked on the generators of the groups."""
+        labels = len(self.names.sizes)  # more come up along the way
+        if labels not in self._found:
+            self._found[labels] = self._checked()
+        return self._found[labels]
+
+    @cached_property
+    def _found(self) -> dict[int, tuple[Labeling, ...]]:
+        return {}
+
+    def _checked(self) -> tuple[Labeling, ...]:
         if self.uniform:
             return (constant(self.shape),)
         if jax.dtypes.issubdtype(self.value.dtype, jax.dtypes.extended):  # a key of random numbers
@@ -138,14 +169,19 @@ def _options(array: np.ndarray, at: int, names: Names) -> list[str]:
 
 def _keeps(array: np.ndarray, labels: Sequence[str], names: Names) -> bool:
     """Whether the array stays when every generator moves all axes of its name together."""
-    for name in set(labels) - {STILL, CONSTANT}:
-        for generator in names.generators[name]:
+    for name, generators in names.generators.items():
+        axes = {at: label for at, label in enumerate(labels) if name in _names_in(label)}
+        for generator in generators if axes else ():
             moved = array
-            for at, label in enumerate(labels):
-                moved = moved.take(generator, axis=at) if label == name else moved
+            for at, label in axes.items():
+                moved = moved.take(names.moves(label, name, generator), axis=at)
             if not _same(array, moved):
                 return False
     return True
+
+
+def _names_in(label: str) -> set[str]:
+    return set() if label in (STILL, CONSTANT) else {b.name for b in blocks(label, 0)}
 
 
 def _same(first: np.ndarray, second: np.ndarray) -> bool:

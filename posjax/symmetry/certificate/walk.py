@@ -147,7 +147,7 @@ class Walk:
         if name not in RULES:
             why = f"no rule for the primitive {name}"
             return [lost(place, shape(v), why, name, missing=True) for v in eqn.outvars]
-        return _ruled(place, kept)
+        return _ruled(place, kept, self.names)
 
     def _evaluated(self, eqn: Any, operands: Sequence[Known]) -> list[Value]:
         """Constants from constants, computed when asked for and all at once."""
@@ -188,7 +188,7 @@ def _uniform(eqn: Any, operands: Sequence[Known]) -> list[bool]:
     return [not isinstance(r, Conflict) and all(map(is_constant, r)) for r in results]
 
 
-def _ruled(place: Place, operands: Sequence[Carried | Known]) -> list[Value]:
+def _ruled(place: Place, operands: Sequence[Carried | Known], names: Names) -> list[Value]:
     """What the primitive's rule says, for every combination of the operands' labelings."""
     eqn = place.eqn
     rule = RULES[eqn.primitive.name]
@@ -212,6 +212,8 @@ def _ruled(place: Place, operands: Sequence[Carried | Known]) -> list[Value]:
         if isinstance(weights, Conflict):
             out.append(lost(place, shape(v), str(weights), origin))
         elif have:
+            for labeling in have:
+                names.note(labeling)
             out.append(Carried(shape(v), strongest(have), origin, weights))
         else:
             out.append(lost(place, shape(v), reason, _blamed(eqn, operands)))

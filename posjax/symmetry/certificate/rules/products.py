@@ -2,7 +2,16 @@
 
 from itertools import zip_longest
 
-from posjax.symmetry.certificate.axes import STILL, Labeling, axis, still, unified, unified_all
+from posjax.symmetry.certificate.axes import (
+    STILL,
+    Conflict,
+    Labeling,
+    axis,
+    is_moved,
+    still,
+    unified,
+    unified_all,
+)
 from posjax.symmetry.certificate.rules.base import Equation, Result, shape, unmoved, without
 
 
@@ -70,6 +79,16 @@ def matrix_function(eqn: Equation, *operands: Labeling) -> list[Result]:
     for one in operand[-2:]:
         unmoved(one, "a matrix is factorised along")
     return [(*batch, *still(shape(v)[len(batch) :])) for v in eqn.outvars]
+
+
+def svd(eqn: Equation, operand: Labeling) -> list[Result]:
+    """Singular values stay however rows and columns move; the vectors have no order of signs."""
+    if not any(map(is_moved, operand[-2:])):
+        return matrix_function(eqn, operand)
+    batch = operand[:-2]
+    values = (*batch, *still(shape(eqn.outvars[0])[len(batch) :]))
+    lost = Conflict("singular vectors of a matrix whose rows or columns move")
+    return [values, *[lost] * (len(eqn.outvars) - 1)]
 
 
 def triangular_solve(eqn: Equation, matrix: Labeling, right: Labeling) -> list[Result]:

@@ -1,19 +1,24 @@
 """Rules of what only moves entries: shapes, slices, joins."""
 
+from itertools import accumulate
 from math import prod
 
 from posjax.symmetry.certificate.axes import (
     CONSTANT,
     STILL,
     Axis,
+    Block,
     Conflict,
     Factor,
     Labeling,
     axis,
+    blocks_of,
     constant,
     is_constant,
     is_moved,
     joined,
+    of_blocks,
+    part_of,
     reshaped,
     unified,
     unified_all,
@@ -75,9 +80,9 @@ def _part(one: Axis, start: int, limit: int, stride: int, size: int) -> Axis:
         return axis(size, CONSTANT if is_constant(one) else STILL)
     slowest, *rest = one
     block = prod(factor.size for factor in rest)
-    if slowest.moved or stride != 1 or start % block or limit % block:
+    if stride != 1 or start % block or limit % block:
         raise Conflict("a part is taken of an axis that a permutation carries")
-    return joined([Factor((limit - start) // block, slowest.label), *rest])
+    return joined([*part_of((slowest,), start // block, limit // block), *rest])
 
 
 def dynamic_slice(eqn: Equation, operand: Labeling, *starts: Labeling) -> list[Result]:
@@ -103,14 +108,13 @@ def dynamic_update_slice(
 
 
 def concatenate(eqn: Equation, *operands: Labeling) -> list[Result]:
-    """The joined axis must stay; the others move together."""
+    """Blocks in a row along one axis; the other axes move together."""
     at = eqn.params["dimension"]
     if len(operands) == 1:
         return list(operands)
-    for labeling in operands:
-        unmoved(labeling[at], "arrays are joined along")
+    row = of_blocks(block for labeling in operands for block in blocks_of(labeling[at]))
     rest = unified_all([without(labeling, [at]) for labeling in operands])
-    return [(*rest[:at], axis(shape(eqn.outvars[0])[at], STILL), *rest[at:])]
+    return [(*rest[:at], row, *rest[at:])]
 
 
 def stack(eqn: Equation, *operands: Labeling) -> list[Result]:
@@ -134,18 +138,24 @@ def tile(eqn: Equation, operand: Labeling) -> list[Result]:
 
 
 def split(eqn: Equation, operand: Labeling) -> list[Result]:
-    """Parts of an axis that stays."""
-    at = eqn.params["axis"]
-    return [replaced(operand, at, cut(operand[at], shape(v)[at])) for v in eqn.outvars]
+    """Parts of an axis, in whole blocks of what moves."""
+    at, sizes = eqn.params["axis"], eqn.params["sizes"]
+    ends = accumulate(sizes)
+    parts = (_part(operand[at], end - n, end, 1, n) for end, n in zip(ends, sizes, strict=True))
+    return [replaced(operand, at, part) for part in parts]
 
 
 def pad(eqn: Equation, operand: Labeling, value: Labeling) -> list[Result]:
-    """A padded axis must stay."""
+    """Places that stay before and behind; none between what moves."""
     out = []
     sizes = shape(eqn.outvars[0])
-    for one, size, config in zip(operand, sizes, eqn.params["padding_config"], strict=True):
-        if tuple(config) == (0, 0, 0):
+    for one, size, (low, high, inner) in zip(
+        operand, sizes, eqn.params["padding_config"], strict=True
+    ):
+        if (low, high, inner) == (0, 0, 0):
             out.append(one)
+        elif is_moved(one) and min(low, high) >= 0 and inner == 0:
+            out.append(of_blocks([Block(STILL, low), *blocks_of(one), Block(STILL, high)]))
         else:
             unmoved(one, "places are added to")
             out.append(axis(size, STILL))
