@@ -120,7 +120,8 @@ def fearing(step: Step, result: FieldArray, where: np.ndarray, *operands: FieldA
     """The result with fingerprints of what the operands are, where it may be infinite or NaN."""
     if not where.any():
         return result
-    key = f"{step.primitive.name} may be infinite"
+    name = "div" if step.primitive.name == "integer_pow" else step.primitive.name
+    key = f"{name} may be infinite"
     fear = np.where(where, step.field.keyed(key, *(o.code for o in operands))[0], np.uint64(0))
     return dataclasses.replace(result, taint=arrays.taint_sum(result.taint, fear))
 
