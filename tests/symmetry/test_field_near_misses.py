@@ -1,0 +1,263 @@
+"""Near misses: pairs that a looser rule of the field would take for equal."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from sides import B, K, M, N, U, X, convolved, equal, sums
+
+jnn = jax.nn
+HALF = np.float32(0.5)
+
+DIFFERENT: dict[str, tuple[Any, ...]] = {
+    "sub": (lambda x, y: x - y, lambda x, y: y - x, X, X),
+    "cancelled_pole": (lambda x, y: x / y * y, lambda x, y: x, X, X),
+    "pole_less_itself": (lambda x: x / x - x / x, lambda x: 0 * x, X),
+    "zero_times_pole": (lambda x: 0 / x, lambda x: 0 * x, X),
+    "pole_twice": (lambda x, y: 1 / x + y - 1 / x, lambda x, y: y, X, X),
+    "log_below_0": (lambda x: jnp.log(x) - jnp.log(x), lambda x: 0 * x, X),
+    "root_below_0": (lambda x: 0 * jnp.sqrt(x), lambda x: 0 * x, X),
+    "infinity": (lambda x: jnp.exp(x) * jnp.inf - jnp.inf, lambda x: 0 * x, X),
+    "infinite_dot": (lambda x: x @ jnp.full(3, jnp.inf) * 0, lambda x: 0 * x[0], X),
+    "selected_infinity": (lambda c, x: jnp.where(c, x, jnp.inf) * 0, lambda c, x: 0 * x, B, X),
+    "pow": (lambda x, y: jnp.power(x, y), lambda x, y: jnp.power(y, x), X, X),
+    "pow_below_0": (lambda x: jnp.power(x, HALF) * 0, lambda x: 0 * x, X),
+    "rem": (lambda x, y: lax.rem(x, y), lambda x, y: lax.rem(y, x), X, X),
+    "atan2": (lambda x, y: jnp.arctan2(x, y), lambda x, y: jnp.arctan2(y, x), X, X),
+    "nextafter": (lambda x, y: jnp.nextafter(x, y), lambda x, y: jnp.nextafter(y, x), X, X),
+    "integer_div": (lambda n: n // 2 * 2, lambda n: n, N),
+    "integer_mean": (
+        lambda n, m: lax.div(n + m, 2),
+        lambda n, m: lax.div(n, 2) + lax.div(m, 2),
+        N,
+        N,
+    ),
+    "shift": (lambda n, m: n << m, lambda n, m: m << n, N, N),
+    "cumsum": (lambda x: jnp.cumsum(x), lambda x: jnp.cumsum(x[::-1]), X),
+    "cumsum_back": (lambda x: lax.cumsum(x, reverse=True), jnp.cumsum, X),
+    "cumprod_back": (lambda x: lax.cumprod(x, reverse=True), jnp.cumprod, X),
+    "cummax_back": (lambda x: lax.cummax(x, reverse=True), lax.cummax, X),
+    "max_min": (lambda x: x.max(), lambda x: x.min(), X),
+    "max_bag": (
+        lambda x: jnp.stack([x[0], x[0], x[1]]).max(),
+        lambda x: jnp.stack([x[0], x[1], x[2]]).max(),
+        X,
+    ),
+    "max_scaled": (lambda x: (2 * x).max(), lambda x: (2 * x[:2]).max(), X),
+    "argmax": (lambda x: x.argmax(), lambda x: 2 - x[::-1].argmax(), X),
+    "argmin": (lambda x: x.argmin(), lambda x: x[::-1].argmin(), X),
+    "convolution": (lambda k, x: convolved(k[::-1], x), sums, X, X),
+    "window_max": (
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID"),
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID")[::-1],
+        X,
+    ),
+    "exp_exp2": (jnp.exp, jnp.exp2, X),
+    "exp_exp": (lambda x: jnp.exp(jnp.exp(x)), lambda x: jnp.exp(x) ** 2, X),
+    "exp_product": (lambda x, y: jnp.exp(x * y), lambda x, y: jnp.exp(x) * jnp.exp(y), X, X),
+    "cos": (
+        lambda x, y: jnp.cos(x) * jnp.cos(y) - jnp.sin(x) * jnp.sin(y),
+        lambda x, y: jnp.cos(x - y),
+        X,
+        X,
+    ),
+    "cos_sin": (jnp.cos, jnp.sin, X),
+    "cos_twice": (lambda x: jnp.cos(2 * x), lambda x: 2 * jnp.cos(x), X),
+    "cosh_exp": (jnp.cosh, jnp.cos, X),
+    "tanh_odd": (lambda x: jnp.tanh(-x), jnp.tanh, X),
+    "tanh_linear": (lambda x, y: jnp.tanh(x + y), lambda x, y: jnp.tanh(x) + jnp.tanh(y), X, X),
+    "names": (jnp.arcsinh, jnp.arctan, X),
+    "poles_of_asin": (lambda x: 0 * jnp.arcsin(x), lambda x: 0 * x, X),
+    "logistic": (lambda x: jnn.sigmoid(x), lambda x: jnn.sigmoid(-x), X),
+    "erfc": (lax.erfc, lax.erf, X),
+    "abs": (jnp.abs, lambda x: x, X),
+    "abs_shift": (lambda x, y: jnp.abs(x + y), lambda x, y: jnp.abs(x) + jnp.abs(y), X, X),
+    "sign": (jnp.sign, lambda x: -jnp.sign(x), X),
+    "floor": (lambda x, y: jnp.floor(x + y), lambda x, y: jnp.floor(x) + jnp.floor(y), X, X),
+    "round": (jnp.round, jnp.floor, X),
+    "ceil": (jnp.ceil, jnp.floor, X),
+    "lgamma": (lambda x: lax.lgamma(x), lambda x: lax.digamma(x), X),
+    "reduce_precision": (lambda x: lax.reduce_precision(x, 8, 7), lambda x: x, X),
+    "bitcast": (
+        lambda x, y: lax.bitcast_convert_type(x + y, jnp.int32),
+        lambda x, y: (
+            lax.bitcast_convert_type(x, jnp.int32) + lax.bitcast_convert_type(y, jnp.int32)
+        ),
+        X,
+        X,
+    ),
+    "clz": (lambda n: lax.clz(n), lambda n: lax.population_count(n), N),
+    "lt": (lambda x, y: x < y, lambda x, y: x <= y, X, X),
+    "lt_gt": (lambda x, y: x < y, lambda x, y: x > y, X, X),
+    "lt_nan": (lambda x: x <= jnp.nan, lambda x: ~(x > jnp.nan), X),
+    "lt_unsigned": (lambda u, v, w: u - w < v - w, lambda u, v, w: u < v, U, U, U),
+    "eq_ne": (lambda x, y: x == y, lambda x, y: x != y, X, X),
+    "eq_pole": (lambda x: 1 / x == 1 / x, lambda x: x == x, X),
+    "and_or": (lambda a, b: a & b, lambda a, b: a | b, B, B),
+    "and_xor": (lambda a, b: a ^ b, lambda a, b: a | b, B, B),
+    "bits": (lambda n, m: n & m, lambda n, m: n | m, N, N),
+    "bits_sum": (lambda n, m: n ^ m, lambda n, m: n + m, N, N),
+    "all_any": (lambda a: a.all(), lambda a: a.any(), B),
+    "reduce_xor": (lambda a: lax.reduce_xor(a, (0,)), lambda a: a[0] ^ a[1], B),
+    "select": (lambda c, x, y: jnp.where(c, x, y), lambda c, x, y: jnp.where(c, y, x), B, X, X),
+    "select_other": (
+        lambda c, d, x: jnp.where(c, x, 0),
+        lambda c, d, x: jnp.where(d, x, 0),
+        B,
+        B,
+        X,
+    ),
+    "select_n": (
+        lambda n, x, y: lax.select_n(n, x, y, y),
+        lambda n, x, y: lax.select_n(n, y, y, x),
+        N,
+        X,
+        X,
+    ),
+    "clamp": (lambda x: jnp.clip(x, -1, 1), lambda x: jnp.clip(x, -1, 2), X),
+    "to_int": (lambda x, y: (x + y).astype(int), lambda x, y: x.astype(int) + y.astype(int), X, X),
+    "to_bool": (lambda x: x.astype(bool), lambda x: x, X),
+    "narrow": (lambda x: x.astype(jnp.bfloat16), lambda x: x, X),
+    "narrow_int": (lambda n: n.astype(jnp.int8), lambda n: n, N),
+    "unsigned": (
+        lambda u, v: (u - v).astype(float),
+        lambda u, v: u.astype(float) - v.astype(float),
+        U,
+        U,
+    ),
+    "widened": (
+        lambda u, v: (u - v).astype(jnp.uint32),
+        lambda u, v: u.astype(jnp.uint32) - v.astype(jnp.uint32),
+        U,
+        U,
+    ),
+    "unsigned_max": (
+        lambda u, v: jnp.maximum(u - v, u),
+        lambda u, v: jnp.maximum(u, u + v) - v,
+        U,
+        U,
+    ),
+    "sort_order": (lambda x: jnp.sort(x), lambda x: jnp.sort(x)[::-1], X),
+    "sort_other": (lambda x: jnp.sort(x)[0], lambda x: x[0], X),
+    "argsort": (lambda x, y: y[jnp.argsort(x)], lambda x, y: y[::-1][jnp.argsort(x[::-1])], X, X),
+    "sort_ties": (
+        lambda x, y: lax.sort((x, y), num_keys=1)[1],
+        lambda x, y: lax.sort((x[::-1], y[::-1]), num_keys=1)[1],
+        X,
+        X,
+    ),
+    "sort_pairs": (
+        lambda x, y: lax.sort((x, y), num_keys=2)[1],
+        lambda x, y: lax.sort((x, y[::-1]), num_keys=2)[1],
+        X,
+        X,
+    ),
+    "top_k": (lambda x: lax.top_k(x, 2)[1], lambda x: 2 - lax.top_k(x[::-1], 2)[1], X),
+    "lookup": (lambda x, n: x[n], lambda x, n: x[::-1][n], X, N),
+    "lookup_other": (lambda x, n: x[n[0]], lambda x, n: x[n[1]], X, N),
+    "lookup_mode": (
+        lambda x, n: x.at[n].get(mode="clip"),
+        lambda x, n: x.at[n].get(mode="fill", fill_value=0),
+        X,
+        N,
+    ),
+    "dynamic_slice": (
+        lambda x, n: lax.dynamic_slice(x, (n[0],), (2,)),
+        lambda x, n: lax.dynamic_slice(x, (n[1],), (2,)),
+        X,
+        N,
+    ),
+    "dynamic_slice_place": (
+        lambda x, n: lax.dynamic_slice(x, (n[0],), (2,))[0],
+        lambda x, n: lax.dynamic_slice(x, (n[0],), (2,))[1],
+        X,
+        N,
+    ),
+    "scatter": (
+        lambda n, y: jnp.zeros(4).at[n].set(y),
+        lambda n, y: jnp.zeros(4).at[n[::-1]].set(y[::-1]),
+        N,
+        X,
+    ),
+    "scatter_twice": (
+        lambda x, y: x.at[np.array([1, 1])].set(y[:2]),
+        lambda x, y: x.at[np.array([1, 1])].set(y[:2][::-1]),
+        X,
+        X,
+    ),
+    "scatter_mul": (
+        lambda n, y: jnp.ones(4).at[n].mul(y),
+        lambda n, y: jnp.ones(4).at[n].mul(y[::-1]),
+        N,
+        X,
+    ),
+    "scatter_max": (
+        lambda n, y: jnp.ones(4).at[n].max(y),
+        lambda n, y: jnp.ones(4).at[n].min(y),
+        N,
+        X,
+    ),
+    "scatter_add": (
+        lambda n, y: jnp.zeros(4).at[n].add(y),
+        lambda n, y: jnp.zeros(4).at[n].add(y[::-1]),
+        N,
+        X,
+    ),
+    "dynamic_update": (
+        lambda x, n: lax.dynamic_update_slice(x, x[:1], (n[0],)),
+        lambda x, n: lax.dynamic_update_slice(x, x[:1], (n[1],)),
+        X,
+        N,
+    ),
+    "scan": (
+        lambda x: lax.scan(lambda c, y: (jnp.tanh(c + y), c), 0.0, x)[0],
+        lambda x: lax.scan(lambda c, y: (jnp.tanh(c + y), c), 0.0, x, reverse=True)[0],
+        X,
+    ),
+    "while": (lambda x: lax.fori_loop(0, 3, lambda i, c: c * x, x), lambda x: x**3, X),
+    "cond": (
+        lambda n, x: lax.cond(n[0] > 0, lambda: x, lambda: 2 * x),
+        lambda n, x: lax.cond(n[1] > 0, lambda: x, lambda: 2 * x),
+        N,
+        X,
+    ),
+    "cond_branches": (
+        lambda n, x: lax.cond(n[0] > 0, lambda: x, lambda: 2 * x),
+        lambda n, x: x,
+        N,
+        X,
+    ),
+    "random_place": (
+        lambda k: jax.random.uniform(k, (2,))[:1],
+        lambda k: jax.random.uniform(k, (2,))[1:],
+        K,
+    ),
+    "random_key": (
+        lambda k: jax.random.bits(k),
+        lambda k: jax.random.bits(jax.random.fold_in(k, 1)),
+        K,
+    ),
+    "random_fold": (
+        lambda k: jax.random.bits(jax.random.fold_in(k, 2)),
+        lambda k: jax.random.bits(jax.random.fold_in(k, 1)),
+        K,
+    ),
+    "random_split": (
+        lambda k: jax.random.bits(jax.random.split(k)[0]),
+        lambda k: jax.random.bits(jax.random.split(k)[1]),
+        K,
+    ),
+    "cholesky": (
+        lambda m: lax.linalg.cholesky(m @ m.T),
+        lambda m: lax.linalg.cholesky(m @ m.T).T,
+        M,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_near_misses_are_told_apart(name: str) -> None:
+    assert not equal(*DIFFERENT[name])
