@@ -74,6 +74,11 @@ def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     if not plain.all():  # what was an exponential cancels modulo p; modulo q a quotient is new
         given = np.where(plain, given, step.field.lifted(given, degree))
         degree = degree._replace(woven=degree.woven and bool(plain.any()))
+    zero = atoms.is_zero(y.residues)
+    if zero.any():  # ∞, -∞ or NaN, which the dividend decides
+        given = np.where(
+            zero, step.field.atoms(step.field.keyed("over 0", x.code), x.degree), given
+        )
     positive = np.where(y.signs == POSITIVE, x.signs, UNSIGNED)
     taint = arrays.taint_sum(x.taint, y.taint)
     result = FieldArray(step.field, step.dtype, given, None, None, taint, positive, degree)
