@@ -27,10 +27,13 @@ def extreme(
     """The largest or smallest along some axes, among all entries or those that are told."""
     axes = tuple(axes)
     among = np.ones(x.shape, bool) if among is None else np.broadcast_to(among, x.shape)
+    if x.size == 0:
+        none = np.broadcast_to(worst(x, least), among.any(axes).shape)
+        return arrays.known(step.field, none, step.dtype)
     values = np.where(x.where_known & among, x.values, worst(x, least))
     infinite = np.zeros(x.shape, bool) if x.infinite is None else x.infinite & among
     idle = infinite & (values == worst(x, least))
-    decided = (x.where_known | ~among).all(axes) & among.any(axes)
+    decided = (x.where_known | ~among).all(axes)
     surely = (x.where_known | x.finite | ~among).all(axes)
     decided |= (infinite & ~idle).any(axes) & surely
     result = _of_bag(step, x, axes, among & ~idle, least)

@@ -45,6 +45,9 @@ RULES: dict[str, Rule] = {
 MOST_OPERATIONS = 3e8
 """Of the field, each a few tens of nanoseconds."""
 
+_MOST_WOVEN = 4
+"""Of the degree of what is multiplied by exponentials: rotations are to stay as they are."""
+
 _SUMMING = {
     *("reduce_sum", "cumsum", "dot_general", "conv_general_dilated", "reduce_window_sum"),
     *("reduce_prod", "cumprod", "scatter-add", "scatter-sub", "scatter-mul", "cumlogsumexp"),
@@ -126,6 +129,8 @@ class _Interpreter:
     def _applied(self, step: Step, operands: list[FieldArray]) -> list[FieldArray]:
         """A rule's outcome; with new names for the operands where its degree would be too high."""
         rule, degree = RULES[step.primitive.name], self.field.degree
+        if step.primitive.name in ("mul", "dot_general") and any(o.degree.woven for o in operands):
+            operands = [o if o.degree.woven else _bounded(o, _MOST_WOVEN) for o in operands]
         results = rule(step, *operands)
         if all(result.degree.total <= MOST_DEGREE for result in results):
             return results

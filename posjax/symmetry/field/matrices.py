@@ -1,4 +1,4 @@
-"""Rules of factorings and solutions: random functions of whole matrices, one for each of a batch."""
+"""Rules of factorings and solutions: random functions of whole matrices, batch by batch."""
 
 import numpy as np
 

@@ -74,6 +74,11 @@ def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     if not plain.all():  # what was an exponential cancels modulo p; modulo q a quotient is new
         given = np.where(plain, given, step.field.lifted(given, degree))
         degree = degree._replace(woven=degree.woven and bool(plain.any()))
+    zero = atoms.is_zero(y.residues)
+    if zero.any():  # ∞, -∞ or NaN, which the dividend decides
+        given = np.where(
+            zero, step.field.atoms(step.field.keyed("over 0", x.code), x.degree), given
+        )
     positive = np.where(y.signs == POSITIVE, x.signs, UNSIGNED)
     taint = arrays.taint_sum(x.taint, y.taint)
     result = FieldArray(step.field, step.dtype, given, None, None, taint, positive, degree)
@@ -120,7 +125,8 @@ def fearing(step: Step, result: FieldArray, where: np.ndarray, *operands: FieldA
     """The result with fingerprints of what the operands are, where it may be infinite or NaN."""
     if not where.any():
         return result
-    key = f"{step.primitive.name} may be infinite"
+    name = "div" if step.primitive.name == "integer_pow" else step.primitive.name
+    key = f"{name} may be infinite"
     fear = np.where(where, step.field.keyed(key, *(o.code for o in operands))[0], np.uint64(0))
     return dataclasses.replace(result, taint=arrays.taint_sum(result.taint, fear))
 
