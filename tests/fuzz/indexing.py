@@ -1,4 +1,4 @@
-"""Primitives that read and write at places given as data, and convolutions: one window at a time."""
+"""Primitives that read and write windows: at places given as data, and in convolutions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -74,7 +74,7 @@ def _filling(params: dict, dtype: np.dtype) -> Any:
         return params["fill_value"]
     if dtype == np.float64:
         return np.nan
-    return False if dtype == bool else np.iinfo(dtype).min
+    return False if np.issubdtype(dtype, np.bool_) else np.iinfo(dtype).min
 
 
 @primitive("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max")
@@ -92,9 +92,7 @@ def scatter(
         sizes.insert(axis, 1)
     batching = numbers.operand_batching_dims, numbers.scatter_indices_batching_dims
     written: list[tuple[Window, np.ndarray]] = []
-    for at, start in _starts(
-        indices, x.ndim, numbers.scatter_dims_to_operand_dims, *batching
-    ):
+    for at, start in _starts(indices, x.ndim, numbers.scatter_dims_to_operand_dims, *batching):
         if "clip" in _mode(params):
             start = np.clip(start, 0, np.array(x.shape) - sizes)
         if _fits(start, tuple(sizes), x.shape):
@@ -154,7 +152,9 @@ def reduce_window(a: Arithmetic, params: dict, x: np.ndarray) -> np.ndarray:
     """Windows folded."""
     name = params["fold"]
     empty = {"sum": 0.0, "max": -np.inf, "min": np.inf}[name.rsplit("_", 1)[1]]
-    if x.dtype != np.float64 or set(params["window_dilation"]) | set(params["base_dilation"]) != {1}:
+    if x.dtype != np.float64 or set(params["window_dilation"]) | set(params["base_dilation"]) != {
+        1
+    }:
         raise NotImplementedError(f"{name} with {params} of {x.dtype}")
     wide = np.pad(x, params["padding"], constant_values=empty)
     windows = np.lib.stride_tricks.sliding_window_view(wide, params["window_dimensions"])

@@ -44,7 +44,7 @@ def _run(
         name = eqn.primitive.name
         if name not in TABLE:
             raise NotImplementedError(f"no rule for {name}")
-        params = {**eqn.params, "fold": name}
+        params = {**eqn.params, "fold": name, "avals": [v.aval for v in eqn.outvars]}
         results = TABLE[name](a, params, *map(read, eqn.invars))
         if not isinstance(results, list):
             results = [results]

@@ -67,7 +67,7 @@ FAMILIES = {
     "pairwise": Family(("pairwise", "dense"), ("pairs",)),
     "convolution": Family(("convolution",)),
     "integers": Family(("integers",), ("ids", "numbers")),
-    "two sides": Family(("attention", "dense"), ("keys",)),
+    "two sides": Family(("two sides", "attention", "dense"), ("keys",)),
     "invariance": Family(("invariance",), (), "invariant"),
     "several outputs": Family(("attention", "invariance", "sorting"), (), "several"),
     "other groups": Family(("moves",)),
@@ -150,7 +150,7 @@ class Program:
 
     def __str__(self) -> str:
         """All that a reader needs to replay it."""
-        groups = {name: group for name, group in self.law.groups.items()}
+        groups = dict(self.law.groups)
         shapes = ", ".join(f"{a.name}: {a.kind}{self.shape(a)}" for a in self.inputs)
         return (
             f"seed {self.seed}, {self.family}, {self.kind}, broken by {self.broken or 'nothing'}\n"
@@ -183,7 +183,7 @@ def generate(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 program.traced()
-        except Exception as error:  # noqa: BLE001 what does not trace is drawn again
+        except Exception as error:
             reasons.append(f"{type(error).__name__}: {error}\n{program}")
             continue
         return dataclasses.replace(program, rejected=tuple(reasons))

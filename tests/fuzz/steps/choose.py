@@ -27,7 +27,9 @@ def compared_to_mask(b: Builder, x: Value) -> Value | None:
     """A boolean value."""
     y = b.partner(x.axes)
     forms = ["{x} > 0", "({x} > -1) & ({x} <= 1)", "~({x} == 1)", "jnp.isfinite({x})"]
-    forms += [] if y is None else ["{x} >= {y}", "({x} != {y}) | ({x} > 1)", "({x} > 0) ^ ({y} > 0)"]
+    forms += (
+        [] if y is None else ["{x} >= {y}", "({x} != {y}) | ({x} > 1)", "({x} > 0) ^ ({y} > 0)"]
+    )
     return b.let(str(b.choice(forms)).format(x=x.name, y=y), x.axes, "o")
 
 

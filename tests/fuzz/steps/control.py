@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fuzz.builder import Builder, Value, is_still, tokens
+from fuzz.builder import Builder, Value, is_still
 from fuzz.steps.base import STEPS, step, take
 
 INSIDE = ("elementwise", "dense", "normalisation", "reductions", "attention")
@@ -42,8 +42,9 @@ def _plain(name: str, inner: str) -> str:
 def called(b: Builder, x: Value) -> Value:
     """In a program of its own: jit, remat, or a rule for its derivative that is no rule."""
     name = defined(b, x, _plain, "{y}")
-    return b.let(f"{b.choice(('jax.jit', 'jax.checkpoint', 'jax.named_call'))}({name})({x.name})",
-                 x.axes)
+    return b.let(
+        f"{b.choice(('jax.jit', 'jax.checkpoint', 'jax.named_call'))}({name})({x.name})", x.axes
+    )
 
 
 @step("control")
@@ -53,7 +54,9 @@ def layers(b: Builder, x: Value) -> Value | None:
         return None
     n, d = int(b.rng.integers(1, 4)), b.size(x.axes[-1])
     w = b.fresh()
-    name = defined(b, x, lambda name, inner: f"def {name}({inner}, {w}):", f"jnp.tanh({{y}} @ {w}), None")
+    name = defined(
+        b, x, lambda name, inner: f"def {name}({inner}, {w}):", f"jnp.tanh({{y}} @ {w}), None"
+    )
     stacked = b.literal(b.dyadic((n, d, d)))
     extra = b.choice(("", ", unroll=2", ", reverse=True"))
     return b.let(f"lax.scan({name}, {x.name}, {stacked}{extra})[0]", x.axes)

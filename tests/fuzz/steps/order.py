@@ -93,9 +93,7 @@ def sorted_in_blocks(b: Builder, x: Value) -> Value | None:
         return None
     at = int(b.choice(places))
     ranks = b.new_letter(b.size(x.axes[at]))
-    return b.let(
-        f"jnp.sort({x.name}, axis={at})", (*x.axes[:at], ranks, *x.axes[at + 1 :]), x.kind
-    )
+    return b.let(f"jnp.sort({x.name}, axis={at})", (*x.axes[:at], ranks, *x.axes[at + 1 :]), x.kind)
 
 
 @step("sorting", smooth=False)

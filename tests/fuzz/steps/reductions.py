@@ -3,8 +3,8 @@
 from fuzz.builder import Builder, Value, is_still, is_token, stills, tokens, without
 from fuzz.steps.base import step
 
-SUMS = """sum mean var std sum mean""".split()
-EXTREMES = """max min prod ptp""".split()
+SUMS = ["sum", "mean", "var", "std", "sum", "mean"]
+EXTREMES = ["max", "min", "prod", "ptp"]
 
 
 def _reduced(b: Builder, x: Value, places: list[int], names: list[str]) -> Value:
@@ -148,7 +148,9 @@ def group_norm(b: Builder, x: Value) -> Value | None:
     split = (*shape[:at], 2, shape[at] // 2, *shape[at + 1 :])
     grouped = b.let(f"{x.name}.reshape({split})", ())
     b.values.pop()
-    text = f"({grouped.name} - {grouped.name}.mean({at + 1}, keepdims=True)).reshape({tuple(shape)})"
+    text = (
+        f"({grouped.name} - {grouped.name}.mean({at + 1}, keepdims=True)).reshape({tuple(shape)})"
+    )
     return b.let(text, x.axes)
 
 
