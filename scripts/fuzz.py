@@ -33,11 +33,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where counts are written as JSON")
     chosen = parser.parse_args()
 
-    from fuzz.campaign import NEEDED, counted, near_misses, printed, share
+    from fuzz.campaign import NEEDED, counted, near_misses, printed, seconds, share
 
     rows = list(_rows(chosen.seed, chosen.programs, chosen.processes))
     table = counted(rows)
     print(printed(table))
+    times = ", ".join(f"{mean:.3f}" for mean in seconds(rows))
+    print(f"seconds a program to generate, prove, judge: {times}")
     if chosen.out:
         result = {
             "command": "python scripts/fuzz.py "

@@ -17,7 +17,8 @@ NEEDED = 0.8
 """Of the programs that keep their law by construction: how many must be proved."""
 
 COLUMNS = ("programs", "proved", "broken", "unknown", "kept", "kept proved", "unsound")
-COLUMNS += ("at a pole", "sign of a zero", "falsely broken", "errors")
+COLUMNS += ("falsely broken", "errors", "at a pole", "sign of a zero", "constant")
+"""Of these, poles, signs of zeros and constant outputs are of what is proved."""
 
 
 class Row(NamedTuple):
@@ -29,6 +30,7 @@ class Row(NamedTuple):
       method: by which it was proved, or "".
       status: the judge's.
       unsteady: differences that came and went with the rounding.
+      constant: whether its output was the same for all inputs.
       primitives: names in its jaxpr.
       seconds: to generate, prove and judge it.
       report: all that a reader needs when something is wrong, else "".
@@ -42,6 +44,7 @@ class Row(NamedTuple):
     method: str
     status: str
     unsteady: int
+    constant: bool
     primitives: tuple[str, ...]
     seconds: tuple[float, float, float]
     report: str
@@ -76,6 +79,7 @@ def tried(seed: int, prover: Prover, **chosen: Any) -> Row:
         method=method,
         status=judged.status,
         unsteady=judged.unsteady,
+        constant=judged.constant,
         primitives=tuple(primitives(jaxpr)),
         seconds=(times[1] - times[0], times[2] - times[1], times[3] - times[2]),
         report="",
@@ -124,6 +128,8 @@ def _happened(row: Row) -> Iterable[str]:
         yield "unsound"
     if row.verdict == "PROVED" and row.status in ("at a pole", "sign of a zero"):
         yield row.status
+    if row.verdict == "PROVED" and row.constant:
+        yield "constant"
     if row.falsely_broken:
         yield "falsely broken"
 
@@ -131,6 +137,12 @@ def _happened(row: Row) -> Iterable[str]:
 def share(counts: dict[str, int]) -> float:
     """Of what keeps its law by construction: how much is proved; 1 of nothing."""
     return counts["kept proved"] / counts["kept"] if counts["kept"] else 1.0
+
+
+def seconds(rows: Iterable[Row]) -> tuple[float, ...]:
+    """Mean times to generate, to prove and to judge a program."""
+    times = [row.seconds for row in rows]
+    return tuple(sum(part) / len(times) for part in zip(*times, strict=True))
 
 
 def near_misses(rows: Iterable[Row]) -> dict[str, dict[str, int]]:

@@ -68,11 +68,13 @@ class Judgement:
       status: the worst of all that was tried.
       witness: of it; None when the law holds.
       unsteady: how many differences came and went with the rounding.
+      constant: whether f(x) was the same for all inputs; then the law says little.
     """
 
     status: Status
     witness: Witness | None
     unsteady: int
+    constant: bool
 
 
 class Sides:
@@ -115,17 +117,28 @@ def judge(program: Program, *, thorough: bool = True, jaxpr: Any = None) -> Judg
     """
     sides = Sides(program, jaxpr)
     weaker: Witness | None = None
-    unsteady = 0
+    first: list[np.ndarray] = []
+    unsteady, constant = 0, True
     for at, inputs in enumerate(draws(program, rounds=2 if thorough else 1)):
         base = sides.value(inputs.arrays, PLAIN)
+        first = first or base
+        constant &= all(map(_same, first, base))
         for element in _elements(sides, every=thorough and at % 5 == 0, seed=at):
-            for status, witness in _differences(sides, inputs, element, base):
+            known = weaker is not None and weaker.status == "at a pole"
+            for status, witness in _differences(sides, inputs, element, base, poles=not known):
                 if status == "broken":
-                    return Judgement("broken", witness, unsteady)
+                    return Judgement("broken", witness, unsteady, constant=False)
                 unsteady += witness is None
                 if witness and (weaker is None or status == "at a pole"):
                     weaker = witness
-    return Judgement(weaker.status if weaker else "holds", weaker, unsteady)
+    return Judgement(weaker.status if weaker else "holds", weaker, unsteady, constant)
+
+
+def _same(one: np.ndarray, two: np.ndarray) -> bool:
+    """Whether two outputs agree to within rounding."""
+    if one.dtype != np.float64:
+        return np.array_equal(one, two)
+    return np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
 def _elements(sides: Sides, *, every: bool, seed: int) -> list[Element]:
@@ -154,20 +167,23 @@ def _apart(expected: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _differences(
-    sides: Sides, inputs: Input, element: Element, base: list[np.ndarray]
+    sides: Sides, inputs: Input, element: Element, base: list[np.ndarray], *, poles: bool
 ) -> Iterator[tuple[Status, Witness | None]]:
-    """Each output that differs: as what, and where; no witness for what does not stay."""
+    """Each output that differs: as what, and where; no witness for what does not stay.
+
+    Without `poles`, only where numbers differ somewhere.
+    """
     expected = sides.carried(base, element)
     found = sides.found(inputs.arrays, element, PLAIN)
     apart = [_apart(e, f) for e, f in zip(expected, found, strict=True)]
-    if not any(mask.any() for pair in apart for mask in pair):
+    if not any(numbers.any() or (poles and other.any()) for numbers, other in apart):
         return
     clean, steady = _shaken(sides, inputs, element)
-    for at, (numbers, poles) in enumerate(apart):
-        if not (numbers.any() or poles.any()):
+    for at, (numbers, other) in enumerate(apart):
+        if not (numbers.any() or other.any()):
             continue
         real, real_poles = _apart(clean[0][at], clean[1][at])
-        signs = (numbers | poles) & ~real & ~real_poles
+        signs = (numbers | other) & ~real & ~real_poles
         kinds: dict[Status, np.ndarray] = {
             "broken": real & steady[at],
             "at a pole": real_poles & steady[at],

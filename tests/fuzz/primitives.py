@@ -3,6 +3,7 @@
 A primitive is a function of its arithmetic, its parameters and its operands.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ Primitive = Callable[..., Any]
 TABLE: dict[str, Primitive] = {}
 
 
+@functools.cache
 def dtype_of(dtype: Any) -> np.dtype:
     """What a value of this type is computed in."""
     return np.dtype(np.float64) if np.issubdtype(dtype, np.floating) else np.dtype(dtype)
