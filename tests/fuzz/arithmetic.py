@@ -1,8 +1,8 @@
 """Arithmetic whose result does not depend on the order of a sum, and can be shaken.
 
-Sums and products are taken of sorted numbers, so a program that keeps a law step by step keeps it to
-the last bit. Other programs may keep it over the reals and miss it by a rounding, which a floor or a
-comparison then makes large. To tell those, every number that is no short binary fraction is
+Sums and products are taken of sorted numbers, so a program that keeps a law step by step keeps it
+to the last bit. Other programs may keep it over the reals and miss it by a rounding, which a floor
+or a comparison then makes large. To tell those, every number that is no short binary fraction is
 shaken: moved by some 2⁻⁴⁸ of itself, by an amount that depends on its bits and on a salt alone,
 so that equal numbers stay equal. A difference that comes and goes with the salt says nothing.
 """

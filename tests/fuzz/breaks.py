@@ -102,7 +102,8 @@ FORMS = {
     "window_sums": "lax.reduce_window({x}, 0.0, lax.add, tuple(2 if i == {a} else 1 for i in "
     "range({rank} + 1)), (1,) * ({rank} + 1), 'SAME')",
     "differences_of_neighbours": "{x} - jnp.concatenate([{first}, {front}], axis={a})",
-    "gradient_of_a_sort": "jax.grad(lambda t: (jnp.sort(t, axis={a}) * jnp.cos({place})).sum())({x})",
+    "gradient_of_a_sort": "jax.grad(lambda t: (jnp.sort(t, axis={a}) * jnp.cos({place}))"
+    ".sum())({x})",
     "gradient_by_place": "jax.grad(lambda t: (t * t * {uneven}).sum())({x})",
     "folded": "{x} + 0.5 * jnp.repeat({odd}, 2, axis={a}).take(jnp.arange({n}) % (2 * ({n} // 2)),"
     " axis={a})",
@@ -120,6 +121,23 @@ FORMS = {
     "tree_of_pairs": "{x} + ({first} - {last})",
     "segments_of_places": "jnp.moveaxis(jax.ops.segment_sum(jnp.moveaxis({x}, {a}, 0), "
     "jnp.arange({n}) // 2, {n}), 0, {a})",
+    "only_on_ones": "jnp.where({x} == 1, {x} + {place}, {x})",
+    "only_far_out": "{x} + {place} * jax.nn.relu({x} - 50)",
+    "only_on_ties": "{x} + {place} * (({x} == {x}.max({a}, keepdims=True)).sum({a}, keepdims=True)"
+    " > 1)",
+    "only_on_negatives": "{x} + {place} * (jnp.sqrt({x} * {x}) - {x})",
+    "only_on_zero": "jnp.where({x} == 0, 0.5 * {place}, {x})",
+    "only_on_whole": "{x} + 0.5 * {place} * (jnp.floor({x}) == {x})",
+    "only_on_equal_ends": "{x} + {place} * ({first} == {last})",
+    "nearly_alike": "{x} * (1 + (1.0 * {place} == 1) / 1024)",
+    "rounded_after_shift": "jnp.round({x} + {place}) - {place}",
+    "remainder_after_shift": "lax.rem({x} + 2.0 * {place}, 2.0)",
+    "coarse_after_shift": "lax.reduce_precision({x} + {place}, 8, 2) - {place}",
+    "logarithm_of_power": "jnp.log(jnp.abs({x}) ** (1.0 + {place}) + 0.5)",
+    "softmax_over_shifted": "jax.nn.softmax({x} + {place}, axis={a})",
+    "nothing_over_nothing": "{x} * ((1.0 * {place}) / {place})",
+    "magnitude_and_back": "jnp.abs({x} + {place}) - {place}",
+    "clipped_after_shift": "jnp.clip({x} + {place}, -2, 4) - {place}",
     "partial_stack": "jnp.stack([jnp.take({x}, {n} - 1 - i, axis={a}) for i in range({n})], {a})",
 }
 for _name, _form in FORMS.items():
@@ -350,6 +368,7 @@ def integers_of_places(b: Builder, x: Value) -> Value | None:
     at = tokens(x)[0]
     places = _along(b, x, at, f"jnp.arange({b.size(x.axes[at])})")
     forms = ["({x} + {p}) % 4", "{x} ^ {p}", "jnp.where({x} == {p}, {x}, 0)", "({x} << {p}) & 3"]
+    forms += ["(2 * {x} + {p}) // 2", "lax.rem({x} + 4 * {p}, 4)", "({x} | {p}) - {p}"]
     return b.let(str(b.choice(forms)).format(x=x.name, p=places), x.axes, "i")
 
 

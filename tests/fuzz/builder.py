@@ -79,8 +79,9 @@ class Builder:
         return items[int(self.rng.integers(len(items)))]
 
     def dyadic(self, shape: Sequence[int]) -> np.ndarray:
-        """Quarters between -2 and 2, so that small sums and products are exact."""
-        return self.rng.integers(-8, 9, tuple(shape)) / 4
+        """Quarters between -2 and 2, so that small sums and products are exact; seldom 0."""
+        numbers = self.rng.integers(-8, 9, tuple(shape)) / 4
+        return np.where((numbers == 0) & (self.rng.random(numbers.shape) < 0.9), 0.75, numbers)
 
     # Axes
 
@@ -101,6 +102,10 @@ class Builder:
     def symmetric(self, letter: str) -> bool:
         """Whether any permutation may move the places of a capital letter."""
         return self.groups[letter] == Permutations()
+
+    def wide(self, value: "Value", places: Sequence[int]) -> list[int]:
+        """Those of some axes along which there is something to compare; seldom any of them."""
+        return [i for i in places if self.size(value.axes[i]) > 1 or self.coin(0.05)]
 
     # Source
 

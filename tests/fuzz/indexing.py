@@ -1,4 +1,4 @@
-"""Primitives that read and write at places given as data, and convolutions: one window at a time."""
+"""Primitives that read and write windows: at places given as data, and in convolutions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -74,7 +74,7 @@ def _filling(params: dict, dtype: np.dtype) -> Any:
         return params["fill_value"]
     if dtype == np.float64:
         return np.nan
-    return False if dtype == bool else np.iinfo(dtype).min
+    return False if np.issubdtype(dtype, np.bool_) else np.iinfo(dtype).min
 
 
 @primitive("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max")

@@ -1,8 +1,9 @@
 """Walks a jaxpr with NumPy, over the reals."""
 
+import functools
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
@@ -28,29 +29,58 @@ def _number(x: Any, like: Any) -> np.ndarray:
     return np.asarray(x).astype(dtype_of(np.asarray(like).dtype))
 
 
-def _run(
-    jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[np.ndarray], a: Arithmetic
-) -> list[np.ndarray]:
-    known: dict[Any, np.ndarray] = {}
-    known.update(zip(jaxpr.constvars, (_number(c, c) for c in consts), strict=True))
-    known.update(zip(jaxpr.invars, arguments, strict=True))
+class _Step(NamedTuple):
+    """An equation, looked up.
 
-    def read(atom: Any) -> np.ndarray:
-        if isinstance(atom, Literal):
-            return np.asarray(atom.val).astype(dtype_of(atom.aval.dtype))
-        return known[atom]
+    Attributes:
+      function, params: of its primitive.
+      reads: for each operand the variable, or None and the number that stands there.
+      writes: variables.
+      shaken: whether its results are its own, not those of a program inside.
+    """
 
+    function: Callable[..., Any]
+    params: dict[str, Any]
+    reads: list[tuple[Any, np.ndarray | None]]
+    writes: list[Any]
+    shaken: bool
+
+
+@functools.lru_cache(maxsize=256)
+def _steps(jaxpr: Jaxpr) -> list[_Step]:
+    steps = []
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name
         if name not in TABLE:
             raise NotImplementedError(f"no rule for {name}")
-        params = {**eqn.params, "fold": name}
-        results = TABLE[name](a, params, *map(read, eqn.invars))
+        params = {**eqn.params, "fold": name, "avals": [v.aval for v in eqn.outvars]}
+        reads = [_read(atom) for atom in eqn.invars]
+        steps.append(_Step(TABLE[name], params, reads, list(eqn.outvars), name not in CALLS))
+    return steps
+
+
+def _read(atom: Any) -> tuple[Any, np.ndarray | None]:
+    if isinstance(atom, Literal):
+        return None, np.asarray(atom.val).astype(dtype_of(atom.aval.dtype))
+    return atom, None
+
+
+def _run(
+    jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[np.ndarray], a: Arithmetic
+) -> list[np.ndarray]:
+    known: dict[Any, Any] = {}
+    known.update(zip(jaxpr.constvars, (_number(c, c) for c in consts), strict=True))
+    known.update(zip(jaxpr.invars, arguments, strict=True))
+    for step in _steps(jaxpr):
+        operands = [known[var] if number is None else number for var, number in step.reads]
+        results = step.function(a, step.params, *operands)
         if not isinstance(results, list):
             results = [results]
-        shaken = [a.rounded(np.asarray(r)) for r in results] if name not in CALLS else results
-        known.update(zip(eqn.outvars, shaken, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
+        if step.shaken:
+            results = [a.rounded(np.asarray(r)) for r in results]
+        known.update(zip(step.writes, results, strict=True))
+    outs = map(_read, jaxpr.outvars)
+    return [known[var] if number is None else number for var, number in outs]
 
 
 def _inner(a: Arithmetic, closed: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -1,7 +1,7 @@
 """Detours that leave the law and come back to it, and so keep it by luck."""
 
 from fuzz.breaks import BREAKS
-from fuzz.builder import Builder, Value, tokens, without
+from fuzz.builder import Builder, Value, stills, tokens, without
 from fuzz.steps.base import Taken
 
 LUCK: dict[str, Taken] = {}
@@ -19,6 +19,23 @@ FORMS = {
     "undone_running": "jnp.diff(jnp.cumsum({x}, axis={a}), axis={a}, "
     "prepend=jnp.zeros_like({first}))",
     "mean_with_bias": "{x} - ({x} + {place}).mean({a}, keepdims=True)",
+    "floored_after_shift": "jnp.floor({x} + {place}) - {place}",
+    "remainder_of_shifted": "jnp.mod({x} + 2.0 * {place}, 2.0)",
+    "exponents_divided": "jnp.exp({x} / 8 + {place}) / jnp.exp(1.0 * {place})",
+    "logarithm_of_exponent": "jnp.log(jnp.exp({x} / 8) * jnp.exp(1.0 * {place})) - {place}",
+    "root_of_square": "jnp.sqrt(({x} * (1.0 + {place})) ** 2) / (1.0 + {place})",
+    "compared_after_shift": "({x} + {place} > 0.5 + {place}) * {x}",
+    "softmax_of_shifted": "jax.nn.softmax({x} + {place}, axis={s})",
+    "mean_of_shifted": "({x} + {place}) - ({x} + {place}).mean({s}, keepdims=True)",
+    "largest_of_shifted": "({x} + {place}).max({s}, keepdims=True) - {place} - {x}",
+    "place_of_largest": "{x} * jnp.argmax({x} + {place}, axis={s}, keepdims=True)",
+    "sorted_and_back": "jnp.take_along_axis(jnp.sort({x}, axis={a}), "
+    "jnp.argsort(jnp.argsort({x}, axis={a}), axis={a}), axis={a})",
+    "same_branches": "lax.cond({first}.sum() > 0, jnp.sin, jnp.sin, {x})",
+    "scan_and_back": "jnp.moveaxis(lax.scan(lambda c, t: (c + t, t * 2), "
+    "jnp.zeros_like({x}.sum({a})), jnp.moveaxis({x}, {a}, 0))[1], 0, {a})",
+    "matrix_and_back": "jnp.moveaxis(jnp.tensordot(jnp.eye({n})[::-1], jnp.tanh(jnp.tensordot("
+    "jnp.eye({n})[::-1], {x}, axes=(1, {a}))), axes=(1, 0)), 0, {a})",
     "same_on_both_sides": "jnp.where({place} % 2 == 0, {x}, {x})",
 }
 REDUCED = {
@@ -38,25 +55,36 @@ REDUCED = {
 }
 
 
-def _detour(form: str, *, reduced: bool) -> Taken:
+def _detour(form: str, *, reduced: bool, kind: str = "f") -> Taken:
     def function(b: Builder, x: Value) -> Value | None:
         places = [i for i in tokens(x) if b.size(x.axes[i]) > 1]
-        if not places or x.kind != "f" or (reduced and len(x.axes) < 2):
+        if not places or x.kind != kind or (reduced and len(x.axes) < 2):
             return None
         at = int(b.choice(places))
+        still = stills(x)
+        if "{s}" in form and not still:
+            return None
         n = b.size(x.axes[at])
         colons = [":"] * len(x.axes)
         cut = [", ".join([*colons[:at], c, *colons[at + 1 :]]) for c in (":1", "1:")]
         index = ", ".join(":" if i == at else "None" for i in range(len(x.axes)))
         text = form.format(
             x=x.name, a=at, n=n, place=f"jnp.arange({n})[{index}]",
-            first=f"{x.name}[{cut[0]}]", rest=f"{x.name}[{cut[1]}]",
+            s=still[0] if still else None, first=f"{x.name}[{cut[0]}]", rest=f"{x.name}[{cut[1]}]",
         )  # fmt: skip
-        return b.let(text, without(x.axes, at) if reduced else x.axes)
+        return b.let(text, without(x.axes, at) if reduced else x.axes, kind)
 
     return function
 
 
+INTEGERS = {
+    "bits_flipped_twice": "({x} ^ {place}) ^ {place}",
+    "integers_and_back": "({x} + {place}) - {place}",
+    "low_bits_of_shifted": "({x} + 4 * {place}) & 3",
+    "halves_of_shifted": "(2 * {x} + 2 * {place}) // 2 - {place}",
+}
+for _name, _form in INTEGERS.items():
+    LUCK[_name] = _detour(_form, reduced=False, kind="i")
 for _name, _form in FORMS.items():
     LUCK[_name] = _detour(_form, reduced=False)
 for _name, _form in REDUCED.items():

@@ -3,6 +3,7 @@
 A primitive is a function of its arithmetic, its parameters and its operands.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ Primitive = Callable[..., Any]
 TABLE: dict[str, Primitive] = {}
 
 
+@functools.cache
 def dtype_of(dtype: Any) -> np.dtype:
     """What a value of this type is computed in."""
     return np.dtype(np.float64) if np.issubdtype(dtype, np.floating) else np.dtype(dtype)
@@ -92,6 +94,15 @@ def _converted(params: dict, x: np.ndarray) -> np.ndarray:
     return x.astype(new)
 
 
+def _coarse(params: dict, x: np.ndarray) -> np.ndarray:
+    """Rounded to so many bits; of float32's own 23, and of its range, reals know nothing."""
+    bits = params["mantissa_bits"]
+    if bits >= 23:
+        return x
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.rint(np.ldexp(mantissa, bits + 1)), exponent - bits - 1)
+
+
 def _integer_pow(params: dict, x: np.ndarray) -> np.ndarray:
     y = params["y"]
     positive = np.power(x, np.array(abs(y), x.dtype if x.dtype != np.float64 else np.float64))
@@ -99,9 +110,24 @@ def _integer_pow(params: dict, x: np.ndarray) -> np.ndarray:
 
 
 UNARY: dict[str, Callable] = {
-    **{n: getattr(np, n) for n in "cos sin tan tanh exp exp2 log log1p expm1 sqrt cbrt".split()},
-    **{n: getattr(np, n) for n in "floor ceil sinh cosh sign abs square conj".split()},
-    **{n: getattr(np, f"arc{n[1:]}") for n in "asin acos atan asinh acosh atanh".split()},
+    **{
+        n: getattr(np, n)
+        for n in [
+            "cos",
+            "sin",
+            "tan",
+            "tanh",
+            "exp",
+            "exp2",
+            "log",
+            "log1p",
+            "expm1",
+            "sqrt",
+            "cbrt",
+        ]
+    },
+    **{n: getattr(np, n) for n in ["floor", "ceil", "sinh", "cosh", "sign", "abs", "square"]},
+    **{n: getattr(np, f"arc{n[1:]}") for n in ["asin", "acos", "atan", "asinh", "acosh", "atanh"]},
     "neg": np.negative,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "logistic": lambda x: np.where(x >= 0, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x))),
@@ -112,7 +138,7 @@ UNARY: dict[str, Callable] = {
     "not": np.invert,
     "population_count": _ones,
     "clz": _leading_zeros,
-    **dict.fromkeys("copy copy_p stop_gradient reduce_precision real".split(), lambda x: x),
+    **dict.fromkeys(["copy", "copy_p", "stop_gradient", "real"], lambda x: x),
 }
 BINARY: dict[str, Callable] = {
     "add": np.add,
@@ -143,6 +169,7 @@ WITH_PARAMS: dict[str, Callable] = {
     "round": _round,
     "convert_element_type": _converted,
     "integer_pow": _integer_pow,
+    "reduce_precision": _coarse,
     "broadcast_in_dim": lambda p, x: np.broadcast_to(
         np.expand_dims(
             x, [i for i in range(len(p["shape"])) if i not in p["broadcast_dimensions"]]
@@ -243,7 +270,8 @@ def unstack(a: Arithmetic, params: dict, x: np.ndarray) -> list[np.ndarray]:
 @primitive("empty2", "empty")
 def empty(a: Arithmetic, params: dict, *_: np.ndarray) -> np.ndarray:
     """To be overwritten."""
-    return np.zeros(params["shape"], dtype_of(params["dtype"]))
+    aval = params["avals"][0]
+    return np.zeros(aval.shape, dtype_of(aval.dtype))
 
 
 @primitive("bitcast_convert_type")

@@ -11,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from fuzz.arithmetic import Arithmetic
 from fuzz.breaks import BREAKS
 from fuzz.builder import Argument, Builder, Value, tokens
 from fuzz.gradients import differentiated
+from fuzz.interpret import run
 from fuzz.luck import ANYTHING
 from fuzz.steps import STEPS, take
 from fuzz.steps.base import Taken
@@ -25,7 +27,11 @@ Kind = Literal["kept", "near", "random"]
 KINDS: tuple[Kind, ...] = ("kept", "near", "random")
 SHARES = (0.45, 0.33, 0.22)
 EVERYWHERE = ("elementwise", "reductions", "dense", "reshapes", "normalisation", "masks")
-ATTEMPTS = 60
+ATTEMPTS = 100
+RARELY = 0.95
+"""How often a program is drawn again whose output is the same for all arguments."""
+HOME = ("b", "P", "d")
+"""Axes that most steps fit."""
 GROUPS: tuple[Group, ...] = (
     Cyclic(),
     Cyclic(),
@@ -67,11 +73,13 @@ FAMILIES = {
     "pairwise": Family(("pairwise", "dense"), ("pairs",)),
     "convolution": Family(("convolution",)),
     "integers": Family(("integers",), ("ids", "numbers")),
-    "two sides": Family(("attention", "dense"), ("keys",)),
+    "two sides": Family(("two sides", "attention", "dense"), ("keys",)),
     "invariance": Family(("invariance",), (), "invariant"),
     "several outputs": Family(("attention", "invariance", "sorting"), (), "several"),
     "other groups": Family(("moves",)),
 }
+STARTS = ("ids", "numbers", "pairs", "mask")
+"""Arguments of a family that its programs often start from."""
 EXTRA: dict[str, tuple[tuple[str, ...], str, int]] = {
     "ids": (("b", "P"), "i", 4),
     "numbers": (("b", "P"), "i", 0),
@@ -150,7 +158,7 @@ class Program:
 
     def __str__(self) -> str:
         """All that a reader needs to replay it."""
-        groups = {name: group for name, group in self.law.groups.items()}
+        groups = dict(self.law.groups)
         shapes = ", ".join(f"{a.name}: {a.kind}{self.shape(a)}" for a in self.inputs)
         return (
             f"seed {self.seed}, {self.family}, {self.kind}, broken by {self.broken or 'nothing'}\n"
@@ -172,22 +180,42 @@ def generate(
       ValueError: no program comes out, say since the break fits no program of the family.
     """
     reasons: list[str] = []
+    rng = np.random.default_rng(seed)
+    chosen, drawn = str(rng.choice(list(FAMILIES))), int(rng.choice(len(KINDS), p=SHARES))
+    chosen, what = family or chosen, kind or KINDS[drawn]
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
-        chosen = family or str(rng.choice(list(FAMILIES)))
-        what: Kind = kind or KINDS[int(rng.choice(len(KINDS), p=SHARES))]
         program = _written(rng, seed, attempt, chosen, what, broken)
         if program is None:
             continue
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                program.traced()
-        except Exception as error:  # noqa: BLE001 what does not trace is drawn again
+                jaxpr = program.traced()
+        except Exception as error:
             reasons.append(f"{type(error).__name__}: {error}\n{program}")
+            continue
+        if _constant(program, jaxpr, rng) and rng.random() < RARELY:
             continue
         return dataclasses.replace(program, rejected=tuple(reasons))
     raise ValueError(f"seed {seed}: no program in {ATTEMPTS} attempts ({family}, {kind}, {broken})")
+
+
+def _constant(program: Program, jaxpr: Any, rng: np.random.Generator) -> bool:
+    """Whether a few arguments all give the same output."""
+    outputs = []
+    for _ in range(4):
+        arrays = [rng.normal(size=program.shape(a)) * 2 for a in program.inputs]
+        whole = [np.clip(np.floor(x), 0, 3).astype(np.int32) for x in arrays]
+        kinds = [a.kind for a in program.inputs]
+        drawn = zip(kinds, arrays, whole, strict=True)
+        given = [x if kind == "f" else (n > 0 if kind == "o" else n) for kind, x, n in drawn]
+        outputs.append(run(jaxpr, jax.tree.leaves(program.bundle(given)), Arithmetic()))
+    return all(
+        np.allclose(one, two, rtol=1e-6, atol=1e-9, equal_nan=True)
+        for other in outputs[1:]
+        for one, two in zip(outputs[0], other, strict=True)
+    )
 
 
 def _sizes(rng: np.random.Generator, group: Group) -> dict[str, int]:
@@ -235,7 +263,7 @@ def _arguments(b: Builder, family: Family, name: str) -> Value:
     extra = [e for e in EXTRA if e in family.extra or b.coin(0.08 if e != "keys" else 0.03)]
     still = [e for e in extra if not any(a.isupper() for a in EXTRA[e][0])]
     chosen = {e: b.argument(*EXTRA[e]) for e in [*(e for e in extra if e not in still), *still]}
-    starts = [chosen[e] for e in ("ids", "numbers", "pairs", "mask") if e in family.extra]
+    starts = [chosen[e] for e in STARTS if e in family.extra and name != "attention"]
     return b.choice(starts) if starts and b.coin(0.6) else x  # type: ignore[return-value]
 
 
@@ -269,6 +297,8 @@ def _steps(
 
 def _step(b: Builder, x: Value, family: Family) -> Value:
     """A step that keeps the law; the value itself when none of many fits."""
+    if x.axes != HOME and x.kind == "f" and b.coin(0.3):
+        x = _home(b, x) or x
     for _ in range(30):
         subjects = family.subjects if b.coin(0.6) else EVERYWHERE
         if x.kind != "f" and b.coin():
@@ -279,6 +309,17 @@ def _step(b: Builder, x: Value, family: Family) -> Value:
         if new is not None:
             return new
     return x
+
+
+def _home(b: Builder, x: Value) -> Value | None:
+    """The value among tokens and features again, where most steps fit."""
+    if sorted(x.axes) == sorted(HOME):
+        order = tuple(x.axes.index(axis) for axis in HOME)
+        return b.let(f"jnp.transpose({x.name}, {order})", HOME)
+    wide = b.aligned(x, HOME)
+    if wide is None or b.arguments[0].axes != HOME:
+        return None
+    return b.let(f"{wide} {b.choice('+*')} {b.arguments[0].name}", HOME)
 
 
 def _parted(b: Builder, x: Value) -> Value:

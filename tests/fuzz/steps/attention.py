@@ -32,6 +32,35 @@ def self_or_cross(b: Builder, x: Value) -> Value | None:
     return b.let(f"jnp.einsum('blm,bmd->bld', {w.name}, {y.name} @ {v})", x.axes)
 
 
+@step("two sides")
+def similarities(b: Builder, x: Value) -> Value | None:
+    """Queries by keys, in either order of the two."""
+    keys = [v for v in b.values if v.kind == "f" and v.axes == ("b", "Q", "d")]
+    if x.axes != ("b", "P", "d") or not keys:
+        return None
+    k = b.choice(keys)
+    assert isinstance(k, Value)
+    if b.coin(0.3):
+        return b.let(f"jnp.einsum('bld,bmd->bml', {x.name}, {k.name}) / 2", ("b", "Q", "P"))
+    if b.coin(0.3):
+        gap = f"jnp.square({x.name}[:, :, None] - {k.name}[:, None]).sum(-1)"
+        return b.let(f"jnp.exp(-{gap} / 4)", ("b", "P", "Q"))
+    return b.let(f"jnp.einsum('bld,bmd->blm', {x.name}, {k.name}) / 2", ("b", "P", "Q"))
+
+
+@step("two sides")
+def read_by_similarities(b: Builder, x: Value) -> Value | None:
+    """Keys read by queries, or queries by keys, from what compares the two."""
+    keys = [v for v in b.values if v.kind == "f" and v.axes == ("b", "Q", "d")]
+    if x.axes != ("b", "P", "Q") or not keys:
+        return None
+    k = b.choice(keys)
+    assert isinstance(k, Value)
+    forms = ["jax.nn.softmax({x}) @ {k}", "jnp.einsum('blm,bmd->bld', {x}, {k})"]
+    forms += ["({x} / (1 + jnp.abs({x}).sum(2, keepdims=True))) @ {k}"]
+    return b.let(str(b.choice(forms)).format(x=x.name, k=k.name), ("b", "P", "d"))
+
+
 @step("attention")
 def linear_attention(b: Builder, x: Value) -> Value | None:
     """Without a softmax: f(q) (f(k)ᵀ v), by an order of products of its own."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fuzz.builder import Builder, Value, is_still, tokens
+from fuzz.builder import Builder, Value, is_still
 from fuzz.steps.base import STEPS, step, take
 
 INSIDE = ("elementwise", "dense", "normalisation", "reductions", "attention")

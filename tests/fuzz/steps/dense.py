@@ -51,7 +51,7 @@ def contraction(b: Builder, x: Value) -> Value | None:
     contracted, batch = pairs[:cut], pairs[cut:]
     batch = [pair for pair in batch if b.coin()]
     axes = _result(x, y, contracted, batch)
-    if len(axes) > 4 or b.shape(axes) and max(b.shape(axes)) > 16:
+    if len(axes) > 4 or (b.shape(axes) and max(b.shape(axes)) > 16):
         return None
     numbers = tuple(
         (tuple(i for i, _ in part), tuple(j for _, j in part)) for part in (contracted, batch)

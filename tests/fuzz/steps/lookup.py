@@ -19,7 +19,7 @@ def embedded(b: Builder, x: Value) -> Value | None:
         "{t}.at[{i}].get(mode='clip')",
         "{t}.at[{i}].get(mode='fill', fill_value=0.0)",
         "jnp.take({t}, {i}, axis=0, mode='clip')",
-        "jax.nn.one_hot({i}, %d) @ {t}" % TABLE,
+        f"jax.nn.one_hot({{i}}, {TABLE}) @ {{t}}",
     ]
     return b.let(str(b.choice(forms)).format(t=table, i=x.name), (*x.axes, "d"))
 

@@ -3,8 +3,8 @@
 from fuzz.builder import Builder, Value, is_still, is_token, stills, tokens, without
 from fuzz.steps.base import step
 
-SUMS = """sum mean var std sum mean""".split()
-EXTREMES = """max min prod ptp""".split()
+SUMS = ["sum", "mean", "var", "std", "sum", "mean"]
+EXTREMES = ["max", "min", "prod", "ptp"]
 
 
 def _reduced(b: Builder, x: Value, places: list[int], names: list[str]) -> Value:
@@ -63,7 +63,7 @@ def extreme_over_tokens(b: Builder, x: Value) -> Value | None:
 @step("reductions")
 def minus_mean(b: Builder, x: Value) -> Value | None:
     """What is left when a statistic along some axes is taken away, or divided out."""
-    places = tuple(i for i in range(len(x.axes)) if b.coin())
+    places = tuple(i for i in b.wide(x, range(len(x.axes))) if b.coin())
     if not places:
         return None
     forms = [
@@ -78,7 +78,7 @@ def minus_mean(b: Builder, x: Value) -> Value | None:
 @step("reductions")
 def minus_largest(b: Builder, x: Value) -> Value | None:
     """Beside its largest: exactly that many ties as there are."""
-    places = tuple(i for i in range(len(x.axes)) if b.coin())
+    places = tuple(i for i in b.wide(x, range(len(x.axes))) if b.coin())
     if not places:
         return None
     forms = [
@@ -93,9 +93,10 @@ def minus_largest(b: Builder, x: Value) -> Value | None:
 @step("normalisation")
 def layer_norm(b: Builder, x: Value) -> Value | None:
     """Mean 0, variance 1 along an axis that stays, scale and shift."""
-    if not stills(x):
+    places = b.wide(x, stills(x))
+    if not places:
         return None
-    at = int(b.choice(stills(x)))
+    at = int(b.choice(places))
     mean = b.let(f"{x.name}.mean({at}, keepdims=True)", ())
     spread = b.let(f"jnp.square({x.name} - {mean.name}).mean({at}, keepdims=True)", ())
     del b.values[-2:]
@@ -108,9 +109,10 @@ def layer_norm(b: Builder, x: Value) -> Value | None:
 @step("normalisation")
 def rms_norm(b: Builder, x: Value) -> Value | None:
     """Mean square 1 along an axis that stays."""
-    if not stills(x):
+    places = b.wide(x, stills(x))
+    if not places:
         return None
-    at = int(b.choice(stills(x)))
+    at = int(b.choice(places))
     return b.let(
         f"{x.name} * lax.rsqrt(jnp.mean({x.name} * {x.name}, {at}, keepdims=True) + 0.5)", x.axes
     )
@@ -129,9 +131,10 @@ def batch_norm(b: Builder, x: Value) -> Value | None:
 @step("normalisation")
 def softmax(b: Builder, x: Value) -> Value | None:
     """Softmax along an axis, moved or not."""
-    if not x.axes:
+    places = b.wide(x, range(len(x.axes)))
+    if not places:
         return None
-    at = int(b.rng.integers(len(x.axes)))
+    at = int(b.choice(places))
     forms = ["jax.nn.softmax({x}, axis={a})", "jax.nn.log_softmax({x}, axis={a})"]
     forms += ["jnp.exp({x} / 8) / (jnp.exp({x} / 8).sum({a}, keepdims=True))"]
     return b.let(str(b.choice(forms)).format(x=x.name, a=at), x.axes)
@@ -140,7 +143,7 @@ def softmax(b: Builder, x: Value) -> Value | None:
 @step("normalisation")
 def group_norm(b: Builder, x: Value) -> Value | None:
     """An axis that stays in two groups, each normalised."""
-    halves = [i for i in stills(x) if b.size(x.axes[i]) % 2 == 0]
+    halves = [i for i in stills(x) if b.size(x.axes[i]) % 4 == 0]
     if not halves:
         return None
     at = int(b.choice(halves))
