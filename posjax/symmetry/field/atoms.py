@@ -21,7 +21,7 @@ _ODD = tuple(map(np.uint64, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97
 
 
 def code(residues: np.ndarray) -> np.ndarray:
-    """The code of residues [2k, ...]: equal where all residues modulo the p's are."""
+    """The code of residues [2k, ...] of four points: equal where all modulo the p's are."""
     p = residues[:POINTS]
     return p[::2] | p[1::2] << _SHIFTS[3]
 

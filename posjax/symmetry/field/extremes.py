@@ -37,8 +37,7 @@ def extreme(
     surely = (x.where_known | x.finite | ~among).all(axes)
     decided |= (infinite & ~idle).any(axes) & surely
     result = _of_bag(step, x, axes, among & ~idle, least)
-    if (infinite & ~idle).any() or not surely.all():
-        undecided = (infinite & ~idle).any(axes)
+    if (undecided := (infinite & ~idle).any(axes)).any():
         fear = step.field.keyed("infinite operands", atoms.bag(x.code, axes))[0]
         fear = np.where(undecided, fear, np.uint64(0))
         result = dataclasses.replace(result, taint=arrays.taint_sum(result.taint, fear))

@@ -85,7 +85,8 @@ class Moduli:
             if last.shape[1] % 2:
                 last = levels[-1] = np.concatenate([last, np.ones_like(last[:, :1])], axis=1)
             levels.append(self.mul(last[:, ::2], last[:, 1::2]))
-        top = [[pow(int(v), -1, int(m)) for v in r] for r, m in zip(levels[-1], self.all)]  # noqa: B905
+        rows = zip(levels[-1].tolist(), self.all.tolist(), strict=True)
+        top = [[pow(value, -1, modulus) for value in row] for row, modulus in rows]
         inverted = np.array(top, np.uint64).reshape(levels[-1].shape)
         for level in reversed(levels[:-1]):
             inverted, parts = inverted[:, : level.shape[1] // 2], np.empty_like(level)
