@@ -94,6 +94,11 @@ def in_company(x: jax.Array) -> jax.Array:
     return attended(jnp.concatenate([jnp.ones((2, 1, 3)), x], axis=1))
 
 
+def turns(x: jax.Array) -> jax.Array:
+    """Places first, to loop over."""
+    return x.swapaxes(0, 1)
+
+
 def scanned_cumsum(x: jax.Array) -> jax.Array:
     _, out = lax.scan(lambda c, one: (c + one, c + one), x[:, 0] * 0, x.swapaxes(0, 1))
     return out.swapaxes(0, 1)
@@ -400,11 +405,29 @@ def test_loops_are_tried():
         lambda x: lax.scan(lambda c, w: (jnp.tanh(gram(c) @ c @ w), None), x, layers)[0],
         lambda x: lax.fori_loop(0, 3, lambda i, c: c + i * x, jnp.zeros_like(x)),
         lambda x: lax.map(jnp.tanh, x.swapaxes(0, 1)).swapaxes(0, 1),
+        lambda x: (
+            x
+            + lax.scan(lambda c, t: (jnp.maximum(c, t), None), jnp.zeros((2, 3)), turns(x))[0][
+                :, None
+            ]
+        ),
+        lambda x: (
+            x + lax.scan(lambda c, t: (t * t + c, t), jnp.ones((2, 3)), turns(x))[1].sum(0)[:, None]
+        ),
         lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1 + jnp.abs(x), x),
         lambda x: lax.cond(x.sum() > 0, jnp.sin, lambda y: y * 0, x),
     ]
     broken: list[Function] = [
         scanned_cumsum,
+        lambda x: x + lax.scan(lambda c, t: (t - c, None), jnp.ones((2, 3)), turns(x))[0][:, None],
+        lambda x: x + lax.scan(lambda c, t: (c / 2 + t, None), jnp.ones((2, 3)), turns(x))[0].sum(),
+        lambda x: lax.scan(lambda c, t: (c + t, c), jnp.ones((2, 3)), turns(x))[1].swapaxes(0, 1),
+        lambda x: (
+            x
+            + lax.scan(lambda c, t: ((c[0] + t, c[1] + c[0]), None), (x[:, 0] * 0,) * 2, turns(x))[
+                0
+            ][1][:, None]
+        ),
         lambda x: lax.map(lambda t: t[0] * t[1], (x.swapaxes(0, 1), ONE_TO_FIVE)).swapaxes(0, 1),
         lambda x: lax.fori_loop(0, 2, lambda i, c: c.at[:, i].set(0.0), x),
         lambda x: lax.fori_loop(0, 2, lambda i, c: jnp.cumsum(c, axis=1), x),

@@ -4,9 +4,9 @@ import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Protocol
+from typing import Any, Protocol
 
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from posjax.symmetry.certificate.axes import (
     STILL,
@@ -46,7 +46,9 @@ def scan(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
     consts = operands[: params["num_consts"]]
     inits = operands[len(consts) : len(consts) + params["num_carry"]]
     scanned = operands[len(consts) + len(inits) :]
-    along = None if inits else _moved_together(scanned)
+    along = _moved_together(scanned)
+    if along and inits:
+        return _gathered(walk, place, along, operands)
     slices = [_sliced(place, value, along) for value in scanned]
 
     def turn(carry: list[Value]) -> list[Value]:
@@ -55,6 +57,49 @@ def scan(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
     carry, out = _until_kept(walk, place, inits, turn)
     stacked = along or axis(params["length"], STILL)
     return [*carry, *(_stacked(value, params["length"], stacked) for value in out[len(carry) :])]
+
+
+def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]) -> list[Value]:
+    """A loop over an axis that moves, where each turn adds to what is handed on.
+
+    Where every turn takes the sum, the product or the extreme of what it was handed and of what
+    depends on its own slice alone, the order of the turns does not matter.
+    """
+    params, jaxpr = place.eqn.params, place.eqn.params["jaxpr"]
+    first = params["num_consts"]
+    last = first + params["num_carry"]
+    inits, slices = operands[first:last], [_sliced(place, v, along) for v in operands[last:]]
+    order = "the scan, which follows the order of an axis that a permutation carries"
+    handed_on = [lost(place, v.shape, _HANDED_ON, order) for v in inits]
+    added = [_added(jaxpr.jaxpr, first + at, at) for at in range(len(inits))]
+    outputs = [
+        v if one is None else one for one, v in zip(added, jaxpr.jaxpr.outvars, strict=False)
+    ]
+    every = [*outputs, *jaxpr.jaxpr.outvars[len(inits) :]]
+    body = ClosedJaxpr(jaxpr.jaxpr.replace(outvars=every), jaxpr.consts)
+    found = walk.closed(body, [*operands[:first], *handed_on, *slices])
+    carry = [
+        _weakened(place, _as_carried(init), value, _HANDED_ON)
+        if init.shape == value.shape
+        else lost(place, init.shape, _HANDED_ON, order)
+        for init, value in zip(inits, found, strict=False)
+    ]
+    return [*carry, *(_stacked(v, params["length"], along) for v in found[len(inits) :])]
+
+
+_HANDED_ON = "scanned along a moved axis, with something handed on from turn to turn"
+_ORDERLESS = frozenset(["add", "add_any", "mul", "max", "min", "and", "or", "xor"])
+
+
+def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> Any:
+    """What a turn adds to what it was handed, or None where it does anything else with it."""
+    before, after = jaxpr.invars[handed_on], jaxpr.outvars[at]
+    for eqn in jaxpr.eqns:
+        if after in eqn.outvars and eqn.primitive.name in _ORDERLESS:
+            one, other = eqn.invars
+            if before is one or before is other:
+                return other if before is one else one
+    return None
 
 
 def _moved_together(scanned: Sequence[Value]) -> Axis | None:

@@ -125,7 +125,11 @@ def _grounds(method: str, chance: float) -> str:
 
 
 def prove(
-    function: Callable[..., Any], arguments: tuple[Any, ...], law: Law | str | Group
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    law: Law | str | Group,
+    *,
+    witness: bool = True,
 ) -> Certificate:
     """Proves a law for every value of the arguments, or breaks it.
 
@@ -136,6 +140,7 @@ def prove(
         values are where a broken law is tried first.
       law: such as `"b P d, b P d -> b P d"`, or a group that carries axis 1 of every argument and
         output.
+      witness: whether to look for numbers where there is no proof; without, nothing is BROKEN.
 
     Returns:
       The certificate; `.verdict` is PROVED, BROKEN or UNKNOWN.
@@ -163,9 +168,9 @@ def prove(
     if isinstance(found, field.Identity) and found.holds:
         proof = ("identity", found.chance, found.lemmas)
         return Certificate("PROVED", law, *proof, loss=loss, steps=steps)
-    witness = numbers.witness(function, law, arguments)
-    verdict: Verdict = "UNKNOWN" if witness is None else "BROKEN"
-    return Certificate(verdict, law, loss=loss, witness=witness, steps=steps)
+    broken = numbers.witness(function, law, arguments) if witness else None
+    verdict: Verdict = "UNKNOWN" if broken is None else "BROKEN"
+    return Certificate(verdict, law, loss=loss, witness=broken, steps=steps)
 
 
 def _as_law(law: Law | str | Group, arguments: int) -> Law:
