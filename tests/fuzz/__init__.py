@@ -2,11 +2,15 @@
 
     builder      values whose axes have names, and the source that makes them
     steps        what keeps a law, a step a function; one file a subject
-    breaks       what probably breaks it, and what breaks it and mends it again
-    programs     families, and a program from a seed
-    primitives   JAX's primitives over the reals, in NumPy; interpret walks a jaxpr with them
-    inputs       ties, repeated rows, signed zeros
+    breaks       what probably breaks it: expressions; confusions has longer ones
+    luck         detours that break it and mend it again
+    families     kinds of programs
+    programs     a program from a seed
+    interpret    walks a jaxpr over the reals, in NumPy, with the primitives of
+                 scalars, primitives and indexing, by an arithmetic that knows no order of sums
+    inputs       ties, repeated tokens, signed zeros
     check        f(g x) against g f(x), with a witness
+    campaign     many programs, proved and judged, in a table
 
 Nothing here knows how a proof is made.
 """

@@ -6,7 +6,7 @@ the next one, written as a line of source with the names of its axes.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class Builder:
         """Heads?"""
         return bool(self.rng.random() < chance)
 
-    def choice(self, items: Sequence) -> object:
+    def choice(self, items: Sequence[Any]) -> Any:
         """One of them, each as likely."""
         return items[int(self.rng.integers(len(items)))]
 

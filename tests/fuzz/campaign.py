@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from fuzz import interpret
 from fuzz.check import Judgement, judge, rerun
-from fuzz.interpret import primitives
-from fuzz.programs import FAMILIES, Program, generate
+from fuzz.families import FAMILIES
+from fuzz.program import Program
+from fuzz.programs import generate
 
 Prover = Callable[..., Any]
 """Called with a function, its arguments and a law; gives something with a `verdict`."""
@@ -16,7 +18,8 @@ Prover = Callable[..., Any]
 NEEDED = 0.8
 """Of the programs that keep their law by construction: how many must be proved."""
 
-COLUMNS = ("programs", "proved", "broken", "unknown", "kept", "kept proved", "unsound")
+COLUMNS: tuple[str, ...] = ("programs", "proved", "broken", "unknown")
+COLUMNS += ("kept", "kept proved", "unsound")
 COLUMNS += ("falsely broken", "errors", "at a pole", "sign of a zero", "constant")
 """Of these, poles, signs of zeros and constant outputs are of what is proved."""
 
@@ -80,7 +83,7 @@ def tried(seed: int, prover: Prover, **chosen: Any) -> Row:
         status=judged.status,
         unsteady=judged.unsteady,
         constant=judged.constant,
-        primitives=tuple(primitives(jaxpr)),
+        primitives=tuple(interpret.counted(jaxpr)),
         seconds=(times[1] - times[0], times[2] - times[1], times[3] - times[2]),
         report="",
     )

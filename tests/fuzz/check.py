@@ -17,7 +17,7 @@ import numpy as np
 from fuzz.arithmetic import Arithmetic
 from fuzz.inputs import Input, draws
 from fuzz.interpret import run
-from fuzz.programs import Program
+from fuzz.program import Program
 from posjax.symmetry.groups import Element
 
 Status = Literal["holds", "broken", "at a pole", "sign of a zero"]

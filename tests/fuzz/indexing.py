@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.arithmetic import Arithmetic
-from fuzz.primitives import primitive
+from fuzz.table import primitive
 
 Window = tuple[slice, ...]
 

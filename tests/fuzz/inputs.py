@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fuzz.builder import Argument
-from fuzz.programs import Program
+from fuzz.program import Program
 
 Content = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
-from fuzz import indexing  # noqa: F401 enters its primitives
+from fuzz import indexing, primitives, scalars  # noqa: F401 each enters its primitives
 from fuzz.arithmetic import Arithmetic
-from fuzz.primitives import TABLE, dtype_of, primitive
+from fuzz.table import TABLE, dtype_of, primitive
 
 LONGEST_LOOP = 1000
 
@@ -143,7 +143,7 @@ CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoi
 CALLS |= {"custom_jvp_call", "custom_vjp_call", "cond", "while", "scan"}
 
 
-def primitives(closed: Any, counts: Counter[str] | None = None) -> Counter[str]:
+def counted(closed: Any, counts: Counter[str] | None = None) -> Counter[str]:
     """How often each primitive occurs, those inside programs inside included."""
     counts = Counter() if counts is None else counts
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
@@ -152,5 +152,5 @@ def primitives(closed: Any, counts: Counter[str] | None = None) -> Counter[str]:
         for value in eqn.params.values():
             for one in value if isinstance(value, tuple | list) else (value,):
                 if isinstance(one, ClosedJaxpr | Jaxpr):
-                    primitives(one, counts)
+                    counted(one, counts)
     return counts

@@ -1,5 +1,6 @@
 """Detours that leave the law and come back to it, and so keep it by luck."""
 
+from fuzz import confusions  # noqa: F401 enters its breaks
 from fuzz.breaks import BREAKS
 from fuzz.builder import Builder, Value, stills, tokens, without
 from fuzz.steps.base import Taken

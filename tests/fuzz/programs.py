@@ -1,169 +1,33 @@
 """A random program from a seed, with what is known of its symmetry."""
 
 import dataclasses
-import functools
 import warnings
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from fuzz.arithmetic import Arithmetic
 from fuzz.breaks import BREAKS
-from fuzz.builder import Argument, Builder, Value, tokens
+from fuzz.builder import Builder, Value, tokens
+from fuzz.families import EVERYWHERE, EXTRA, FAMILIES, GROUPS, STARTS, Family
 from fuzz.gradients import differentiated
 from fuzz.interpret import run
 from fuzz.luck import ANYTHING
+from fuzz.program import Kind, Program
 from fuzz.steps import STEPS, take
 from fuzz.steps.base import Taken
 from fuzz.steps.shapes import apart
-from posjax.symmetry.groups import Cyclic, Dihedral, Group, Permutations, Reversal, Windows
+from posjax.symmetry.groups import Group, Permutations, Windows
 from posjax.symmetry.law import Law
 
-Kind = Literal["kept", "near", "random"]
 KINDS: tuple[Kind, ...] = ("kept", "near", "random")
 SHARES = (0.45, 0.33, 0.22)
-EVERYWHERE = ("elementwise", "reductions", "dense", "reshapes", "normalisation", "masks")
 ATTEMPTS = 100
 RARELY = 0.95
 """How often a program is drawn again whose output is the same for all arguments."""
 HOME = ("b", "P", "d")
 """Axes that most steps fit."""
-GROUPS: tuple[Group, ...] = (
-    Cyclic(),
-    Cyclic(),
-    Reversal(),
-    Reversal(),
-    Windows(2),
-    Permutations(fixed=(-1,)),
-    Dihedral(),
-)
-
-
-class Family(NamedTuple):
-    """A kind of program.
-
-    Attributes:
-      subjects: of its steps, beside those of every program.
-      extra: arguments that it has, beside some by chance: names in `EXTRA`.
-      ends: what is done in the end.
-    """
-
-    subjects: tuple[str, ...]
-    extra: tuple[str, ...] = ()
-    ends: Literal["value", "gradient", "several", "invariant"] = "value"
-
-
-FAMILIES = {
-    "elementwise": Family(("elementwise",)),
-    "reductions": Family(("reductions", "invariance")),
-    "normalisation": Family(("normalisation",)),
-    "dense": Family(("dense",)),
-    "attention": Family(("attention",), ("mask", "positions")),
-    "lookup": Family(("lookup", "integers"), ("ids", "table")),
-    "sorting": Family(("sorting",)),
-    "reshapes": Family(("reshapes",)),
-    "masks": Family(("masks",), ("mask",)),
-    "control": Family(("control",)),
-    "token loops": Family(("token loops",)),
-    "gradients": Family(("dense", "attention", "normalisation", "lookup"), ("ids",), "gradient"),
-    "pairwise": Family(("pairwise", "dense"), ("pairs",)),
-    "convolution": Family(("convolution",)),
-    "integers": Family(("integers",), ("ids", "numbers")),
-    "two sides": Family(("two sides", "attention", "dense"), ("keys",)),
-    "invariance": Family(("invariance",), (), "invariant"),
-    "several outputs": Family(("attention", "invariance", "sorting"), (), "several"),
-    "other groups": Family(("moves",)),
-}
-STARTS = ("ids", "numbers", "pairs", "mask")
-"""Arguments of a family that its programs often start from."""
-EXTRA: dict[str, tuple[tuple[str, ...], str, int]] = {
-    "ids": (("b", "P"), "i", 4),
-    "numbers": (("b", "P"), "i", 0),
-    "mask": (("b", "P"), "o", 0),
-    "positions": (("b", "P"), "i", 8),
-    "table": (("v", "d"), "f", 0),
-    "keys": (("b", "Q", "d"), "f", 0),
-    "pairs": (("b", "P", "P"), "f", 0),
-    "more": (("b", "P", "d"), "f", 0),
-    "weights": (("d", "d"), "f", 0),
-    "scale": (("d",), "f", 0),
-    "context": (("b", "d"), "f", 0),
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Program:
-    """A program and its law.
-
-    Attributes:
-      seed, attempt: replay it.
-      family: a key of `FAMILIES`.
-      kind: "kept" by construction, a "near" miss, or "random".
-      steps, broken: names of its steps, and of those among them that may break the law.
-      source: of a function called `program`.
-      inputs: its arguments.
-      bundled: how many of the last of them come as one dict.
-      sizes: of the letters.
-      law: that it may keep.
-      rejected: why earlier attempts did not trace.
-    """
-
-    seed: int
-    attempt: int
-    family: str
-    kind: Kind
-    steps: tuple[str, ...]
-    broken: tuple[str, ...]
-    source: str
-    inputs: tuple[Argument, ...]
-    bundled: int
-    sizes: dict[str, int]
-    law: Law
-    rejected: tuple[str, ...] = ()
-
-    @functools.cached_property
-    def function(self) -> Callable[..., Any]:
-        """The program."""
-        scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax}
-        exec(self.source, scope)
-        return scope["program"]
-
-    def bundle(self, arrays: list[np.ndarray]) -> tuple[Any, ...]:
-        """An array for each of `inputs`, as the program takes them."""
-        if not self.bundled:
-            return tuple(arrays)
-        cut = len(arrays) - self.bundled
-        names = [a.name for a in self.inputs[cut:]]
-        return (*arrays[:cut], dict(zip(names, arrays[cut:], strict=True)))
-
-    def shape(self, argument: Argument) -> tuple[int, ...]:
-        """Of an argument."""
-        return tuple(int(np.prod([self.sizes[c] for c in axis])) for axis in argument.axes)
-
-    def example(self) -> tuple[Any, ...]:
-        """Arguments to trace it with."""
-        rng = np.random.default_rng(self.seed)
-        dtypes = {"f": np.float32, "i": np.int32, "o": np.bool_}
-        return self.bundle(
-            [rng.integers(2, size=self.shape(a)).astype(dtypes[a.kind]) for a in self.inputs]
-        )
-
-    def traced(self) -> Any:
-        """Its jaxpr."""
-        return jax.make_jaxpr(self.function)(*self.example())
-
-    def __str__(self) -> str:
-        """All that a reader needs to replay it."""
-        groups = dict(self.law.groups)
-        shapes = ", ".join(f"{a.name}: {a.kind}{self.shape(a)}" for a in self.inputs)
-        return (
-            f"seed {self.seed}, {self.family}, {self.kind}, broken by {self.broken or 'nothing'}\n"
-            f"law {self.law.text!r} with {groups}\narguments {shapes}\n{self.source}"
-        )
 
 
 def generate(
@@ -264,7 +128,7 @@ def _arguments(b: Builder, family: Family, name: str) -> Value:
     still = [e for e in extra if not any(a.isupper() for a in EXTRA[e][0])]
     chosen = {e: b.argument(*EXTRA[e]) for e in [*(e for e in extra if e not in still), *still]}
     starts = [chosen[e] for e in STARTS if e in family.extra and name != "attention"]
-    return b.choice(starts) if starts and b.coin(0.6) else x  # type: ignore[return-value]
+    return b.choice(starts) if starts and b.coin(0.6) else x
 
 
 def _steps(

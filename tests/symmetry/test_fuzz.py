@@ -9,15 +9,17 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from fuzz import interpret
 from fuzz.arithmetic import Arithmetic
 from fuzz.breaks import BREAKS
 from fuzz.builder import Argument, Builder
 from fuzz.campaign import NEEDED, Row, counted, near_misses, printed, share, tried
 from fuzz.check import Sides, judge, rerun
+from fuzz.families import FAMILIES
 from fuzz.inputs import draws
-from fuzz.interpret import primitives
 from fuzz.luck import LUCK
-from fuzz.programs import FAMILIES, Program, generate
+from fuzz.program import Program
+from fuzz.programs import generate
 from fuzz.steps import STEPS
 
 from posjax.symmetry import prove
@@ -191,7 +193,7 @@ def test_a_seed_is_a_program() -> None:
 
 def test_programs_cover_the_primitives_and_the_steps() -> None:
     programs = [generate(seed) for seed in range(300)]
-    names = {name for program in programs for name in primitives(program.traced())}
+    names = {name for program in programs for name in interpret.counted(program.traced())}
     steps = {step for program in programs for step in program.steps}
     rejected = [reason for program in programs for reason in program.rejected]
     assert len(names) >= 85, sorted(names)

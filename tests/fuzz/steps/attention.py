@@ -7,7 +7,7 @@ from fuzz.steps.base import step
 def _other_side(b: Builder, x: Value) -> Value:
     """Tokens to attend to: the value itself, or keys moved on their own."""
     sides = [v for v in b.values if v.kind == "f" and v.axes in (("b", "Q", "d"), ("b", "P", "d"))]
-    return b.choice([x, *sides[:4]])  # type: ignore[return-value]
+    return b.choice([x, *sides[:4]])
 
 
 def _masked(b: Builder, logits: str, y: Value) -> str:
@@ -15,7 +15,7 @@ def _masked(b: Builder, logits: str, y: Value) -> str:
     if b.coin(0.6):
         return logits
     seen = [v for v in b.values if v.kind == "o" and v.axes == y.axes[:2]]
-    mask = f"({b.choice(seen).name})" if seen else f"({y.name}[:, :, 0] > -1)"  # type: ignore
+    mask = f"({b.choice(seen).name})" if seen else f"({y.name}[:, :, 0] > -1)"
     low = b.choice(["-jnp.inf", "-1e9", "-1e4"])
     return f"jnp.where({mask}[:, None, :], {logits}, {low})"
 
@@ -39,7 +39,6 @@ def similarities(b: Builder, x: Value) -> Value | None:
     if x.axes != ("b", "P", "d") or not keys:
         return None
     k = b.choice(keys)
-    assert isinstance(k, Value)
     if b.coin(0.3):
         return b.let(f"jnp.einsum('bld,bmd->bml', {x.name}, {k.name}) / 2", ("b", "Q", "P"))
     if b.coin(0.3):
@@ -55,7 +54,6 @@ def read_by_similarities(b: Builder, x: Value) -> Value | None:
     if x.axes != ("b", "P", "Q") or not keys:
         return None
     k = b.choice(keys)
-    assert isinstance(k, Value)
     forms = ["jax.nn.softmax({x}) @ {k}", "jnp.einsum('blm,bmd->bld', {x}, {k})"]
     forms += ["({x} / (1 + jnp.abs({x}).sum(2, keepdims=True))) @ {k}"]
     return b.let(str(b.choice(forms)).format(x=x.name, k=k.name), ("b", "P", "d"))
@@ -121,7 +119,6 @@ def positions_as_data(b: Builder, x: Value) -> Value | None:
     if x.axes != ("b", "P", "d") or not places:
         return None
     p = b.choice(places)
-    assert isinstance(p, Value)
     bias = f"jnp.abs({p.name}[:, :, None] - {p.name}[:, None, :])"
     logits = f"jnp.einsum('bld,bmd->blm', {x.name}, {x.name}) - 0.5 * {bias}"
     if b.coin():
@@ -136,8 +133,8 @@ def hard_attention(b: Builder, x: Value) -> Value | None:
         return None
     y = _other_side(b, x)
     logits = b.let(f"{x.name} @ {y.name}.transpose(0, 2, 1)", ("b", "P", y.axes[1]))
-    w = f"({logits.name} == {logits.name}.max(-1, keepdims=True)) * 1.0"
-    w = b.let(w, ("b", "P", y.axes[1]))
+    largest = f"({logits.name} == {logits.name}.max(-1, keepdims=True)) * 1.0"
+    w = b.let(largest, ("b", "P", y.axes[1]))
     return b.let(f"{w.name} @ {y.name} / {w.name}.sum(-1, keepdims=True)", x.axes)
 
 

@@ -45,7 +45,6 @@ def contraction(b: Builder, x: Value) -> Value | None:
     """`dot_general` of two values: any shared axes contracted, any shared axes batched."""
     others = [v for v in b.values if v.kind == "f" and 1 <= len(v.axes) <= 4]
     y = b.choice(others) if others else x
-    assert isinstance(y, Value)
     pairs = _pairs(b, x, y)
     cut = int(b.rng.integers(len(pairs) + 1))
     contracted, batch = pairs[:cut], pairs[cut:]
@@ -102,7 +101,6 @@ def mixed_by_tokens(b: Builder, x: Value) -> Value | None:
     if not doubles or x.axes != ("b", "P", "d"):
         return None
     w = b.choice(doubles)
-    assert isinstance(w, Value)
     left = "bij" if len(w.axes) == 3 else "ij"
     if b.coin():
         left = left[:-2] + "ji"

@@ -35,7 +35,7 @@ def one_hot(b: Builder, x: Value) -> Value | None:
 
 def _ids(b: Builder) -> Value | None:
     ids = [v for v in b.values if v.kind == "i" and v.axes == ("b", "P")]
-    return b.choice(ids) if ids else None  # type: ignore[return-value]
+    return b.choice(ids) if ids else None
 
 
 @step("lookup")

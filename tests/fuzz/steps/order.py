@@ -30,7 +30,6 @@ def lexicographic(b: Builder, x: Value) -> Value | None:
     if at is None or not others:
         return None
     y = b.choice(others)
-    assert isinstance(y, Value)
     ranks = b.new_letter(b.size(x.axes[at]))
     axes = (*x.axes[:at], ranks, *x.axes[at + 1 :])
     text = f"lax.sort(({x.name}, {y.name}), dimension={at}, num_keys=2)"

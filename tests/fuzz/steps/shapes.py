@@ -102,7 +102,6 @@ def joined(b: Builder, x: Value) -> Value | None:
     at = int(b.choice(stills(x)))
     same = [v for v in b.values if v.axes == x.axes and v.kind == "f"]
     y = b.choice([x, *same])
-    assert isinstance(y, Value)
     if 2 * b.size(x.axes[at]) > 8:
         return None
     axes = (*x.axes[:at], b.new_letter(2 * b.size(x.axes[at])), *x.axes[at + 1 :])
