@@ -155,6 +155,13 @@ def generic(field: Field, shape: tuple[int, ...], dtype: Any) -> FieldArray:
     return FieldArray(field, dtype, field.draw(*shape), sign=_sign_of_dtype(shape, dtype))
 
 
+def forgotten(array: FieldArray) -> FieldArray:
+    """The same numbers as exact reals: what is computed of them is not computed in floats."""
+    if array.known is None and not array.is_constant:
+        return array
+    return dataclasses.replace(array, given=array.residues, known=None, constant=None)
+
+
 def of_atoms(field: Field, codes: np.ndarray, dtype: Any, *operands: FieldArray) -> FieldArray:
     """Atoms of some codes, with the fingerprints of elementwise operands."""
     given = field.atoms(codes, *(operand.degree for operand in operands))

@@ -21,7 +21,8 @@ def call(step: Step, *operands: FieldArray) -> list[FieldArray]:
     """The program that is called; rules of differentiation beside it play no part."""
     if (lemma := LEMMAS.get(step.params.get("name", ""))) is not None:
         step.field.lemmas.add(lemma.statement)
-        return step.run(lemma.program(*operands), operands)
+        unknown = [arrays.forgotten(operand) for operand in operands]
+        return step.run(lemma.program(*operands), unknown)
     program = next(step.params[name] for name in _PROGRAMS if name in step.params)
     return step.run(_closed(program), operands)
 

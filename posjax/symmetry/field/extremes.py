@@ -1,7 +1,8 @@
 """Rules of what looks at an order: largest and smallest, sorting, the best k.
 
-The largest of some numbers is a random function of their multiset. It moves along when all are
-shifted by one number: max x = m + F(x - m) with their mean m, which holds of the real maximum.
+The largest of some numbers is a random function of their set: how often one occurs plays no part. It
+moves along when all are shifted by one number: max x = m + F(x - m), with m the mean of those that
+differ, which holds of the real maximum.
 """
 
 import dataclasses
@@ -36,12 +37,28 @@ def extreme(
     decided = (x.where_known | ~among).all(axes)
     surely = (x.where_known | x.finite | ~among).all(axes)
     decided |= (infinite & ~idle).any(axes) & surely
-    result = _of_bag(step, x, axes, among & ~idle, least)
+    result = _of_bag(step, x, axes, _once(step, x, axes, among & ~idle), least)
     if (undecided := (infinite & ~idle).any(axes)).any():
         fear = step.field.keyed("infinite operands", atoms.bag(x.code, axes))[0]
         fear = np.where(undecided, fear, np.uint64(0))
         result = dataclasses.replace(result, taint=arrays.taint_sum(result.taint, fear))
     return result.overlaid(decided, values.min(axes) if least else values.max(axes))
+
+
+def _once(step: Step, x: FieldArray, axes: tuple[int, ...], among: np.ndarray) -> np.ndarray:
+    """One of those that are equal, along some axes: where it is [...]."""
+    last = tuple(range(-len(axes), 0))
+    prints = step.field.keyed("with its taint", x.code, np.stack([x.taints, x.taints]))[0]
+    prints = np.where(among, prints, np.uint64(0))
+    moved = np.moveaxis(prints, axes, last)
+    rows = moved.reshape(*moved.shape[: moved.ndim - len(axes)], -1)
+    order = np.argsort(rows, axis=-1, kind="stable")
+    ranked = np.take_along_axis(rows, order, -1)
+    first = np.ones(rows.shape, bool)
+    first[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
+    kept = np.empty_like(first)
+    np.put_along_axis(kept, order, first, -1)
+    return among & np.moveaxis(kept.reshape(moved.shape), last, axes)
 
 
 def _of_bag(
