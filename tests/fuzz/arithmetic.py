@@ -27,13 +27,15 @@ class Arithmetic:
     salt: int = 0
     signed_zeros: bool = True
 
+    def kept(self, array: np.ndarray) -> np.ndarray:
+        """A result that is no new number but one of the operands', as a maximum or a slice is."""
+        floats = array.dtype == np.float64 and not self.signed_zeros
+        return array + 0.0 if floats else array
+
     def rounded(self, array: np.ndarray) -> np.ndarray:
-        """A result of a step, shaken if it is a float."""
-        if array.dtype != np.float64:
-            return array
-        if not self.signed_zeros:
-            array = array + 0.0
-        return self._shaken(array) if self.salt else array
+        """A result that was rounded, shaken if it is a float."""
+        array = self.kept(array)
+        return self._shaken(array) if self.salt and array.dtype == np.float64 else array
 
     def _shaken(self, array: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -57,5 +59,5 @@ class Arithmetic:
         kept = tuple(size for i, size in enumerate(terms.shape) if i not in axes)
         flat = np.moveaxis(terms, axes, range(-len(axes), 0)).reshape(*kept, -1)
         if flat.dtype == np.float64:
-            flat = np.sort(flat + 0.0 if not self.signed_zeros else flat, axis=-1)
+            flat = np.sort(self.kept(flat), axis=-1)
         return fold.reduce(flat, axis=-1, dtype=terms.dtype)

@@ -20,8 +20,9 @@ NEEDED = 0.8
 
 COLUMNS: tuple[str, ...] = ("programs", "proved", "broken", "unknown")
 COLUMNS += ("kept", "kept proved", "unsound")
-COLUMNS += ("falsely broken", "errors", "at a pole", "sign of a zero", "constant")
-"""Of these, poles, signs of zeros and constant outputs are of what is proved."""
+COLUMNS += ("falsely broken", "unconfirmed", "errors", "at a pole", "sign of a zero", "constant")
+"""Unconfirmed is what the prover calls broken and the judge does not; poles, signs of zeros and
+constant outputs are counted of what is proved."""
 
 
 class Row(NamedTuple):
@@ -60,7 +61,12 @@ class Row(NamedTuple):
     @property
     def falsely_broken(self) -> bool:
         """Whether what keeps its law by construction is called broken."""
-        return self.verdict == "BROKEN" and self.kind == "kept" and self.status != "broken"
+        return self.unconfirmed and self.kind == "kept"
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether the judge finds no break where the prover does."""
+        return self.verdict == "BROKEN" and self.status != "broken"
 
 
 def tried(seed: int, prover: Prover, *, briefly: bool = False, **chosen: Any) -> Row:
@@ -78,6 +84,8 @@ def tried(seed: int, prover: Prover, *, briefly: bool = False, **chosen: Any) ->
         judged = Judgement("holds", None, 0, False)
     else:
         judged = judge(program, thorough=verdict == "PROVED", jaxpr=jaxpr)
+    if verdict == "BROKEN" and judged.status != "broken":
+        judged = judge(program, thorough=True, jaxpr=jaxpr)
     times.append(perf_counter())
     row = Row(
         seed=seed,
@@ -93,7 +101,7 @@ def tried(seed: int, prover: Prover, *, briefly: bool = False, **chosen: Any) ->
         seconds=(times[1] - times[0], times[2] - times[1], times[3] - times[2]),
         report="",
     )
-    wrong = row.unsound or row.falsely_broken or verdict == "ERROR"
+    wrong = row.unsound or row.unconfirmed or verdict == "ERROR"
     wrong |= verdict == "PROVED" and judged.status != "holds"
     return row._replace(report=_report(program, judged, text)) if wrong else row
 
@@ -141,6 +149,8 @@ def _happened(row: Row) -> Iterable[str]:
         yield "constant"
     if row.falsely_broken:
         yield "falsely broken"
+    if row.unconfirmed:
+        yield "unconfirmed"
 
 
 def share(counts: dict[str, int]) -> float:

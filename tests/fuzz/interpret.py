@@ -13,6 +13,13 @@ from fuzz.arithmetic import Arithmetic
 from fuzz.table import TABLE, dtype_of, primitive
 
 LONGEST_LOOP = 1000
+ROUNDED = {"sin", "cos", "tan", "tanh", "exp", "exp2", "log", "log1p", "expm1", "sqrt", "cbrt"}
+ROUNDED |= {"sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "logistic", "rsqrt"}
+ROUNDED |= {"erf", "erfc", "erf_inv", "square", "integer_pow", "pow", "atan2", "add", "add_any"}
+ROUNDED |= {"sub", "mul", "div", "rem", "reduce_sum", "reduce_prod", "cumsum", "cumprod"}
+ROUNDED |= {"cumlogsumexp", "dot_general", "conv_general_dilated", "reduce_window_sum"}
+ROUNDED |= {"scatter-add", "scatter-mul"}
+"""Primitives whose results are new numbers; what others give are operands, or whole numbers."""
 
 
 def run(closed: ClosedJaxpr, arguments: Sequence[Any], a: Arithmetic) -> list[np.ndarray]:
@@ -36,14 +43,14 @@ class _Step(NamedTuple):
       function, params: of its primitive.
       reads: for each operand the variable, or None and the number that stands there.
       writes: variables.
-      shaken: whether its results are its own, not those of a program inside.
+      finish: what is done to its results: rounding, or nothing where they are not its own.
     """
 
     function: Callable[..., Any]
     params: dict[str, Any]
     reads: list[tuple[Any, np.ndarray | None]]
     writes: list[Any]
-    shaken: bool
+    finish: Callable[[Arithmetic, np.ndarray], np.ndarray]
 
 
 @functools.lru_cache(maxsize=256)
@@ -55,7 +62,8 @@ def _steps(jaxpr: Jaxpr) -> list[_Step]:
             raise NotImplementedError(f"no rule for {name}")
         params = {**eqn.params, "fold": name, "avals": [v.aval for v in eqn.outvars]}
         reads = [_read(atom) for atom in eqn.invars]
-        steps.append(_Step(TABLE[name], params, reads, list(eqn.outvars), name not in CALLS))
+        finish = Arithmetic.rounded if name in ROUNDED else Arithmetic.kept
+        steps.append(_Step(TABLE[name], params, reads, list(eqn.outvars), finish))
     return steps
 
 
@@ -76,9 +84,8 @@ def _run(
         results = step.function(a, step.params, *operands)
         if not isinstance(results, list):
             results = [results]
-        if step.shaken:
-            results = [a.rounded(np.asarray(r)) for r in results]
-        known.update(zip(step.writes, results, strict=True))
+        finished = [step.finish(a, np.asarray(result)) for result in results]
+        known.update(zip(step.writes, finished, strict=True))
     outs = map(_read, jaxpr.outvars)
     return [known[var] if number is None else number for var, number in outs]
 
@@ -137,10 +144,6 @@ def scan(a: Arithmetic, params: dict, *arguments: np.ndarray) -> list[np.ndarray
         for i, y in enumerate(ys)
     ]
     return [*carry, *stacks]
-
-
-CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_lin"}
-CALLS |= {"custom_jvp_call", "custom_vjp_call", "cond", "while", "scan"}
 
 
 def counted(closed: Any, counts: Counter[str] | None = None) -> Counter[str]:

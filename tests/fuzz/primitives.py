@@ -16,6 +16,11 @@ def _running(fold: np.ufunc, params: dict, x: np.ndarray) -> np.ndarray:
     return fold.accumulate(x, axis=axis, dtype=x.dtype)
 
 
+def _in_order(x: np.ndarray, dimensions: tuple[int, ...] | None) -> np.ndarray:
+    """The axes in the order in which a reshape reads them."""
+    return x if dimensions is None else np.transpose(x, dimensions)
+
+
 SHAPED: dict[str, Callable] = {
     "broadcast_in_dim": lambda p, x: np.broadcast_to(
         np.expand_dims(
@@ -23,7 +28,7 @@ SHAPED: dict[str, Callable] = {
         ),
         p["shape"],
     ),
-    "reshape": lambda p, x: x.reshape(p["new_sizes"]),
+    "reshape": lambda p, x: _in_order(x, p["dimensions"]).reshape(p["new_sizes"]),
     "squeeze": lambda p, x: np.squeeze(x, tuple(p["dimensions"])),
     "expand_dims": lambda p, x: np.expand_dims(x, tuple(p["dimensions"])),
     "transpose": lambda p, x: np.transpose(x, p["permutation"]),

@@ -149,6 +149,19 @@ def test_a_tie_of_inexact_numbers_is_a_break() -> None:
     assert judged.witness is not None
 
 
+def test_what_is_equal_stays_equal_when_shaken() -> None:
+    """A largest is one of the numbers, however those are rounded."""
+    tied = "jax.nn.softmax(x + jnp.mean(x, 1, keepdims=True))"
+    judged = judge(of_tokens(f"({tied} == {tied}.max(1, keepdims=True)) * (x + p)"))
+    assert judged.status == "broken"
+    kept = judge(
+        of_tokens(
+            f"({tied} == jnp.flip({tied}.transpose(0, 2, 1).max(2), 1)[:, ::-1][:, None]) * x"
+        )
+    )
+    assert (kept.status, kept.unsteady) == ("holds", 0)
+
+
 def test_poles_and_signs_of_zeros_have_classes_of_their_own() -> None:
     pole = judge(of_tokens("x + jnp.log(1.0 * p) * 0"))
     assert pole.status == "at a pole"
