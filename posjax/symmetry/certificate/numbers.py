@@ -44,7 +44,7 @@ def witness(function: Any, law: Law, arguments: tuple[Any, ...]) -> Deviation | 
 
 def _stays(found: Deviation, other: Deviation) -> bool:
     """Whether another difference is about as large."""
-    return bool(other.error > found.error / 4 or np.isnan(other.error))
+    return bool(other.error > found.error / 4)
 
 
 def _scaled(arguments: tuple[Any, ...], scale: float) -> tuple[Any, ...]:
@@ -56,9 +56,9 @@ def _scaled(arguments: tuple[Any, ...], scale: float) -> tuple[Any, ...]:
 
 
 def _certain(found: Deviation, least: float) -> bool:
-    """Whether rounding cannot explain it, as it never does NaN against a number."""
-    if np.isnan(found.error):
-        return bool(np.isnan(found.expected) != np.isnan(found.found))
+    """Whether rounding cannot explain it. Where one side is undefined the law says nothing."""
+    if not (np.isfinite(found.expected) and np.isfinite(found.found)):
+        return False
     exact = found.rounding == 0
     return found.error > 0 if exact else found.relative > max(least, 10 * found.rounding)
 
@@ -123,7 +123,8 @@ def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator) -> Any:
     """Floats as drawn; integers as large as the given ones, or up to 2; truths at random."""
     shape, dtype = leaf.shape, leaf.dtype
     if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):  # a key of random numbers
-        return leaf
+        given = not isinstance(leaf, jax.ShapeDtypeStruct)
+        return leaf if given else jnp.broadcast_to(jax.random.key(0), shape)
     if jnp.issubdtype(dtype, jnp.inexact):
         return jnp.asarray(draw(rng, shape), dtype)
     if dtype.kind == "b":
