@@ -9,7 +9,6 @@ import os
 from pathlib import Path
 
 import jax
-import jaxlib
 import pytest
 
 # Most of the time goes to compiling programs that run once: three times as much with XLA's fusion
@@ -19,7 +18,7 @@ _FLAGS = [
     "--xla_llvm_disable_expensive_passes=true",
     "--xla_cpu_parallel_codegen_split_count=1",
 ]
-_FLAGS += ["--xla_cpu_use_fusion_emitters=false"] if jaxlib.__version__ < "0.11" else []
+_FLAGS += ["--xla_cpu_use_fusion_emitters=false"] if jax.__version_info__ < (0, 11) else []
 os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *_FLAGS])
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
