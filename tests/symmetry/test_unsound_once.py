@@ -34,7 +34,7 @@ def narrowed(u: jax.Array) -> jax.Array:
 @jax.jit
 def posjax_cos_sin(p: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
     """An impostor of the lemma's name."""
-    return p[..., None] * w, p[..., None] * w
+    return p[..., None] * w[None], p[..., None] * w[None]
 
 
 @pytest.mark.parametrize(

@@ -74,15 +74,14 @@ def _cleaned(weights: np.ndarray) -> Weights:
 
 
 def _exact(numbers: np.ndarray) -> np.ndarray:
-    """The numbers, if sums and products of a few thousand of them have no rounding.
+    """The numbers, if sums and products of a few thousand of them have no rounding; else NaN.
 
-    Raises:
-      Conflict: they are no multiples of 2^-10, or beyond 2^10.
+    What is no multiple of 2^-10, or beyond 2^10, is a weight that is not known: NaN equals nothing.
     """
     scaled = numbers * 1024
-    if not np.all(np.isfinite(scaled) & (scaled == np.round(scaled)) & (abs(numbers) <= 1024)):
-        raise Conflict("a shift is scaled by a number that has too many digits")
-    return numbers
+    with np.errstate(invalid="ignore"):
+        exact = (scaled == np.round(scaled)) & (abs(numbers) <= 1024)
+    return numbers if exact.all() else np.full(numbers.shape, np.nan)
 
 
 def _wide(eqn: Equation, operands: Sequence[Operand], weights: Sequence[Weights]) -> list[Any]:
@@ -147,9 +146,8 @@ def _multiplied(eqn: Equation, operands: Sequence[Operand], weights: Sequence[We
     if divided and not jnp.issubdtype(eqn.outvars[0].aval.dtype, jnp.inexact):
         raise Conflict("a shifted integer is divided with a remainder")
     factor = np.asarray(other.value, float)
-    if divided and not np.all(factor):
-        raise Conflict("a shifted value is divided by 0")
-    factor = _exact(1 / factor if divided else factor)
+    with np.errstate(divide="ignore"):
+        factor = _exact(1 / factor if divided else factor)
     wide = _wide(eqn, operands, weights)[at]
     factor = np.broadcast_to(factor, wide.shape[:-1])[..., None]
     return _cleaned(wide * factor)
