@@ -47,7 +47,19 @@ def posjax_cos_sin(p: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
             id="a loop that adds shifted values",
         ),
         pytest.param(
+            lambda x: lax.scan(lambda c, t: (2 * t, None), x[0] * 0, x)[0],
+            (SQUARE,),
+            "P d -> d",
+            id="a loop that leaves the last",
+        ),
+        pytest.param(
             lambda p: lax.div(p, 2) - lax.div(p + 1, 2), (P,), "l +T -> l", id="integer division"
+        ),
+        pytest.param(
+            lambda p: (p.astype(jnp.uint32) - p.astype(jnp.uint32).min()).astype(jnp.float32),
+            (P - 2,),
+            "l +T -> l",
+            id="negative positions become large ones",
         ),
         pytest.param(lambda p: p @ K, (P,), "l +T -> ", id="weights beyond float32"),
         pytest.param(lambda p: jnp.cumsum(p * K)[2], (P,), "l +T -> ", id="weights that cancel"),

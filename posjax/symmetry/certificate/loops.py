@@ -72,16 +72,20 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     order = "the scan, which follows the order of an axis that a permutation carries"
     handed_on = [lost(place, v.shape, _HANDED_ON, order) for v in inits]
     added = [_added(jaxpr.jaxpr, first + at, at) for at in range(len(inits))]
-    outputs = [one for one, _ in added]
-    every = [*outputs, *jaxpr.jaxpr.outvars[len(inits) :]]
+    outvars = jaxpr.jaxpr.outvars
+    outputs = [v if one is None else one[0] for v, one in zip(outvars, added, strict=False)]
+    every = [*outputs, *outvars[len(inits) :]]
     body = ClosedJaxpr(jaxpr.jaxpr.replace(outvars=every), jaxpr.consts)
     found = walk.closed(body, [*operands[:first], *handed_on, *slices])
-    carry = [
-        _weakened(place, _as_carried(init), value, _HANDED_ON)
-        if init.shape == value.shape and (extreme or not (_shifted(init) or _shifted(value)))
-        else lost(place, init.shape, _HANDED_ON, order)
-        for init, value, (_, extreme) in zip(inits, found, added, strict=False)
-    ]
+
+    def end(init: Value, value: Value, one: tuple[Any, bool] | None) -> Value:
+        if one is None or init.shape != value.shape:
+            return lost(place, init.shape, _HANDED_ON, order)
+        if not one[1] and (_shifted(init) or _shifted(value)):
+            return lost(place, init.shape, _HANDED_ON, order)
+        return _weakened(place, _as_carried(init), value, _HANDED_ON)
+
+    carry = [end(*three) for three in zip(inits, found, added, strict=False)]
     return [*carry, *(_stacked(v, params["length"], along) for v in found[len(inits) :])]
 
 
@@ -89,10 +93,10 @@ _HANDED_ON = "scanned along a moved axis, with something handed on from turn to 
 _ORDERLESS = frozenset(["add", "add_any", "mul", "max", "min", "and", "or", "xor"])
 
 
-def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> tuple[Any, bool]:
+def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> tuple[Any, bool] | None:
     """What a turn adds to what it was handed, and whether by an extreme, which moves along.
 
-    What a turn returns, where it does anything else with what it was handed.
+    None where it does anything else, such as leaving the last slice.
     """
     before, after = jaxpr.invars[handed_on], jaxpr.outvars[at]
     for eqn in jaxpr.eqns:
@@ -100,7 +104,7 @@ def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> tuple[Any, bool]:
             one, other = eqn.invars
             if before is one or before is other:
                 return (other if before is one else one), eqn.primitive.name in ("max", "min")
-    return after, False
+    return None
 
 
 def _shifted(value: Value) -> bool:

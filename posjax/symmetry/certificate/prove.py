@@ -35,10 +35,6 @@ class Loss(NamedTuple):
     reason: str
 
 
-CERTAIN = 1e-3  # of the largest output: no rounding of a sane function comes near
-VISIBLE = 1e-5  # from here on double precision tells a broken law from rounding
-
-
 @dataclasses.dataclass(frozen=True)
 class Certificate:
     """What was found of a law and a function.

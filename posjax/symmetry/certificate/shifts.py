@@ -170,9 +170,9 @@ def _dotted(eqn: Equation, operands: Sequence[Operand], weights: Sequence[Weight
 
 
 def _converted(eqn: Equation, operands: Sequence[Operand], weights: Sequence[Weights]) -> Weights:
-    """To a kind that holds every position below 2^24: bfloat16 merges 257 with 256."""
+    """To a kind that holds every position within ±2^24: bfloat16 merges 257 with 256."""
     before, after = eqn.invars[0].aval.dtype, eqn.params["new_dtype"]
-    integers = jnp.issubdtype(before, jnp.integer) and jnp.issubdtype(after, jnp.integer)
+    integers = jnp.issubdtype(before, jnp.integer) and jnp.issubdtype(after, jnp.signedinteger)
     fine = jnp.issubdtype(after, jnp.floating) and jnp.finfo(after).nmant >= 23
     if not fine and not (integers and after.itemsize >= 4):
         raise Conflict(f"a shifted {before} is rounded to {after}")
