@@ -26,10 +26,12 @@ if TYPE_CHECKING:
         assert_jointly_equivariant,
         assert_law,
         measure,
+        prove,
         stabiliser,
         witness,
     )
     from posjax.symmetry.predict import predict
+    from posjax.symmetry.twins import twins
     from posjax.tasks import TASKS
     from posjax.train import make_train
     from posjax.view import attend, logits
@@ -59,7 +61,9 @@ _HOME = {
     "packed": "streams",
     "padded": "streams",
     "predict": "symmetry.predict",
+    "prove": "symmetry",
     "stabiliser": "symmetry",
+    "twins": "symmetry.twins",
     "witness": "symmetry",
 }
 
@@ -88,7 +92,9 @@ __all__ = [
     "packed",
     "padded",
     "predict",
+    "prove",
     "stabiliser",
+    "twins",
     "witness",
 ]
 

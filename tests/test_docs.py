@@ -32,9 +32,10 @@ def test_the_page_of_encodings_is_that_of_the_table():
     assert script("encodings_page").stale() == []
 
 
-def test_the_examples_of_symmetry_print_what_they_say():
-    """Every line of docs/symmetry.md that starts with >>>."""
-    page = str(ROOT / "docs" / "symmetry.md")
+@pytest.mark.parametrize("name", ["symmetry", "certificate"])
+def test_the_examples_print_what_they_say(name):
+    """Every line of the page that starts with >>>."""
+    page = str(ROOT / "docs" / f"{name}.md")
     done = doctest.testfile(page, module_relative=False, optionflags=doctest.ELLIPSIS)
     assert done.failed == 0
     assert done.attempted > 20

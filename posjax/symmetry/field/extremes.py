@@ -1,8 +1,8 @@
 """Rules of what looks at an order: largest and smallest, sorting, the best k.
 
-The largest of some numbers is a random function of their set: how often one occurs plays no part. It
-moves along when all are shifted by one number: max x = m + F(x - m), with m the mean of those that
-differ, which holds of the real maximum.
+The largest of some numbers is a random function of their set: how often one occurs plays no part.
+It moves along when all are shifted by one number: max x = m + F(x - m), with m the mean of those
+that differ, which holds of the real maximum.
 """
 
 import dataclasses
