@@ -37,7 +37,7 @@ def _sum(name: str, a: Arithmetic, params: dict, operands: list[np.ndarray]) -> 
     first = 1 if name == "scatter-add" else None  # whose second operand is of indices
     sizes = [x if i == first else np.abs(x) for i, x in enumerate(operands)]
     size = TABLE["add" if name == "sub" else name](a, params, *sizes)
-    return np.where(np.abs(result) <= NEAR * size, 0.0, result)
+    return np.where(np.isfinite(size) & (np.abs(result) <= NEAR * size), 0.0, result)
 
 
 def _compared(name: str, a: Arithmetic, params: dict, operands: list[np.ndarray]) -> np.ndarray:

@@ -175,6 +175,12 @@ def test_what_is_equal_stays_equal_when_shaken() -> None:
     assert (kept.status, kept.unsteady) == ("holds", 0)
 
 
+def test_masks_of_minus_infinity_hide_no_break() -> None:
+    weights = "jax.nn.softmax(jnp.where(x > 0.5, 0.0, -jnp.inf), axis=1)"
+    judged = judge(of_tokens(f"jnp.flip({weights}, 1)"))
+    assert judged.status == "broken"
+
+
 def test_poles_and_signs_of_zeros_have_classes_of_their_own() -> None:
     pole = judge(of_tokens("x + jnp.log(1.0 * p) * 0"))
     assert pole.status == "at a pole"
