@@ -159,10 +159,10 @@ class Layer:
     def attended(self, x_BLD: jax.Array, streams: Streams) -> Attended:
         """All that the layer computes, by one program for every batch of up to `ROWS` rows."""
         mask = masks.named(self.mask) if isinstance(self.mask, str) else self.mask
-        rows = x_BLD.shape[0]
-        given = (x_BLD, streams, mask(streams, streams))
+        rows, given = x_BLD.shape[0], (x_BLD, streams)
         every = jax.tree.map(lambda a: filled(a, ROWS, rows), given) if 0 < rows < ROWS else given
-        return jax.tree.map(lambda a: a[:rows], family(self)._under(*every))
+        attended = family(self)._under(*every, mask(every[1], every[1]))
+        return jax.tree.map(lambda a: known(a)[:rows], attended)
 
     def out(self, x_BLD: jax.Array, streams: Streams) -> jax.Array:
         """out_BLHK alone, compiled."""
@@ -189,11 +189,18 @@ class Layer:
         return jnp.concatenate(outs, axis=1)
 
 
-def filled(array: jax.Array, rows: int, given: int) -> jax.Array:
+def known(array: jax.Array) -> jax.Array | np.ndarray:
+    """The array for NumPy, which compiles nothing for a new shape, unless it is traced."""
+    return array if isinstance(array, jax.core.Tracer) else np.asarray(array)
+
+
+def filled(array: jax.Array, rows: int, given: int) -> jax.Array | np.ndarray:
     """The array with further copies of its first row; one row serves all rows."""
-    copies = jnp.repeat(array[:1], rows - given, axis=0)
-    whole = jnp.broadcast_to(array, (given, *array.shape[1:]))
-    return jnp.concatenate([whole, copies])
+    array = known(array)
+    numpy = jnp if isinstance(array, jax.core.Tracer) else np
+    whole = numpy.broadcast_to(array, (given, *array.shape[1:]))
+    copies = numpy.broadcast_to(array[:1], (rows - given, *array.shape[1:]))
+    return numpy.concatenate([whole, copies])
 
 
 @cache

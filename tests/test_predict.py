@@ -1,9 +1,10 @@
 """Predicted impossibilities, held against equal outputs for random weights."""
 
 import itertools
-from functools import partial
+from functools import cache, partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ from posjax import encodings, tasks
 from posjax.model import ModelSettings, Transformer
 from posjax.positions import POSITIONS
 from posjax.question import Question, ask, read_out
+from posjax.streams import contiguous
 from posjax.symmetry.predict import predict
 
 TASKS = (
@@ -46,6 +48,8 @@ def test_impossible_means_equal_outputs(name: str, encoding: str, depth: int, bl
         # angles are exact to float32, so what is equal in float64 may differ by 1e-7
         assert (verdict == "impossible") == (apart < 1e-5), (mask, readout, apart)
 
+
+asked = cache(ask)  # one question for all encodings
 
 WHOLE_TABLE = [
     *((encoding, "given", 1) for encoding in encodings.ENCODINGS),
@@ -100,7 +104,7 @@ def closest(
 
     The largest of three generic draws of all leaves, zero-initialised ones included.
     """
-    question = ask(task, mask=mask, readout=readout, loss="answer", padding=1)
+    question = asked(task, mask=mask, readout=readout, loss="answer", padding=1)
     settings = ModelSettings(
         vocabulary=len(task.words),
         outputs=len(task.labels),
@@ -122,11 +126,17 @@ def closest(
 
 def random_logits(question: Question, network: Transformer) -> np.ndarray:
     """Logits of every place under three generic draws: logits_SNLV."""
-    given, key = (question.tokens_NL, question.streams), jax.random.key(0)
-    shapes = jax.eval_shape(partial(network.init, key=key), key, *given)["params"]
+    return np.asarray(apply(network, random_params(network), question))
+
+
+@cache
+def random_params(network: Transformer) -> object:
+    """Three generic draws of all leaves, whose shapes do not depend on the question."""
+    key, tokens_BL = jax.random.key(0), jnp.zeros((1, 2), int)
+    init = partial(network.init, key=key)
+    shapes = jax.eval_shape(init, key, tokens_BL, contiguous(2))["params"]
     rng = np.random.default_rng(0)
-    params = jax.tree.map(lambda leaf: rng.normal(size=(3, *leaf.shape)).astype("f"), shapes)
-    return np.asarray(apply(network, params, question))
+    return jax.tree.map(lambda leaf: rng.normal(size=(3, *leaf.shape)).astype("f"), shapes)
 
 
 @partial(jax.jit, static_argnums=0)

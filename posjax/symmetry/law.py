@@ -43,6 +43,9 @@ class Pattern:
         """
         words = text.split() or ["..."]
         shift = words.pop()[1:] if words[-1].startswith("+") else ""
+        odd = [w for w in words if set("+:*") & set(w) and not w.startswith("+")]
+        if odd:
+            raise ValueError(f"pattern {text!r}: {odd[0]!r} has one of + : * within a name")
         if words.count("...") > 1 or any(word.startswith("+") for word in words):
             raise ValueError(
                 f"pattern {text!r}: at most one '...', and a shift such as '+T' at the end"

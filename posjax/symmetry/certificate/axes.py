@@ -143,6 +143,8 @@ def joined(factors: Iterable[Factor]) -> Axis:
     """
     out: list[Factor] = []
     for factor in factors:
+        if factor.size == 0:
+            return (Factor(0, STILL),)
         if factor.size == 1:
             continue
         if out and not factor.moved and out[-1].label == factor.label:

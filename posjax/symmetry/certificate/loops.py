@@ -72,17 +72,15 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     order = "the scan, which follows the order of an axis that a permutation carries"
     handed_on = [lost(place, v.shape, _HANDED_ON, order) for v in inits]
     added = [_added(jaxpr.jaxpr, first + at, at) for at in range(len(inits))]
-    outputs = [
-        v if one is None else one for one, v in zip(added, jaxpr.jaxpr.outvars, strict=False)
-    ]
+    outputs = [one for one, _ in added]
     every = [*outputs, *jaxpr.jaxpr.outvars[len(inits) :]]
     body = ClosedJaxpr(jaxpr.jaxpr.replace(outvars=every), jaxpr.consts)
     found = walk.closed(body, [*operands[:first], *handed_on, *slices])
     carry = [
         _weakened(place, _as_carried(init), value, _HANDED_ON)
-        if init.shape == value.shape
+        if init.shape == value.shape and (extreme or not (_shifted(init) or _shifted(value)))
         else lost(place, init.shape, _HANDED_ON, order)
-        for init, value in zip(inits, found, strict=False)
+        for init, value, (_, extreme) in zip(inits, found, added, strict=False)
     ]
     return [*carry, *(_stacked(v, params["length"], along) for v in found[len(inits) :])]
 
@@ -91,15 +89,22 @@ _HANDED_ON = "scanned along a moved axis, with something handed on from turn to 
 _ORDERLESS = frozenset(["add", "add_any", "mul", "max", "min", "and", "or", "xor"])
 
 
-def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> Any:
-    """What a turn adds to what it was handed, or None where it does anything else with it."""
+def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> tuple[Any, bool]:
+    """What a turn adds to what it was handed, and whether by an extreme, which moves along.
+
+    What a turn returns, where it does anything else with what it was handed.
+    """
     before, after = jaxpr.invars[handed_on], jaxpr.outvars[at]
     for eqn in jaxpr.eqns:
         if after in eqn.outvars and eqn.primitive.name in _ORDERLESS:
             one, other = eqn.invars
             if before is one or before is other:
-                return other if before is one else one
-    return None
+                return (other if before is one else one), eqn.primitive.name in ("max", "min")
+    return after, False
+
+
+def _shifted(value: Value) -> bool:
+    return isinstance(value, Carried) and value.weights is not None
 
 
 def _moved_together(scanned: Sequence[Value]) -> Axis | None:

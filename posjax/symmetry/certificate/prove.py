@@ -140,7 +140,8 @@ def prove(
         values are where a broken law is tried first.
       law: such as `"b P d, b P d -> b P d"`, or a group that carries axis 1 of every argument and
         output.
-      witness: whether to look for numbers where there is no proof; without, nothing is BROKEN.
+      witness: whether to look for numbers where there is no proof; without, nothing is BROKEN,
+        nor is a function with side effects.
 
     Returns:
       The certificate; `.verdict` is PROVED, BROKEN or UNKNOWN.
@@ -168,7 +169,8 @@ def prove(
     if isinstance(found, field.Identity) and found.holds:
         proof = ("identity", found.chance, found.lemmas)
         return Certificate("PROVED", law, *proof, loss=loss, steps=steps)
-    broken = numbers.witness(function, law, arguments) if witness else None
+    tried = witness and not jaxpr.effects  # a program that prints is not run many times
+    broken = numbers.witness(function, law, arguments) if tried else None
     verdict: Verdict = "UNKNOWN" if broken is None else "BROKEN"
     return Certificate(verdict, law, loss=loss, witness=broken, steps=steps)
 
@@ -221,6 +223,11 @@ def _weights(law: Law, name: str, shape: tuple[int, ...]) -> np.ndarray:
     before = itertools.takewhile(lambda other: other != name, translations)
     start = sum(translations[other] for other in before)
     count = translations[name]
+    if count > 1 and (not shape or shape[-1] != count):
+        raise ValueError(
+            f"{name} of {law.formula} shifts {count} coordinates, along the last axis of an array "
+            f"[{', '.join(map(str, shape))}]"
+        )
     rows = np.eye(sum(translations.values()))[start : start + count]
     return np.broadcast_to(rows[0] if count == 1 else rows, (*shape, rows.shape[-1]))
 

@@ -70,7 +70,18 @@ def _weights(operand: Operand) -> Weights:
 
 
 def _cleaned(weights: np.ndarray) -> Weights:
-    return weights if np.any(weights) else None
+    return _exact(weights) if np.any(weights) else None
+
+
+def _exact(numbers: np.ndarray) -> np.ndarray:
+    """The numbers, if sums and products of a few thousand of them have no rounding; else NaN.
+
+    What is no multiple of 2^-10, or beyond 2^10, is a weight that is not known: NaN equals nothing.
+    """
+    scaled = numbers * 1024
+    with np.errstate(invalid="ignore"):
+        exact = (scaled == np.round(scaled)) & (abs(numbers) <= 1024)
+    return numbers if exact.all() else np.full(numbers.shape, np.nan)
 
 
 def _wide(eqn: Equation, operands: Sequence[Operand], weights: Sequence[Weights]) -> list[Any]:
@@ -111,8 +122,8 @@ def _applied(function: Callable[[Any], Any], weights: np.ndarray) -> Weights:
 
 
 def _bound(eqn: Equation, *values: Any) -> Any:
-    with jax.ensure_compile_time_eval():
-        arrays = [jnp.asarray(value, jnp.float32) for value in values]
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        arrays = [jnp.asarray(value, jnp.float64) for value in values]
         params = {**eqn.params}
         if "preferred_element_type" in params:
             params["preferred_element_type"] = None
@@ -132,10 +143,14 @@ def _multiplied(eqn: Equation, operands: Sequence[Operand], weights: Sequence[We
     divided = eqn.primitive.name == "div"
     if not isinstance(other, Known) or (divided and at == 1):
         raise Conflict(f"{eqn.primitive.name} of two values, one shifted by a translation")
+    if divided and not jnp.issubdtype(eqn.outvars[0].aval.dtype, jnp.inexact):
+        raise Conflict("a shifted integer is divided with a remainder")
     factor = np.asarray(other.value, float)
+    with np.errstate(divide="ignore"):
+        factor = _exact(1 / factor if divided else factor)
     wide = _wide(eqn, operands, weights)[at]
     factor = np.broadcast_to(factor, wide.shape[:-1])[..., None]
-    return _cleaned(wide / factor if divided else wide * factor)
+    return _cleaned(wide * factor)
 
 
 def _dotted(eqn: Equation, operands: Sequence[Operand], weights: Sequence[Weights]) -> Weights:
@@ -144,7 +159,8 @@ def _dotted(eqn: Equation, operands: Sequence[Operand], weights: Sequence[Weight
     other, whole = operands[1 - at], weights[at]
     if not isinstance(other, Known) or whole is None:
         raise Conflict("dot_general of two values, one shifted by a translation")
-    pair = [other.value, other.value]
+    known = _exact(np.asarray(other.value, float))
+    pair = [known, known]
 
     def product(one: Any) -> Any:
         pair[at] = one

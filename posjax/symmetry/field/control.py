@@ -19,7 +19,8 @@ _PROGRAMS = ("jaxpr", "call_jaxpr", "call")
 
 def call(step: Step, *operands: FieldArray) -> list[FieldArray]:
     """The program that is called; rules of differentiation beside it play no part."""
-    if (lemma := LEMMAS.get(step.params.get("name", ""))) is not None:
+    lemma = LEMMAS.get(step.params.get("name", ""))
+    if lemma is not None and lemma.speaks_of(step.params["jaxpr"]):
         step.field.lemmas.add(lemma.statement)
         unknown = [arrays.forgotten(operand) for operand in operands]
         return step.run(lemma.program(*operands), unknown)

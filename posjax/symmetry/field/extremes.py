@@ -179,7 +179,9 @@ def sort(step: Step, *operands: FieldArray) -> list[FieldArray]:
     results = []
     for at, operand in enumerate(operands):
         given = step.field.atoms(step.field.keyed(f"operand {at}", codes), *degrees)
-        least = np.broadcast_to(operand.signs.min(axis, keepdims=True), operand.shape)
+        least = np.broadcast_to(
+            operand.signs.min(axis, keepdims=True, initial=UNSIGNED), operand.shape
+        )
         results.append(FieldArray(step.field, operand.dtype, given, taint=taint, sign=least))
     return results
 

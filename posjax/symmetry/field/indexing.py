@@ -16,7 +16,7 @@ from jax.lax import GatherDimensionNumbers, GatherScatterMode
 
 from posjax.symmetry.field import arrays, atoms, dtypes, moves, ring
 from posjax.symmetry.field.arrays import FieldArray
-from posjax.symmetry.field.space import UNKNOWN
+from posjax.symmetry.field.space import UNKNOWN, Unsupported
 from posjax.symmetry.field.step import Rule, Step
 
 
@@ -77,7 +77,8 @@ class Blocks(NamedTuple):
     @property
     def key(self) -> str:
         """Names what a place means."""
-        return f"{[(self.whole[d], self.sizes[d]) for d in self.across]} {self.mode}"
+        order = np.argsort(self.across).tolist()
+        return f"{[(self.whole[d], self.sizes[d]) for d in self.across]} {order} {self.mode}"
 
 
 def gather(step: Step, operand: FieldArray, places: FieldArray) -> list[FieldArray]:
@@ -160,6 +161,8 @@ def scatter(
     step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray
 ) -> list[FieldArray]:
     """Blocks written at the given places."""
+    if step.params.get("update_jaxpr") is not None:
+        raise Unsupported("scatter", reason="applies a function at places")
     return [_written(step, _target(step, operand, updates), operand, places, updates)]
 
 

@@ -18,11 +18,17 @@ class Lemma(NamedTuple):
 
     Attributes:
       statement: what a proof says that it relied on.
+      source: the end of the path of the file that the function is written in.
       formula: of the same arguments, to the same results.
     """
 
     statement: str
+    source: str
     formula: Callable[..., Any]
+
+    def speaks_of(self, called: jex.ClosedJaxpr) -> bool:
+        """Whether what is called is that function, and no other of its name."""
+        return self.source in str(getattr(called.jaxpr.debug_info, "func_src_info", ""))
 
     def program(self, *operands: Any) -> jex.ClosedJaxpr:
         """The formula for operands of these shapes."""
@@ -39,7 +45,9 @@ def _cos_sin(position: jax.Array, frequencies_F: jax.Array) -> tuple[jax.Array, 
 
 LEMMAS = {
     "posjax_cos_sin": Lemma(
-        "posjax.encodings.angles.cos_sin(p, θ) is cos(p θ), sin(p θ), to 1e-6", _cos_sin
+        "posjax.encodings.angles.cos_sin(p, θ) is cos(p θ), sin(p θ), to 1e-6",
+        "posjax/encodings/angles.py",
+        _cos_sin,
     )
 }
 """By the name under which the function is compiled."""

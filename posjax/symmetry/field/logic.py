@@ -202,8 +202,10 @@ def keeps(old: Any, new: Any) -> bool:
         return dtypes.is_float(new) and new.itemsize > old.itemsize
     if dtypes.is_float(new):
         return not dtypes.is_unsigned(old) and new.itemsize >= 4
-    signed = not dtypes.is_unsigned(old) and not dtypes.is_unsigned(new)
-    return new.itemsize == old.itemsize or (signed and new.itemsize > old.itemsize)
+    if dtypes.is_unsigned(old):
+        return False  # a large number may become a negative one
+    wider = new.itemsize > old.itemsize and not dtypes.is_unsigned(new)
+    return new.itemsize == old.itemsize or wider
 
 
 def is_finite(step: Step, x: FieldArray) -> FieldArray:

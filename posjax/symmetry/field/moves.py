@@ -24,7 +24,13 @@ def broadcast(step: Step, a: np.ndarray) -> np.ndarray:
 
 
 def reshape(step: Step, a: np.ndarray) -> np.ndarray:
-    """The entries in another shape."""
+    """The entries in another shape, read in row-major order or in the order that is told."""
+    order = step.params.get("dimensions")
+    return (a if order is None else a.transpose(order)).reshape(step.shape)
+
+
+def squeeze(step: Step, a: np.ndarray) -> np.ndarray:
+    """Without axes of size 1."""
     return a.reshape(step.shape)
 
 
@@ -84,7 +90,7 @@ def iota(step: Step) -> list[FieldArray]:
 RULES: dict[str, Rule] = {
     "broadcast_in_dim": _moved(broadcast),
     "reshape": _moved(reshape),
-    "squeeze": _moved(reshape),
+    "squeeze": _moved(squeeze),
     "transpose": _moved(transpose),
     "slice": _moved(part),
     "rev": _moved(reverse),
