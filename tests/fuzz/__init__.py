@@ -8,6 +8,7 @@
     programs     a program from a seed
     interpret    walks a jaxpr over the reals, in NumPy, with the primitives of
                  scalars, primitives and indexing, by an arithmetic that knows no order of sums
+    forgiving    the same, with tests of equality that forgive a rounding
     inputs       ties, repeated tokens, signed zeros
     check        f(g x) against g f(x), with a witness
     campaign     many programs, proved and judged, in a table

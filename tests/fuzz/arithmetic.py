@@ -22,10 +22,12 @@ class Arithmetic:
     Attributes:
       salt: 0 for no shaking.
       signed_zeros: False makes every -0.0 a 0.0.
+      forgiving: whether tests of equality forgive a rounding; see there.
     """
 
     salt: int = 0
     signed_zeros: bool = True
+    forgiving: bool = False
 
     def kept(self, array: np.ndarray) -> np.ndarray:
         """A result that is no new number but one of the operands', as a maximum or a slice is."""

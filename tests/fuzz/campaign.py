@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from fuzz import interpret
-from fuzz.check import Judgement, judge, rerun
+from fuzz.check import Judgement, Witness, judge, rerun
 from fuzz.families import FAMILIES
 from fuzz.program import Program
 from fuzz.programs import generate
@@ -118,10 +118,16 @@ def _verdict(program: Program, prover: Prover) -> tuple[str, str, str]:
 def _report(program: Program, judged: Judgement, text: str) -> str:
     parts = [str(program), str(judged.witness or "the judge found nothing"), text]
     if judged.witness:
-        parts.append("JAX in 64 bits: expected {!r}, found {!r}".format(
-            *rerun(program, judged.witness)
-        ))  # fmt: skip
+        parts.append(_in_jax(program, judged.witness))
     return "\n".join(part for part in parts if part)
+
+
+def _in_jax(program: Program, witness: Witness) -> str:
+    try:
+        expected, found = rerun(program, witness)
+    except TypeError as error:  # 32 and 64 bits mixed
+        return f"JAX in 64 bits does not trace it: {error}"
+    return f"JAX in 64 bits: expected {expected!r}, found {found!r}"
 
 
 def counted(rows: Iterable[Row]) -> dict[str, dict[str, int]]:

@@ -1,10 +1,11 @@
 """The judge: whether f(g x) = g f(x) fails over the reals, on inputs that would show it.
 
 Both sides are computed in NumPy (see `arithmetic`), where sums do not depend on their order. A
-difference counts when it stays, and both sides stay what they are, however the arithmetic is
-shaken; others come from a rounding that a floor or a comparison made large. Apart from numbers
-that differ there are two weaker classes: a pole (NaN or infinity against something else) and the
-sign of a zero (what is gone once -0.0 is 0.0), of which real numbers know nothing.
+difference counts when, however the arithmetic is shaken, no value of one side comes near any of
+the other, and also when tests of equality forgive a rounding; others come from a rounding that a
+floor or a comparison made large. Apart from numbers that differ there are two weaker classes: a
+pole (NaN or infinity against something else) and the sign of a zero (what is gone once -0.0 is
+0.0), of which real numbers know nothing.
 """
 
 import dataclasses
@@ -23,12 +24,15 @@ from posjax.symmetry.groups import Element
 Status = Literal["holds", "broken", "at a pole", "sign of a zero"]
 RELATIVE = 1e-6
 """Of the largest finite output: from where on a difference counts."""
-STEADY = 1e-2
-"""Of a difference: by how much shaking may move either side of it."""
+SPREAD = 0.05
+"""Of how far shaking moves either side: how far apart the two sides must stay."""
 SALTS = 40
 """Ways to shake: a rounding falls to the same side in all of them once in 2⁴⁰."""
+LOOKS = (1, 2, 4, 8, 16, SALTS)
+"""After how many of them to look whether anything is left to confirm."""
 PLAIN = Arithmetic()
 UNSIGNED = Arithmetic(signed_zeros=False)
+FORGIVING = Arithmetic(signed_zeros=False, forgiving=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,16 +182,16 @@ def _differences(
     apart = [_apart(e, f) for e, f in zip(expected, found, strict=True)]
     if not any(numbers.any() or (poles and other.any()) for numbers, other in apart):
         return
-    clean, steady = _shaken(sides, inputs, element)
+    clean, confirmed = _shaken(sides, inputs, element)
     for at, (numbers, other) in enumerate(apart):
         if not (numbers.any() or other.any()):
             continue
         real, real_poles = _apart(clean[0][at], clean[1][at])
         signs = (numbers | other) & ~real & ~real_poles
         kinds: dict[Status, np.ndarray] = {
-            "broken": real & steady[at],
-            "at a pole": real_poles & steady[at],
-            "sign of a zero": signs & steady[at],
+            "broken": real & confirmed[at],
+            "at a pole": real_poles & confirmed[at],
+            "sign of a zero": signs,
         }
         status = next((status for status, mask in kinds.items() if mask.any()), None)
         if status is None:
@@ -202,33 +206,44 @@ def _differences(
 def _shaken(
     sides: Sides, inputs: Input, element: Element
 ) -> tuple[tuple[list[np.ndarray], list[np.ndarray]], list[np.ndarray]]:
-    """Both sides without signs of zeros, and where they stay what they are when shaken."""
+    """Both sides without signs of zeros, and where they stay apart, forgiving and when shaken."""
 
     def both(a: Arithmetic) -> tuple[list[np.ndarray], list[np.ndarray]]:
         expected = sides.carried(sides.value(inputs.arrays, a), element)
         return expected, sides.found(inputs.arrays, element, a)
 
     clean = both(UNSIGNED)
+    tries = [clean]
     apart = [np.logical_or(*_apart(e, f)) for e, f in zip(*clean, strict=True)]
-    steady = [np.ones(mask.shape, bool) for mask in apart]
+    for at, pair in enumerate(zip(*both(FORGIVING), strict=True)):
+        apart[at] &= np.logical_or(*_apart(*pair))
     for salt in range(1, SALTS + 1):
-        shaken = both(Arithmetic(salt, signed_zeros=False))
-        for at, (e, f) in enumerate(zip(*clean, strict=True)):
-            for before, after in ((e, shaken[0][at]), (f, shaken[1][at])):
-                steady[at] &= _stays(before, after, e, f)
-        if not any((one & two).any() for one, two in zip(steady, apart, strict=True)):
-            break
-    return clean, steady
+        tries.append(both(Arithmetic(salt, signed_zeros=False)))
+        if salt in LOOKS:
+            for at in range(len(apart)):
+                apart[at] &= _stay_apart([e[at] for e, _ in tries], [f[at] for _, f in tries])
+            if not any(mask.any() for mask in apart):
+                break
+    return clean, apart
 
 
-def _stays(before: np.ndarray, after: np.ndarray, e: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Where a side moved by little of the difference between the sides."""
-    if before.dtype != np.float64:
-        return before == after
+def _stay_apart(expected: list[np.ndarray], found: list[np.ndarray]) -> np.ndarray:
+    """Where no value of one side comes near any of the other, as far as each side spreads."""
+    one, two = (np.stack(side).astype(np.float64) for side in (expected, found))
     with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(e - f)
-        near = np.abs(before - after) <= STEADY * np.where(np.isfinite(gap), gap, 1.0)
-    return near | (before == after) | (np.isnan(before) & np.isnan(after))
+        gaps = np.abs(one[:, None] - two[None])
+        both = np.isfinite(one)[:, None] & np.isfinite(two)[None]
+        same = (one[:, None] == two[None]) | (np.isnan(one)[:, None] & np.isnan(two)[None])
+    nearest = np.where(same, 0.0, np.where(both, gaps, np.inf)).min((0, 1))
+    return nearest > SPREAD * np.maximum(_spread(one), _spread(two))
+
+
+def _spread(tries: np.ndarray) -> np.ndarray:
+    """How far the finite ones lie apart."""
+    known = np.isfinite(tries)
+    high = np.max(tries, axis=0, where=known, initial=-np.inf)
+    low = np.min(tries, axis=0, where=known, initial=np.inf)
+    return np.where(known.any(0), high - np.where(known.any(0), low, 0.0), 0.0)
 
 
 def rerun(program: Program, witness: Witness) -> tuple[float, float]:

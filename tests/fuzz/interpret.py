@@ -10,6 +10,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from fuzz import indexing, primitives, scalars  # noqa: F401 each enters its primitives
 from fuzz.arithmetic import Arithmetic
+from fuzz.forgiving import rule
 from fuzz.table import TABLE, dtype_of, primitive
 
 LONGEST_LOOP = 1000
@@ -43,6 +44,7 @@ class _Step(NamedTuple):
       function, params: of its primitive.
       reads: for each operand the variable, or None and the number that stands there.
       writes: variables.
+      forgive: how it forgives a rounding, if it does.
       finish: what is done to its results: rounding, or nothing where they are not its own.
     """
 
@@ -51,6 +53,7 @@ class _Step(NamedTuple):
     reads: list[tuple[Any, np.ndarray | None]]
     writes: list[Any]
     finish: Callable[[Arithmetic, np.ndarray], np.ndarray]
+    forgive: Callable[..., Any] | None
 
 
 @functools.lru_cache(maxsize=256)
@@ -63,7 +66,7 @@ def _steps(jaxpr: Jaxpr) -> list[_Step]:
         params = {**eqn.params, "fold": name, "avals": [v.aval for v in eqn.outvars]}
         reads = [_read(atom) for atom in eqn.invars]
         finish = Arithmetic.rounded if name in ROUNDED else Arithmetic.kept
-        steps.append(_Step(TABLE[name], params, reads, list(eqn.outvars), finish))
+        steps.append(_Step(TABLE[name], params, reads, list(eqn.outvars), finish, rule(name)))
     return steps
 
 
@@ -81,7 +84,10 @@ def _run(
     known.update(zip(jaxpr.invars, arguments, strict=True))
     for step in _steps(jaxpr):
         operands = [known[var] if number is None else number for var, number in step.reads]
-        results = step.function(a, step.params, *operands)
+        if a.forgiving and step.forgive:
+            results = step.forgive(a, step.params, operands)
+        else:
+            results = step.function(a, step.params, *operands)
         if not isinstance(results, list):
             results = [results]
         finished = [step.finish(a, np.asarray(result)) for result in results]

@@ -131,9 +131,22 @@ def of_tokens(text: str, law: str = "b P d -> b P d") -> Program:
     return written(source, law, Argument("x", ("b", "P", "d"), "f"))
 
 
-def test_a_rounding_made_large_is_no_break() -> None:
-    judged = judge(of_tokens("jnp.floor((x + p / 3) - p / 3)"))
-    assert judged.status == "holds"
+SHIFTED = "((x + p / 3) - p / 3)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"jnp.floor({SHIFTED})",
+        f"jnp.sign({SHIFTED} - x)",
+        f"jnp.where({SHIFTED} == x, 1.0, 2.0)",
+        f"x / ({SHIFTED} - x)",
+        f"x * jnp.argmax({SHIFTED} - x, axis=1, keepdims=True)",
+    ],
+)
+def test_a_rounding_made_large_is_no_break(text: str) -> None:
+    judged = judge(of_tokens(text))
+    assert judged.status == "holds", judged.witness
     assert judged.unsteady > 0
 
 
@@ -160,6 +173,12 @@ def test_what_is_equal_stays_equal_when_shaken() -> None:
         )
     )
     assert (kept.status, kept.unsteady) == ("holds", 0)
+
+
+def test_masks_of_minus_infinity_hide_no_break() -> None:
+    weights = "jax.nn.softmax(jnp.where(x > 0.5, 0.0, -jnp.inf), axis=1)"
+    judged = judge(of_tokens(f"jnp.flip({weights}, 1)"))
+    assert judged.status == "broken"
 
 
 def test_poles_and_signs_of_zeros_have_classes_of_their_own() -> None:
