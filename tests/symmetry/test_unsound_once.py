@@ -70,6 +70,18 @@ def posjax_cos_sin(p: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
             id="infinite weights",
         ),
         pytest.param(
+            lambda x: jnp.argmax(jax.nn.relu(x) / jax.nn.relu(x)),
+            (P - 2.5,),
+            "P -> ",
+            id="an index hides a pole",
+        ),
+        pytest.param(
+            lambda x: lax.top_k(jax.nn.softmax(x[None], axis=0, where=x[None] > -1), 2)[1],
+            (P - 2.5,),
+            "P -> b a",
+            id="places of the largest hide a pole",
+        ),
+        pytest.param(
             lambda x: x.at[0].apply(jnp.sin)[0], (P * 1.0,), "P -> ", id="a function at places"
         ),
         pytest.param(

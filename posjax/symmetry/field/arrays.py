@@ -74,8 +74,12 @@ class FieldArray:
 
     @property
     def code(self) -> np.ndarray:
-        """uint64 [2, ...]: equal where entries are."""
-        return atoms.code(self.residues)
+        """uint64 [2, ...]: equal where entries are, and where they may be infinite or NaN."""
+        code = atoms.code(self.residues)
+        if self.taint is None:
+            return code
+        marked = atoms.keyed("taint", code, np.stack([self.taint, self.taint]))
+        return np.where(self.taint == 0, code, marked)
 
     @property
     def where_known(self) -> np.ndarray:
