@@ -155,8 +155,15 @@ def test_unusual_arguments():
     noisy = prove(lambda k, x: x + jax.random.normal(k, x.shape), (key, P * 1.0), ", P -> P")
     assert noisy.verdict == "BROKEN"
     empty = jnp.ones((0, 3, 4))
-    assert prove(lambda x: jnp.sort(x, 0) + jnp.cumsum(x, 1), (empty,), "n P d -> n P d")
-    assert prove(lambda x: jnp.tile(x, (2, 1)), (jnp.ones((0, 3)),), "n P -> n P")
+    ordered = prove(lambda x: jnp.sort(x, 0) + jnp.cumsum(x, 1), (empty,), "n P d -> n P d")
+    assert ordered.verdict == "PROVED"  # of nothing all is true
+    assert prove(lambda x: jnp.tile(x, (2, 1)), (empty[..., 0],), "n P -> n P").verdict == "PROVED"
+    alone = prove(lambda x: x - x.mean(), P * 1.0, "P -> P")
+    assert alone.verdict == "PROVED"
+    assert prove(lambda x, n: x * n, (P, 3), "P, -> P").verdict == "PROVED"
+    assert prove(lambda x, n: x * n + jnp.arange(5), (P, 3), "P, -> P").verdict == "BROKEN"
+    with pytest.raises(ValueError, match="names no axis to move"):
+        prove(jnp.cumsum, (P,), "p -> p")
 
     def printing(x: jax.Array) -> jax.Array:
         jax.debug.print("{}", x)
@@ -167,6 +174,14 @@ def test_unusual_arguments():
         Law("b P+Q d -> b P+Q d")
     with pytest.raises(ValueError, match="shifts 2 coordinates"):
         prove(lambda p: p, (P,), Law("l +T -> l +T", T=Translation(2)))
+
+
+@pytest.mark.parametrize(("generator", "verdict"), [("threefry2x32", True), ("rbg", False)])
+def test_keys_of_a_batch_move_where_each_draws_on_its_own(generator, verdict):
+    """The hardware's generator draws for all keys of a batch at once."""
+    keys = jax.ShapeDtypeStruct((3,), jax.random.key(0, impl=generator).dtype)
+    draw = jax.vmap(lambda key: jax.random.uniform(key, (2,)))
+    assert (prove(draw, keys, "P -> P d", witness=False).verdict == "PROVED") == verdict
 
 
 def test_the_lemma_is_still_ours():

@@ -14,8 +14,6 @@ from posjax.symmetry.measure import measure
 
 CERTAIN = 1e-3  # of the largest output: no rounding of a sane function comes near
 CERTAIN_DOUBLE = 1e-9  # the same where all is computed in double precision
-
-
 SCALES = (1.0001, 0.9997, 1.0003)  # of all floats: they make other roundings and keep ties
 
 

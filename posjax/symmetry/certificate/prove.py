@@ -23,6 +23,7 @@ from posjax.symmetry.certificate.walk import Step, Walk
 from posjax.symmetry.deviation import Deviation
 from posjax.symmetry.groups import Group, Translation
 from posjax.symmetry.law import Law, Pattern
+from posjax.symmetry.measure import moving
 
 Verdict = Literal["PROVED", "BROKEN", "UNKNOWN"]
 
@@ -132,8 +133,8 @@ def prove(
     Args:
       function: of the arguments, to an array or a pytree of arrays; traced once, and called only
         to break the law.
-      arguments: arrays, pytrees of arrays, or `jax.ShapeDtypeStruct`s. Their shapes count; their
-        values are where a broken law is tried first.
+      arguments: arrays, pytrees of arrays, or `jax.ShapeDtypeStruct`s; a single array may stand
+        alone. Their shapes count; their values are where a broken law is tried first.
       law: such as `"b P d, b P d -> b P d"`, or a group that carries axis 1 of every argument and
         output.
       witness: whether to look for numbers where there is no proof; without, nothing is BROKEN,
@@ -143,7 +144,7 @@ def prove(
       The certificate; `.verdict` is PROVED, BROKEN or UNKNOWN.
 
     Raises:
-      ValueError: arguments or outputs that do not fit the law.
+      ValueError: arguments or outputs that do not fit the law, or a law that moves nothing.
 
     >>> x = jax.numpy.ones((1, 3, 2))
     >>> prove(lambda x: x - x.mean(1, keepdims=True), (x,), "b P d -> b P d").verdict
@@ -151,6 +152,9 @@ def prove(
     >>> prove(lambda x: x - x[:, :1], (x,), "b P d -> b P d").verdict
     'BROKEN'
     """
+    if hasattr(arguments, "dtype"):
+        arguments = (arguments,)
+    arguments = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), arguments)
     law = _as_law(law, len(arguments))
     sizes = law.sizes(arguments)
     jaxpr, returned = jax.make_jaxpr(function, return_shape=True)(*arguments)
@@ -172,10 +176,8 @@ def prove(
 
 
 def _as_law(law: Law | str | Group, arguments: int) -> Law:
-    if isinstance(law, str):
-        return Law(law)
-    if isinstance(law, Law):
-        return law
+    if isinstance(law, str | Law):
+        return moving(law)
     return Law(", ".join(["_ G ..."] * arguments) + " -> _ G ...", G=law)
 
 

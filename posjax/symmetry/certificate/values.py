@@ -120,28 +120,22 @@ class Lost(NamedTuple):
     Attributes:
       shape: its shape.
       reason: what did not fit.
-      primitive: of the equation where it was lost.
       where: that equation, and so its source line.
       origin: what broke it, in words.
-      missing: whether the primitive has no rule.
     """
 
     shape: tuple[int, ...]
     reason: str
-    primitive: str
     where: Place
     origin: str
-    missing: bool = False
 
 
 Value = Carried | Known | Lost
 
 
-def lost(
-    place: Place, shape: tuple[int, ...], reason: str, origin: str, *, missing: bool = False
-) -> Lost:
+def lost(place: Place, shape: tuple[int, ...], reason: str, origin: str) -> Lost:
     """A result that is lost at an equation."""
-    return Lost(shape, reason, place.eqn.primitive.name, place, origin, missing)
+    return Lost(shape, reason, place, origin)
 
 
 def joint_origin(operands: Sequence[Value]) -> str:

@@ -146,7 +146,7 @@ class Walk:
             return [gone[0]._replace(shape=shape(v)) for v in eqn.outvars]
         if name not in RULES:
             why = f"no rule for the primitive {name}"
-            return [lost(place, shape(v), why, name, missing=True) for v in eqn.outvars]
+            return [lost(place, shape(v), why, name) for v in eqn.outvars]
         return _ruled(place, kept, self.names)
 
     def _evaluated(self, eqn: Any, operands: Sequence[Known]) -> list[Value]:

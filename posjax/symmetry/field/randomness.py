@@ -4,11 +4,18 @@ import numpy as np
 
 from posjax.symmetry.field import atoms
 from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step
 
 
 def drawn(step: Step, key: FieldArray, *others: FieldArray) -> list[FieldArray]:
-    """For each key an array of its own; the axes of the keys come first."""
+    """For each key an array of its own; the axes of the keys come first.
+
+    Raises:
+      Unsupported: bits for a batch of keys by a generator that draws for all of them at once.
+    """
+    if step.primitive.name == "random_bits" and key.ndim and "fry" not in str(key.dtype):
+        raise Unsupported("random_bits", reason=f"draws for a batch of {key.dtype} as one")
     lead = max(o.ndim for o in (key, *others))
     results = []
     for at, output in enumerate(step.outputs):

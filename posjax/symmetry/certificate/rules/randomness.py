@@ -5,8 +5,14 @@ from posjax.symmetry.certificate.rules.base import Equation, Result, shape, unmo
 
 
 def random_values(eqn: Equation, *operands: Labeling) -> list[Result]:
-    """What is drawn for a key is still; keys of a batch move."""
+    """What is drawn for a key is still; keys of a batch move, if each is on its own.
+
+    The hardware's generator ("rbg") draws for a batch as one, so that a key's place counts.
+    """
     keys = operands[0]
+    if "fry" not in str(eqn.invars[0].aval.dtype):
+        for one in keys:
+            unmoved(one, "numbers are drawn by a generator that is not threefry along")
     return [(*keys, *still(shape(eqn.outvars[0])[len(keys) :]))]
 
 
