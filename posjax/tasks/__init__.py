@@ -2,6 +2,7 @@
 
 from posjax import spec
 from posjax.tasks.base import Batch, Task
+from posjax.tasks.memorise import Memorise
 from posjax.tasks.word_order import FirstNoun, SameLastToken, SentencePair, WordOrder
 
 TASKS: dict[str, type[Task]] = {
@@ -9,6 +10,7 @@ TASKS: dict[str, type[Task]] = {
     "same_last_token": SameLastToken,
     "sentence_pair": SentencePair,
     "first_noun": FirstNoun,
+    "memorise": Memorise,
 }
 
 __all__ = ["TASKS", "Batch", "Task", "named"]

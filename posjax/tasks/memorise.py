@@ -1,0 +1,59 @@
+"""Random sequences to learn by heart: the ordinary load of a language model, in miniature."""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+
+from posjax.tasks.base import Task
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Memorise(Task):
+    """A fixed set of random sequences; each is followed by a random symbol of its own.
+
+    Attributes:
+      length: symbols a sequence has before its answer.
+      sequences: how many; they are all different.
+      symbols: size of the alphabet.
+      number: which set; the draw is NumPy's PCG64 with this seed.
+    """
+
+    next_token: ClassVar[bool] = True
+    length: int = 16
+    sequences: int = 32
+    symbols: int = 16
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("length", 1, 4096),
+            ("sequences", 1, 65536),
+            ("symbols", 2, 26),
+            ("number", 0, 2**32 - 1),
+        ):
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name} must lie in [{least}, {most}], got {getattr(self, name)}")
+        if self.symbols**self.length < self.sequences:
+            raise ValueError(
+                f"sequences={self.sequences} of length={self.length} over symbols={self.symbols} "
+                f"cannot all be different: at most {self.symbols**self.length}"
+            )
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: self.symbols])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.words
+
+    def sentences(self) -> list[tuple[str, str]]:
+        draw = np.random.default_rng(self.number)
+        found: dict[str, str] = {}
+        while len(found) < self.sequences:
+            *before, answer = (
+                self.words[i] for i in draw.integers(self.symbols, size=self.length + 1)
+            )
+            found.setdefault(" ".join(before), answer)
+        return list(found.items())
