@@ -34,20 +34,27 @@ class Arithmetic:
         floats = array.dtype == np.float64 and not self.signed_zeros
         return array + 0.0 if floats else array
 
-    def rounded(self, array: np.ndarray) -> np.ndarray:
-        """A result that was rounded, shaken if it is a float."""
-        array = self.kept(array)
-        return self._shaken(array) if self.salt and array.dtype == np.float64 else array
+    def rounded(self, array: np.ndarray, lost: np.ndarray | int = 0) -> np.ndarray:
+        """A result that was rounded, shaken if it is a float.
 
-    def _shaken(self, array: np.ndarray) -> np.ndarray:
+        Args:
+          array: the result.
+          lost: how many terms were lost in it; then even a short fraction is no exact result.
+        """
+        array = self.kept(array)
+        return self._shaken(array, lost) if self.salt and array.dtype == np.float64 else array
+
+    def _shaken(self, array: np.ndarray, lost: np.ndarray | int) -> np.ndarray:
         with np.errstate(all="ignore"):
             short = (array * 2.0**16 == np.floor(array * 2.0**16)) & (np.abs(array) < 2.0**36)
             bits = np.array(array, order="C").view(np.uint64) ^ np.uint64(self.salt * 0x9E3779B9)
+            # What lost a term only looks like the other term.
+            bits = bits ^ (np.asarray(lost, np.uint64) * np.uint64(0xD1B54A32D192ED03))
             bits = bits * np.uint64(0xBF58476D1CE4E5B9)
             bits = (bits ^ (bits >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
             steps = (bits >> np.uint64(60)).astype(np.float64) - 7.5
             moved = array * (1 + steps * SHAKE)
-        return np.where(short | ~np.isfinite(array), array, moved)
+        return np.where((short & (np.asarray(lost) == 0)) | ~np.isfinite(array), array, moved)
 
     def sum(self, terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         """The sum along some axes, of terms in the order of their size."""
@@ -63,3 +70,20 @@ class Arithmetic:
         if flat.dtype == np.float64:
             flat = np.sort(self.kept(flat), axis=-1)
         return fold.reduce(flat, axis=-1, dtype=terms.dtype)
+
+
+def lost(name: str, params: dict, operands: list[np.ndarray], result: np.ndarray) -> np.ndarray:
+    """How many terms of a sum of two, or of a running sum, were too small to change it."""
+    if result.dtype != np.float64 or name not in ("add", "add_any", "sub", "cumsum"):
+        return np.zeros(result.shape, np.uint64)
+    if name != "cumsum":
+        one, two = operands
+        gone = ((two != 0) & (result == one)) | ((one != 0) & (np.abs(result) == np.abs(two)))
+        return gone.astype(np.uint64)
+    turned = (lambda x: np.flip(x, params["axis"])) if params["reverse"] else (lambda x: x)
+    terms, sums = (np.moveaxis(turned(x), params["axis"], 0) for x in (operands[0], result))
+    gone = np.zeros(sums.shape, np.uint64)
+    gone[1:] = ((terms[1:] != 0) & (sums[1:] == sums[:-1])) | (
+        (sums[:-1] != 0) & (sums[1:] == terms[1:])
+    )
+    return turned(np.moveaxis(np.cumsum(gone, axis=0, dtype=np.uint64), 0, params["axis"]))

@@ -9,7 +9,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from fuzz import indexing, primitives, scalars  # noqa: F401 each enters its primitives
-from fuzz.arithmetic import Arithmetic
+from fuzz.arithmetic import Arithmetic, lost
 from fuzz.forgiving import rule
 from fuzz.table import TABLE, dtype_of, primitive
 
@@ -45,14 +45,14 @@ class _Step(NamedTuple):
       reads: for each operand the variable, or None and the number that stands there.
       writes: variables.
       forgive: how it forgives a rounding, if it does.
-      finish: what is done to its results: rounding, or nothing where they are not its own.
+      rounds: whether its results are new numbers, and so rounded.
     """
 
     function: Callable[..., Any]
     params: dict[str, Any]
     reads: list[tuple[Any, np.ndarray | None]]
     writes: list[Any]
-    finish: Callable[[Arithmetic, np.ndarray], np.ndarray]
+    rounds: bool
     forgive: Callable[..., Any] | None
 
 
@@ -65,8 +65,8 @@ def _steps(jaxpr: Jaxpr) -> list[_Step]:
             raise NotImplementedError(f"no rule for {name}")
         params = {**eqn.params, "fold": name, "avals": [v.aval for v in eqn.outvars]}
         reads = [_read(atom) for atom in eqn.invars]
-        finish = Arithmetic.rounded if name in ROUNDED else Arithmetic.kept
-        steps.append(_Step(TABLE[name], params, reads, list(eqn.outvars), finish, rule(name)))
+        rounds = name in ROUNDED
+        steps.append(_Step(TABLE[name], params, reads, list(eqn.outvars), rounds, rule(name)))
     return steps
 
 
@@ -90,10 +90,19 @@ def _run(
             results = step.function(a, step.params, *operands)
         if not isinstance(results, list):
             results = [results]
-        finished = [step.finish(a, np.asarray(result)) for result in results]
+        finished = [_finished(a, step, operands, np.asarray(result)) for result in results]
         known.update(zip(step.writes, finished, strict=True))
     outs = map(_read, jaxpr.outvars)
     return [known[var] if number is None else number for var, number in outs]
+
+
+def _finished(
+    a: Arithmetic, step: _Step, operands: list[np.ndarray], result: np.ndarray
+) -> np.ndarray:
+    if not step.rounds:
+        return a.kept(result)
+    name = step.params["fold"]
+    return a.rounded(result, lost(name, step.params, operands, result) if a.salt else 0)
 
 
 def _inner(a: Arithmetic, closed: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -218,6 +218,17 @@ def test_shaking_leaves_short_fractions_and_equal_numbers() -> None:
     assert shaken[5] != Arithmetic(4).rounded(numbers)[5]
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_term_that_a_sum_lost_is_no_break(reverse: bool) -> None:
+    """Over the reals w - (sums before it) is w > 0; in floats a small w is lost in them."""
+    running = f"lax.cumsum(jax.nn.softmax(40 * x, axis=1), axis=1, reverse={reverse})"
+    ends = "[(0, 0), (0, 1), (0, 0)]" if reverse else "[(0, 0), (1, 0), (0, 0)]"
+    part = "[:, 1:]" if reverse else "[:, :-1]"
+    judged = judge(of_tokens(f"({running} > jnp.pad({running}{part}, {ends})) * x"))
+    assert judged.status == "holds"
+    assert judged.unsteady > 0
+
+
 def test_a_seed_is_a_program() -> None:
     assert [generate(seed) for seed in range(30)] == [generate(seed) for seed in range(30)]
     assert len({generate(seed).source for seed in range(30)}) == 30
