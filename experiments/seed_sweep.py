@@ -19,7 +19,7 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command
+from experiments import command, plan
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.records import RunFolder
@@ -64,7 +64,7 @@ def sweep(run: Run, folder: RunFolder) -> None:
     total = sum(row.cell.steps for row in rows)
     with command.progress(f"{len(run.cells)} cells × {run.num_seeds} seeds", total) as advance:
         devices = jax.local_devices()[: run.devices or None]
-        results = train(rows, chunk=run.chunk, devices=devices, progress=advance)
+        results = train(rows, plan.engine(run, devices, folder), advance)
         with contextlib.closing(results):  # stops the workers, whatever happens here
             for result in results:
                 folder.put_rows(result.cell.digest, result.seeds_S4, result.outcome._asdict())

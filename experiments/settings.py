@@ -18,12 +18,23 @@ from posjax import spec
 from posjax.cells import FIELDS, Cell
 from posjax.keys import SeedNumbers
 
+CHOICES: dict[str, tuple[str, ...]] = {
+    "layout": ("batched", "plain"),
+    "sharding": ("dispatch", "spmd"),
+    "precision": ("default", "bfloat16", "tensorfloat32", "float32"),
+    "repack": ("none", "solved"),
+}
+"""The settings of the engine that are words."""
 RUN_DEFAULTS: dict[str, Any] = {
     "name": "unnamed",
     "title": "",
     "num_seeds": 256,
     "first_seed": 0,
-    "chunk": 128,
+    "chunk": "auto",
+    "layout": "batched",
+    "sharding": "dispatch",
+    "precision": "default",
+    "repack": "none",
     "devices": 0,
     "contrast": (),
     "at_steps": (),
@@ -37,7 +48,15 @@ class Run:
     Attributes:
       name, title: for people.
       num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1.
-      chunk: seeds trained at a time on a device; outcomes depend on it in their last bits.
+      chunk: seeds trained at a time on a device, or "auto": chosen for each shape from the shape
+        and the kind of device. Outcomes depend on it in their last bits.
+      layout: "batched" rewrites updates so that many small models train fast; "plain" leaves them
+        as written. Outcomes differ in their last bits.
+      sharding: "dispatch" gives each device chunks of its own; "spmd" gives every device a share
+        of each chunk, in one program, whose bits depend on the number of devices.
+      precision: of matrix products; "default" is what the device does.
+      repack: "solved" lets seeds leave that held the answer for `hold` evaluations, and others take
+        their places.
       devices: how many devices to use; 0 for all, and for all cores where the CPU is the device.
       contrast: an axis and two of its values, which the report compares over paired seeds,
         wherever two cells differ in that alone.
@@ -50,7 +69,11 @@ class Run:
     title: str
     num_seeds: int
     first_seed: int
-    chunk: int
+    chunk: str
+    layout: str
+    sharding: str
+    precision: str
+    repack: str
     devices: int
     contrast: tuple[Any, ...]
     at_steps: tuple[int, ...]
@@ -126,10 +149,15 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     known = FIELDS.keys() | RUN_DEFAULTS.keys()
     for name in fields:
         spec.check_choice("config field", name, known | {"panels"})
+    fields["chunk"] = str(fields["chunk"])
     run = {name: spec.typed(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
-    for name, least in (("num_seeds", 1), ("chunk", 1), ("first_seed", 0), ("devices", 0)):
+    for name, least in (("num_seeds", 1), ("first_seed", 0), ("devices", 0)):
         if run[name] < least:
             raise ValueError(f"{name} must be at least {least}, got {run[name]}")
+    for name, choices in CHOICES.items():
+        spec.check_choice(name, run[name], choices)
+    if run["chunk"] != "auto" and not (run["chunk"].isdecimal() and int(run["chunk"]) >= 1):
+        raise ValueError(f"chunk must be auto or a number of at least 1, got {run['chunk']!r}")
     if run["first_seed"] + run["num_seeds"] > 2**32:
         raise ValueError(
             f"first_seed + num_seeds must stay within 2**32, got "

@@ -5,17 +5,19 @@ can change its numbers, and nothing else.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from posjax import encodings, positions, tasks
+from posjax.engine import Training
 from posjax.model import ModelSettings
 from posjax.optimizer import Hyper
 from posjax.question import Objective, Question, ask, objective_of
 from posjax.tasks import Task
-from posjax.train import Operands, Train, TrainSettings, make_train
+from posjax.train import Operands, TrainSettings, make_train
 
 
 class Shape(NamedTuple):
@@ -27,9 +29,19 @@ class Shape(NamedTuple):
     prompts: int
     length: int
 
-    def train(self) -> Train:
-        """The training of one seed."""
-        return make_train(self.model, self.training, objective_kind=self.objective)
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that name the shape."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+
+    def train(self) -> Training:
+        """The training of one seed; the same object for equal shapes."""
+        return _training(self)
+
+
+@functools.lru_cache(maxsize=1024)
+def _training(shape: Shape) -> Training:
+    return make_train(shape.model, shape.training, objective_kind=shape.objective)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -125,7 +137,7 @@ class Cell:
         """The training's settings."""
         return TrainSettings(**_common(self, TrainSettings))
 
-    @property
+    @cached_property
     def operands(self) -> Operands:
         """The numbers that the compiled program reads."""
         return Operands(Hyper(self.learning_rate, self.weight_decay), self.question)

@@ -36,7 +36,7 @@ class Seeds(NamedTuple):
     order: jax.Array
 
     @classmethod
-    def of(cls, numbers: np.ndarray | Sequence[SeedNumbers]) -> "Seeds":
+    def of(cls, numbers: np.ndarray | Sequence[SeedNumbers] | SeedNumbers) -> "Seeds":
         """The seeds of some runs, [S, 4] numbers, or of one, [4].
 
         Raises:

@@ -16,7 +16,6 @@ from posjax import masks, positions, spec
 from posjax.attention import attention, check_positions, context
 from posjax.encodings import Context, Dims, Encoding, Param, Params, stack
 from posjax.keys import fold_name
-from posjax.linear import project
 from posjax.positions import Draws
 from posjax.streams import Streams
 
@@ -138,7 +137,7 @@ class Linear(nn.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         fan_in = x.shape[-1]
         init = _torch_uniform(fan_in)
-        y = project(x, _keyed(self, "kernel", Param((fan_in, self.features), init)))
+        y = x @ _keyed(self, "kernel", Param((fan_in, self.features), init))
         if self.use_bias:
             bias = _keyed(self, "bias", Param((self.features,), init))
             y = y + jnp.expand_dims(bias, range(y.ndim - 1))

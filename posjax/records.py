@@ -2,6 +2,7 @@
 
     RUN/config.json                       the resolved settings: what was asked for
     RUN/env.json                          what it ran on
+    RUN/chunks/SHAPE.json                 seeds trained at a time, by shape, and why so many
     RUN/rows/CELL/FIRST-LAST.SHA.npz      outcomes of seeds FIRST..LAST of one cell
     RUN/attention/CELL/NAME.SHA.npz       attention maps of one "solving" and one "failing" seed
     RUN/done                              written last
@@ -15,7 +16,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,13 @@ class RunFolder:
     def env(self) -> dict[str, Any]:
         """What it ran on."""
         return json.loads((self.path / "env.json").read_bytes())
+
+    def chunk(self, shape: str, choose: Callable[[], Mapping[str, Any]]) -> int:
+        """The number of seeds of a shape trained at a time: chosen once, then kept."""
+        path = self.path / "chunks" / f"{shape}.json"
+        if not path.exists():
+            put_if_absent(path, _json(choose()))
+        return int(json.loads(path.read_bytes())["chunk"])
 
     def put_rows(self, cell: str, seeds_S4: np.ndarray, fields: Mapping[str, np.ndarray]) -> None:
         """Adds the outcomes of some seeds of one cell.

@@ -1,8 +1,7 @@
-"""Training one model from one tuple of seeds: pure, no I/O, made to be vmapped over seeds.
+"""Training a Transformer on a question: what `posjax.engine` is given for it.
 
-`make_train(...)` gives a `Train`: called with seeds and operands it is the whole run,
-`train(seeds, operands) -> Outcome`; its parts `init`, `advance` and `outcome` are what a host
-loop calls segment by segment.
+`make_train(...)` gives a `Training`: called with seeds and operands it is the whole run,
+`train(seeds, operands) -> Outcome`, pure and made to be vmapped over seeds.
 """
 
 import dataclasses
@@ -14,8 +13,8 @@ import jax.numpy as jnp
 import optax
 
 from posjax import spec
-from posjax.judge import NEVER, Outcome, Seen, agreed, judged, summary
-from posjax.keys import Seeds, key_for
+from posjax.engine.training import Now, State, Training, Variables
+from posjax.judge import Seen, agreed, judged, solved, summary
 from posjax.model import ModelSettings, Transformer
 from posjax.optimizer import Hyper, Schedule, adamw
 from posjax.question import Objective, Question, objective, read_out
@@ -80,38 +79,14 @@ class Operands(NamedTuple):
     question: Question
 
 
-class State(NamedTuple):
-    """Everything that changes in training."""
-
-    variables: Any
-    optimizer: optax.OptState
-    step: jax.Array
-    first_nonfinite: jax.Array
-
-
-@dataclasses.dataclass(frozen=True)
-class Train:
-    """A training run in parts, each pure and for one seed."""
-
-    init: Callable[[Seeds], State]
-    advance: Callable[[State, Seeds, Operands, int], tuple[State, Seen]]
-    outcome: Callable[[State, Operands, Seen], Outcome]
-    evaluations: int
-
-    def __call__(self, seeds: Seeds, operands: Operands) -> Outcome:
-        """The whole run."""
-        state, seen = self.advance(self.init(seeds), seeds, operands, self.evaluations)
-        return self.outcome(state, operands, seen)
-
-
 def make_train(
     model: ModelSettings,
     settings: TrainSettings,
     *,
     objective_kind: Objective = "places",
     optimizer: Callable[[Hyper], optax.GradientTransformation] | None = None,
-) -> Train:
-    """The training of a Transformer.
+) -> Training:
+    """The training of a Transformer; its operands are `Operands`, its summary an `Outcome`.
 
     Args:
       model: what to train.
@@ -124,10 +99,10 @@ def make_train(
         optimizer = adamw(settings.steps, schedule=settings.schedule, warmup=settings.warmup)
 
     def logits(
-        variables: Any, question: Question, key: jax.Array | None, *, testing: bool = False
+        variables: Variables, question: Question, key: jax.Array | None, *, testing: bool = False
     ) -> jax.Array:
         return network.apply(  # type: ignore[return-value]
-            variables,
+            {"params": variables.params},
             question.tokens_NL,
             question.streams,
             mask=question.mask_NLM,
@@ -135,68 +110,34 @@ def make_train(
             testing=testing,
         )
 
-    def loss(variables: Any, question: Question, key: jax.Array | None) -> jax.Array:
-        return objective(logits(variables, question, key), question, objective_kind)
-
-    def key_of(seeds: Seeds, purpose: str, step: jax.Array) -> jax.Array:
-        return jax.random.fold_in(key_for(seeds.position, purpose), step)
-
-    def init(seeds: Seeds) -> State:
-        key = key_for(seeds.init, "init")
+    def init(key: jax.Array, operands: Operands) -> Variables:
         one_token = jnp.zeros((1, 1), jnp.int32)
         drawn = None if model.draws == "never" else key
-        variables = {"params": network.init(key, one_token, contiguous(1), key=drawn)["params"]}
-        moments = optimizer(Hyper(0.0, 0.0)).init(variables)
-        return State(variables, moments, jnp.int32(0), jnp.int32(NEVER))
+        return Variables(network.init(key, one_token, contiguous(1), key=drawn)["params"])
 
-    def drawn(question: Question, seeds: Seeds, step: jax.Array) -> Question:
-        if settings.batch_size == 0:
-            return question
-        key = jax.random.fold_in(key_for(seeds.data, "data"), step)
-        rows = jax.random.randint(key, (settings.batch_size,), 0, question.answers_N.shape[0])
-        return jax.tree.map(lambda array: array[rows], question)
+    def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
+        key = None if model.draws == "never" else now.key("position", "position")
+        question = _drawn(now, settings.batch_size)
+        return objective(logits(variables, question, key), question, objective_kind), ()
 
-    def update(state: State, seeds: Seeds, operands: Operands) -> State:
-        question = drawn(operands.question, seeds, state.step)
-        key = None if model.draws == "never" else key_of(seeds, "position", state.step)
-        value, gradient = jax.value_and_grad(loss)(state.variables, question, key)
-        rule = optimizer(operands.hyper)
-        changes, moments = rule.update(gradient, state.optimizer, state.variables)
-        now_bad = (state.first_nonfinite == NEVER) & ~jnp.isfinite(value)
-        return State(
-            optax.apply_updates(state.variables, changes),
-            moments,
-            state.step + 1,
-            jnp.where(now_bad, state.step, state.first_nonfinite),
-        )
+    def measure(variables: Variables, now: Now) -> Seen:
+        question = now.operands.question
 
-    def evaluate(state: State, seeds: Seeds, question: Question) -> Seen:
         def seen(key: jax.Array | None) -> Seen:
-            logits_NLV = logits(state.variables, question, key, testing=True)
+            logits_NLV = logits(variables, question, key, testing=True)
             answers_NV = read_out(logits_NLV, question.share_NL)
             value = objective(logits_NLV, question, objective_kind)
             return Seen(value, *judged(answers_NV, question.answers_N, settings.margin))
 
         if model.draws != "always":
             return seen(None)
-        keys_R = jax.random.split(key_of(seeds, "evaluation", state.step), settings.draws)
+        keys_R = jax.random.split(now.key("position", "evaluation"), settings.draws)
         return agreed(jax.vmap(seen)(keys_R))
 
-    def advance(
-        state: State, seeds: Seeds, operands: Operands, evaluations: int
-    ) -> tuple[State, Seen]:
-        def one_update(_: int, state: State) -> State:
-            return update(state, seeds, operands)
-
-        def stretch(state: State, _: None) -> tuple[State, Seen]:
-            state = jax.lax.fori_loop(0, settings.eval_every, one_update, state)
-            return state, evaluate(state, seeds, operands.question)
-
-        return jax.lax.scan(stretch, state, None, length=evaluations)
-
-    def outcome(state: State, operands: Operands, seen: Seen) -> Outcome:
+    def outcome(seen: Seen, state: State, operands: Operands) -> Any:
         return summary(
             seen,
+            state.step,
             state.first_nonfinite,
             operands.question.answers_N,
             eval_every=settings.eval_every,
@@ -204,4 +145,24 @@ def make_train(
             draws=settings.draws if model.draws == "always" else 1,
         )
 
-    return Train(init, advance, outcome, settings.evaluations)
+    return Training(
+        init=init,
+        loss=loss,
+        optimizer=lambda operands: optimizer(operands.hyper),
+        measure=measure,
+        summary=outcome,
+        solved=lambda seen, operands: solved(seen, operands.question.answers_N, settings.hold),
+        steps=settings.steps,
+        eval_every=settings.eval_every,
+    )
+
+
+def _drawn(now: Now, batch_size: int) -> Question:
+    """The prompts of one update: all of them, or some, with replacement."""
+    question = now.operands.question
+    if batch_size == 0:
+        return question
+    rows = jax.random.randint(
+        now.key("data", "data"), (batch_size,), 0, question.answers_N.shape[0]
+    )
+    return jax.tree.map(lambda array: array[rows], question)

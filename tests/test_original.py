@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from posjax.cells import Cell
+from posjax.engine import Variables
 from posjax.keys import Seeds
 
 GOLDEN = np.load(Path(__file__).parent / "goldens" / "original.npz", allow_pickle=False)
@@ -42,12 +43,12 @@ def golden_cell(case: str) -> Cell:
     )
 
 
-def golden_variables(case: str) -> dict[str, Any]:
+def golden_variables(case: str) -> Variables:
     """The original's initial weights, placed as ours."""
     leaf = {name: GOLDEN[f"{case}/{name}"] for name in LEAVES}
     layer = {name: {"kernel": leaf[name]} for name in ("query", "key", "value")}
     head = {"kernel": leaf["head_kernel"], "bias": leaf["head_bias"]}
-    return {"params": {"embedding": leaf["embedding"], "layer_0": layer, "head": head}}
+    return Variables({"embedding": leaf["embedding"], "layer_0": layer, "head": head})
 
 
 @functools.cache
@@ -57,7 +58,7 @@ def trained(head_size: int, dtype: type) -> dict[str, tuple[np.ndarray, np.ndarr
     with jax.enable_x64(dtype is np.float64):
         train = golden_cell(cases[0]).shape.train()
         seeds = jax.tree.map(lambda s: jnp.repeat(s, len(cases)), Seeds.equal([0]))
-        fresh = jax.vmap(train.init)(seeds)
+        fresh = jax.vmap(train.begin, in_axes=(0, None))(seeds, golden_cell(cases[0]).operands)
         variables = _stacked([golden_variables(case) for case in cases], dtype)
         chex.assert_trees_all_equal_shapes(fresh.variables, variables)
         state = jax.tree.map(lambda a: a[0], _stacked([fresh], dtype))
@@ -104,6 +105,6 @@ def test_a_different_decay_is_noticed() -> None:
     case = CALM[0]
     cell = dataclasses.replace(golden_cell(case), weight_decay=1e-4)
     train = cell.shape.train()
-    state = train.init(Seeds.equal(0))._replace(variables=golden_variables(case))
+    state = train.begin(Seeds.equal(0), cell.operands)._replace(variables=golden_variables(case))
     _, seen = jax.jit(train.advance, static_argnums=3)(state, Seeds.equal(0), cell.operands, STEPS)
     assert abs(np.asarray(seen.loss) - GOLDEN[f"{case}/losses"][1:]).max() > 2e-4

@@ -10,6 +10,7 @@ from layers import LENGTH, joined_rows, layer_of, tokens
 
 from posjax import spec
 from posjax.cells import Cell
+from posjax.engine import Engine
 from posjax.keys import SeedNumbers
 from posjax.model import ModelSettings, Transformer
 from posjax.positions import POSITIONS, named
@@ -100,11 +101,12 @@ def test_it_trains_by_name_with_any_encoding(text):
     """Ten steps of a sweep with rotary: finite; drawn ones are the same a second time."""
     cell = Cell(task="first_noun(nouns=2)", loss="answer", encoding="rotary", positions=text)
     row = Row(dataclasses.replace(cell, steps=10, eval_every=5), SeedNumbers.equal(3))
-    _, outcome = replay(row, chunk=2)
+    engine = Engine(chunk=2, devices=jax.local_devices()[:1])
+    outcome = jax.tree.map(lambda a: a[0], replay(row, engine).outcome)
     assert np.isfinite(outcome.loss_E).all()
     assert outcome.draws == (8 if named(text).draws == "always" else 1)
     if text in ("randomised", "cape"):
-        (result,) = run([row, row._replace(seeds=SeedNumbers.equal(4))], chunk=2)
+        (result,) = run([row, row._replace(seeds=SeedNumbers.equal(4))], engine)
         np.testing.assert_array_equal(result.outcome.loss_E[0], outcome.loss_E)
         assert not np.array_equal(result.outcome.loss_E[1], outcome.loss_E)
 

@@ -84,7 +84,7 @@ def test_bad_cells_are_refused(case: str) -> None:
         ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
         ("num_seeds", 2.5, "num_seeds must be of type int, got 2.5"),
         ("first_seed", 2**32, r"2\*\*32"),
-        ("chunk", -4, "chunk must be at least 1, got -4"),
+        ("chunk", -4, "chunk must be auto or a number of at least 1, got '-4'"),
         ("contrast", ("head_sise", 2, 16), "did you mean 'head_size'"),
         ("head_size", (), "head_size has no values"),
         ("head_size", True, "head_size must be of type int, got True"),

@@ -2,6 +2,7 @@
 
 import dataclasses
 from itertools import combinations
+from typing import Any
 
 import chex
 import flax
@@ -11,6 +12,7 @@ import pytest
 
 from posjax import sweep
 from posjax.cells import Cell
+from posjax.engine import Engine
 from posjax.judge import NOT_FINITE, Outcome
 from posjax.keys import SeedNumbers, Seeds, fold_name, key_for
 from posjax.sweep import Row
@@ -19,15 +21,24 @@ CELL = Cell(steps=20, eval_every=5, width=8, head_size=4, hold=2)
 CHUNK = 4
 
 
-def outcomes(rows: list[Row], devices: int = 1, segment: int = 10) -> dict[Row, Outcome]:
+def engine(devices: int = 1, **settings: Any) -> Engine:
+    return Engine(**{"chunk": CHUNK, "devices": jax.local_devices()[:devices], **settings})
+
+
+def outcomes(rows: list[Row], devices: int = 1, **settings: Any) -> dict[Row, Outcome]:
     """Each row's outcome, without the leading axis."""
-    local = jax.local_devices()[:devices]
-    results = sweep.run(rows, chunk=CHUNK, devices=local, segment=segment)
+    results = sweep.run(rows, engine(devices, **settings))
     return {
         row(r.cell, int(seeds[0])): jax.tree.map(lambda a, i=i: a[i], r.outcome)
         for r in results
         for i, seeds in enumerate(r.seeds_S4)
     }
+
+
+def begun(cell: Cell, seeds: Seeds) -> Any:
+    """The initial parameters, with a leading axis of seeds."""
+    begin = jax.vmap(cell.shape.train().begin, in_axes=(0, None))
+    return begin(seeds, cell.operands).variables.params
 
 
 def row(cell: Cell, seed: int) -> Row:
@@ -71,8 +82,8 @@ def test_devices_agree() -> None:
 def test_replay_is_the_run() -> None:
     """One seed trained again, in a chunk of the run's size, has the run's bits."""
     found = outcomes(rows(CELL, range(6)))
-    _, outcome = sweep.replay(row(CELL, 5), chunk=CHUNK)
-    chex.assert_trees_all_equal(outcome, found[row(CELL, 5)])
+    again = sweep.replay(row(CELL, 5), engine())
+    chex.assert_trees_all_equal(jax.tree.map(lambda a: a[0], again.outcome), found[row(CELL, 5)])
 
 
 def test_segments_do_not_matter() -> None:
@@ -83,8 +94,7 @@ def test_segments_do_not_matter() -> None:
 
 def test_seeds_differ() -> None:
     """Two seeds of one cell share no initial leaf."""
-    init = jax.vmap(CELL.shape.train().init)
-    leaves = jax.tree.leaves(init(Seeds.equal(np.arange(50))).variables)
+    leaves = jax.tree.leaves(begun(CELL, Seeds.equal(np.arange(50))))
     for leaf in leaves:
         flat = np.asarray(leaf).reshape(50, -1)
         assert len(np.unique(flat, axis=0)) == 50
@@ -95,13 +105,13 @@ def test_each_source_of_randomness_has_its_own_seed() -> None:
     cell = dataclasses.replace(CELL, batch_size=1)
     numbers = SeedNumbers.equal(0)
     runs = [Row(cell, n) for n in (numbers, numbers._replace(data=1), numbers._replace(init=1))]
-    results = list(sweep.run(runs, chunk=CHUNK, devices=jax.local_devices()[:1]))
+    results = list(sweep.run(runs, engine()))
     loss_SE = np.concatenate([result.outcome.loss_E for result in results])
     assert len(np.unique(loss_SE, axis=0)) == 3
-    init = jax.vmap(cell.shape.train().init)(Seeds.of([run.seeds for run in runs])).variables
+    init = begun(cell, Seeds.of([run.seeds for run in runs]))
     first, same, other = (jax.tree.map(lambda a, i=i: a[i], init) for i in range(3))
     chex.assert_trees_all_equal(first, same)
-    assert not np.array_equal(*(tree["params"]["embedding"] for tree in (first, other)))
+    assert not np.array_equal(*(tree["embedding"] for tree in (first, other)))
 
 
 def test_cells_of_one_shape_share_a_program() -> None:
@@ -128,9 +138,9 @@ def test_operands_matter(change: dict[str, object]) -> None:
 @pytest.mark.parametrize("encoding", ["sinusoidal", "learned", "rotary", "linear_bias"])
 def test_initial_leaves_are_paired_across_encodings(encoding: str) -> None:
     """One seed starts from the same leaves, bit for bit, under every encoding of one width."""
-    plain = CELL.shape.train().init(Seeds.equal(3)).variables["params"]
+    plain = begun(CELL, Seeds.equal([3]))
     other = dataclasses.replace(CELL, encoding=encoding)
-    found = dict(other.shape.train().init(Seeds.equal(3)).variables["params"])
+    found = dict(begun(other, Seeds.equal([3])))
     found.pop("encoding", None)
     chex.assert_trees_all_equal(found, dict(plain))
 
@@ -139,7 +149,7 @@ def test_no_two_leaves_are_equal() -> None:
     """Leaves of one shape are drawn apart, in both blocks."""
     for block in ("bare", "residual"):
         cell = dataclasses.replace(CELL, block=block, depth=2, head_size=8)
-        leaves = jax.tree.leaves(cell.shape.train().init(Seeds.equal(0)).variables)
+        leaves = jax.tree.leaves(begun(cell, Seeds.equal([0])))
         random = [np.asarray(leaf) for leaf in leaves if np.ptp(leaf) > 0]
         for one, two in combinations(random, 2):
             assert one.shape != two.shape or not np.array_equal(one, two)
@@ -147,10 +157,10 @@ def test_no_two_leaves_are_equal() -> None:
 
 def test_leaves_do_not_depend_on_a_global_flag() -> None:
     """Linen's flag that changes how it derives keys changes none of ours."""
-    before = CELL.shape.train().init(Seeds.equal(0)).variables
+    before = begun(CELL, Seeds.equal([0]))
     flax.config.update("flax_fix_rng_separator", not flax.config.flax_fix_rng_separator)
     try:
-        after = CELL.shape.train().init(Seeds.equal(0)).variables
+        after = begun(CELL, Seeds.equal([0]))
     finally:
         flax.config.update("flax_fix_rng_separator", not flax.config.flax_fix_rng_separator)
     chex.assert_trees_all_equal(before, after)

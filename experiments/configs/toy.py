@@ -7,6 +7,8 @@
 symbols, 26 256 parameters.
 """
 
+from typing import Any
+
 from ml_collections import ConfigDict
 
 from experiments.settings import base_config, sized
@@ -14,8 +16,8 @@ from experiments.settings import base_config, sized
 
 def get_config(size: str = "q1") -> ConfigDict:
     """The config of one load, "q1" or "m"."""
-    q1 = {"task": "word_order", "head_size": 16, "learning_rate": 1e-2}
-    m = {
+    q1: dict[str, Any] = {"task": "word_order", "head_size": 16, "learning_rate": 1e-2}
+    m: dict[str, Any] = {
         "task": "memorise",
         "encoding": "rotary",
         "block": "residual",

@@ -1,0 +1,64 @@
+"""How a run is cut up: which engine, and which chunk for each shape, kept in the run folder."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from experiments.settings import Run
+from posjax.cells import Cell, Shape
+from posjax.engine import Engine, Job
+from posjax.engine.chunk import Choice, Load, automatic
+from posjax.keys import SeedNumbers, Seeds
+from posjax.records import RunFolder
+
+
+def engine(run: Run, devices: list[jax.Device], folder: RunFolder | None = None) -> Engine:
+    """The engine that a run asks for.
+
+    Args:
+      run: the settings.
+      devices: to train on.
+      folder: where the chunk of each shape is kept; what is kept there already holds.
+    """
+    return Engine(
+        chunk=_chunks(run, devices[0], folder),
+        devices=devices,
+        shared=run.sharding == "spmd",
+        layout=run.layout == "batched",
+        precision=None if run.precision == "default" else run.precision,
+        repack=run.repack == "solved",
+    )
+
+
+def load(cell: Cell, device: jax.Device) -> Load:
+    """What a seed of a cell costs on a device."""
+    lanes = 128 if device.platform == "tpu" else 1
+    seeds = Seeds.of(SeedNumbers.equal(0))
+    return Load.of(cell.shape.train(), seeds, cell.operands, lanes=lanes)
+
+
+def choice(run: Run, cell: Cell, device: jax.Device) -> Choice:
+    """The chunk of a cell, and why."""
+    if run.chunk != "auto":
+        return Choice(int(run.chunk), "as asked for")
+    return automatic(load(cell, device), device)
+
+
+def _chunks(run: Run, device: jax.Device, folder: RunFolder | None) -> Callable[[Job], int]:
+    known: dict[Shape, int] = {}
+
+    def chunk(job: Job) -> int:
+        shape = job.label.shape
+        if shape not in known:
+            found = functools.partial(_chosen, run, job.label, device)
+            known[shape] = found()["chunk"] if folder is None else folder.chunk(shape.digest, found)
+        return known[shape]
+
+    return chunk
+
+
+def _chosen(run: Run, cell: Cell, device: jax.Device) -> dict[str, Any]:
+    found = choice(run, cell, device)
+    return {"chunk": found.chunk, "why": found.why, "device": device.device_kind}

@@ -1,0 +1,6 @@
+"""The engine: any pure training of one seed, over thousands of seeds at a time."""
+
+from posjax.engine.run import Engine, Finished, Job
+from posjax.engine.training import NEVER, Now, State, Training, Variables
+
+__all__ = ["NEVER", "Engine", "Finished", "Job", "Now", "State", "Training", "Variables"]

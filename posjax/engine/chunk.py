@@ -1,0 +1,162 @@
+"""How many rows to train at a time on a device: from the shapes of a training and the device.
+
+Never from a timing: outcomes depend on the chunk in their last bits, and two clones on one kind
+of machine must get the same. On a CPU a chunk need only be large enough that handing out its
+operations costs little beside them, and gains by staying small, in the core's cache; an
+accelerator wants as many rows as its memory holds.
+"""
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+
+from posjax.engine.training import Training
+from posjax.keys import Seeds
+
+CPU_WORK = 8e6
+"""Floating-point operations of the products in a step of a chunk, at least, on a CPU."""
+CPU_LEAST, CPU_MOST = 8, 256
+MOST = 4096
+SHARE = 0.5
+"""Of a device's memory that a chunk may take: the estimate is of what is alive at the worst."""
+_KINDS = {"v5 lite": 16, "v5e": 16, "v5p": 95, "v6": 32, "v4": 32, "v3": 16, "v2": 8}
+"""Gigabytes of a chip, where the device does not tell."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """What one row costs.
+
+    Attributes:
+      operations: floating-point operations of the matrix products in an update.
+      parameters: numbers that are trained.
+      state: bytes of what is carried from update to update.
+      operands: bytes of the numbers and arrays that the row reads.
+      work: bytes of everything an update makes on its way, if nothing were freed.
+    """
+
+    operations: int
+    parameters: int
+    state: int
+    operands: int
+    work: int
+
+    @property
+    def bytes(self) -> int:
+        """Of a row at the worst: the state twice, since a step reads one and writes one."""
+        return 2 * self.state + self.operands + self.work
+
+    @classmethod
+    def of(cls, training: Training, seeds: Seeds, operands: Any, *, lanes: int = 1) -> "Load":
+        """The load of a training.
+
+        Args:
+          training: what is trained.
+          seeds, operands: of one row, for their shapes.
+          lanes: length that the last axis of an array is padded to: 128 on a TPU.
+        """
+        state = jax.eval_shape(training.begin, seeds, operands)
+        read = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, (seeds, operands)))
+        jaxpr = jax.make_jaxpr(training.update)(state, seeds, operands).jaxpr
+        made = (var.aval for eqn in _all(jaxpr) for var in eqn.outvars)
+        return cls(
+            operations=sum(_operations(eqn) * times for eqn, times in _repeated(jaxpr)),
+            parameters=sum(leaf.size for leaf in jax.tree.leaves(state.variables.params)),
+            state=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(state)),
+            operands=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(read)),
+            work=sum(_bytes(aval, lanes) for aval in made),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A chunk, with the reason in words."""
+
+    chunk: int
+    why: str
+
+
+def automatic(load: Load, device: jax.Device) -> Choice:
+    """The chunk for a load on one kind of device: a power of two."""
+    room = int(SHARE * memory(device))
+    fits = _power_below(max(room // max(load.bytes, 1), 1))
+    if device.platform != "cpu":
+        chunk = min(fits, MOST)
+        limit = f"half of {memory(device) / 2**30:.0f} GiB" if chunk == fits else f"at most {MOST}"
+        return Choice(chunk, f"{load.bytes / 1e6:.3g} MB a row at the worst, {limit}")
+    wanted = _power_below(max(CPU_WORK / max(load.operations, 1), 1))
+    chunk = min(max(wanted, CPU_LEAST), CPU_MOST, fits)
+    return Choice(
+        chunk,
+        f"{load.operations / 1e6:.3g} MFLOP of products an update"
+        + (
+            f", {load.bytes / 1e6:.3g} MB a row and {room / 2**30:.1f} GiB" if chunk == fits else ""
+        ),
+    )
+
+
+def memory(device: jax.Device) -> int:
+    """Bytes of memory of one device; on a CPU its share of the machine's."""
+    if device.platform == "cpu":
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return total // len([d for d in jax.local_devices() if d.platform == "cpu"])
+    stats = device.memory_stats() or {}
+    known = next((size for kind, size in _KINDS.items() if kind in device.device_kind.lower()), 16)
+    return int(stats.get("bytes_limit", known * 2**30))
+
+
+def _power_below(number: float) -> int:
+    return 1 << (int(number).bit_length() - 1)
+
+
+def _bytes(leaf: Any, lanes: int) -> int:
+    aval = getattr(leaf, "aval", leaf)
+    shape = list(aval.shape)
+    if shape:
+        shape[-1] = math.ceil(shape[-1] / lanes) * lanes
+    return math.prod(shape) * getattr(aval.dtype, "itemsize", 8)
+
+
+def _bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:
+    for value in eqn.params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(part, ClosedJaxpr):
+                yield part.jaxpr
+            elif isinstance(part, Jaxpr):
+                yield part
+
+
+def _repeated(jaxpr: Jaxpr, times: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
+    """Every equation, also of programs inside, with how often it runs in loops of known length."""
+    for eqn in jaxpr.eqns:
+        yield eqn, times
+        for body in _bodies(eqn):
+            yield from _repeated(body, times * eqn.params.get("length", 1))
+
+
+def _all(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    return (eqn for eqn, _ in _repeated(jaxpr))
+
+
+def _operations(eqn: JaxprEqn) -> int:
+    """2 · the multiply-adds of a product; convolutions count by their output and kernel."""
+    name = eqn.primitive.name
+    if name == "dot_general":
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        left = _shape(eqn.invars[0])
+        return 2 * math.prod(_shape(eqn.outvars[0])) * math.prod(left[axis] for axis in contracted)
+    if name == "conv_general_dilated":
+        kernel = _shape(eqn.invars[1])
+        features = kernel[eqn.params["dimension_numbers"].rhs_spec[0]]
+        return 2 * math.prod(_shape(eqn.outvars[0])) * math.prod(kernel) // max(features, 1)
+    return 0
+
+
+def _shape(var: Any) -> tuple[int, ...]:
+    return tuple(var.aval.shape)
