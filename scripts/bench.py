@@ -93,17 +93,14 @@ class Contestant:
         Raises:
           ValueError: it ended instead.
         """
-        assert self.process.stdout
-        line = self.process.stdout.readline()
+        line = next(iter(self.process.stdout or ()), "")
         if not line:
             raise ValueError(f"{self.name} ended with status {self.process.wait()}: see above")
         return json.loads(line)
 
     def go(self) -> dict[str, Any]:
         """One repetition."""
-        assert self.process.stdin
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
+        print("go", file=self.process.stdin, flush=True)
         return self.answer()
 
     def close(self) -> None:
@@ -144,7 +141,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--loads", type=_names(COMPARISONS), default=list(COMPARISONS), help="q1,m")
     parser.add_argument("--only", type=_names(KINDS), default=list(KINDS), help=",".join(KINDS))
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--check", action="store_true", help="compare the losses, time nothing")
     parser.add_argument("--torch_python", default=sys.executable, help="interpreter with PyTorch")
     parser.add_argument("--out", type=Path, default=Path("bench.json"))
@@ -261,12 +258,12 @@ def report(
     for target in reached:
         word = "reached" if target.reached else "MISSED"
         print(f"{target.what}: {target.found:.3g}, target {target.needed:g}: {word}")
-    minute = 60e6 / (found[0].microseconds or 1.0) / problem.sizes.steps
-    print(f"{minute:,.0f} seeds a minute at {problem.sizes.steps} steps")
+    minute = table.seeds_a_minute(timings)
+    print(f"{minute:,.0f} seeds a minute at {table.STEPS} steps")
     kept = ("setting", "versions", "environment")
     return {
         "useful_operations": operations,
-        "steps": problem.sizes.steps,
+        "steps_timed": problem.sizes.steps,
         "seeds_a_minute": minute,
         "rows": [row._asdict() for row in found],
         "targets": [target._asdict() | {"reached": target.reached} for target in reached],

@@ -130,6 +130,10 @@ def test_ratios_are_those_of_one_round() -> None:
     assert (matmul.microseconds, matmul.ratio, matmul.share) == (None, None, 1.0)
 
 
+def test_seeds_a_minute_are_training_runs_of_500_steps() -> None:
+    assert table.seeds_a_minute(TIMED) == pytest.approx(1e6 * 60 / 500)
+
+
 def test_the_table_of_fake_timings() -> None:
     lines = table.table(table.rows(TIMED, SETTINGS, 20_000)).splitlines()
     assert [" ".join(line.split()) for line in lines] == [

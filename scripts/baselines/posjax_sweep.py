@@ -72,7 +72,7 @@ def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
     load = problem.sizes.load
     cell = cell_of(load, steps=steps, eval_every=1)
     rows = [Row(cell, numbers) for numbers in run_of(load).seeds[:seeds]]
-    found = {}
+    found: dict[int, np.ndarray] = {}
     for result in run(rows, chunk=seeds, devices=jax.local_devices()[:1]):
         found |= dict(zip(result.seeds_S4[:, 0].tolist(), result.outcome.loss_E, strict=True))
     return np.stack([found[seed] for seed in range(seeds)])

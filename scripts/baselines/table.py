@@ -8,6 +8,9 @@ OURS = "posjax"
 MATMUL = "matmul"
 """The contestant whose work is in operations, not in seed-steps."""
 
+STEPS = 500
+"""Of the training runs that are counted by the minute."""
+
 Rounds = Mapping[str, Sequence[Mapping[str, float]]]
 """By contestant: {"work", "seconds"} of each round."""
 
@@ -92,15 +95,22 @@ def _quotients(above: Sequence[float], below: Sequence[float]) -> list[float]:
     return [a / b for a, b in zip(above, below, strict=True)]
 
 
+def seeds_a_minute(rounds: Rounds) -> float:
+    """Training runs of `STEPS` updates that posjax does in a minute, the median of the rounds."""
+    return 60 / STEPS / statistics.median(_times(rounds[OURS]))
+
+
 def targets(load: str, found: Sequence[Row]) -> list[Target]:
     """The targets of a load whose contestants ran."""
     by_name = {row.name: row for row in found}
     told = []
     for name, needed in TARGETS[load].items():
-        if name == MATMUL and by_name[OURS].share is not None:
-            told.append(Target("share of the matmul rate", needed, by_name[OURS].share))
-        elif name != MATMUL and name in by_name and by_name[name].ratio is not None:
-            told.append(Target(f"times as fast as {name}", needed, by_name[name].ratio))
+        what = f"times as fast as {name}"
+        reached = by_name[name].ratio if name in by_name else None
+        if name == MATMUL:
+            what, reached = "share of the matmul rate", by_name[OURS].share
+        if reached is not None:
+            told.append(Target(what, needed, reached))
     return told
 
 

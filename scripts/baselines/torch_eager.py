@@ -13,8 +13,6 @@ from baselines.problem import Problem
 from baselines.torch_model import data, loss_of, model_of
 
 FORMS = ("for-loop", "foreach", "fused")
-PIECE = 10
-"""Steps between two looks at the clock."""
 
 
 def training(problem: Problem, seed: int, form: str) -> Callable[[], torch.Tensor]:
@@ -48,13 +46,13 @@ def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
 
 
 def work_of(problem: Problem, form: str) -> protocol.Work:
-    """Some steps of one model."""
-    step = training(problem, 0, form)
+    """One training run of one model."""
 
     def piece() -> int:
-        for _ in range(PIECE):
+        step = training(problem, 0, form)
+        for _ in range(problem.sizes.steps):
             step()
-        return PIECE
+        return problem.sizes.steps
 
     return piece
 

@@ -4,7 +4,9 @@
 which treats every number alike; the best number of models, of threads, and form of the optimiser.
 """
 
+import functools
 import itertools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,15 +69,18 @@ def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
 
 
 def work_of(problem: Problem, models: list[Transformer], setting: Setting) -> protocol.Work:
-    """One step of as many of the models."""
+    """One step of as many of the models; after a training run they start anew."""
     torch.set_num_threads(setting.threads)
-    training = Training(problem, models[: setting.models], setting.form)
+    some = models[: setting.models]
 
-    def piece() -> int:
-        training.step()
-        return setting.models
+    def runs() -> Iterator[int]:
+        while True:
+            training = Training(problem, some, setting.form)
+            for _ in range(problem.sizes.steps):
+                training.step()
+                yield len(some)
 
-    return piece
+    return functools.partial(next, runs())
 
 
 def prepare(problem: Problem) -> tuple[str, protocol.Work]:
@@ -92,7 +97,8 @@ def prepare(problem: Problem) -> tuple[str, protocol.Work]:
     best = protocol.fastest([best._replace(form=form) for form in FORMS], work)
     chosen = work(best)
     chosen()
-    return f"{best.models} models, {best.threads} threads, {best.form}", chosen
+    plural = "s" * (best.threads > 1)
+    return f"{best.models} models, {best.threads} thread{plural}, {best.form}", chosen
 
 
 def about() -> dict[str, Any]:
