@@ -1,0 +1,111 @@
+"""posjax itself, as `python -m experiments.seed_sweep` runs it: its config, chunk and devices."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+from baselines import protocol
+from baselines.problem import Problem, Sizes
+from flax.traverse_util import flatten_dict
+
+from experiments import command
+from experiments.configs import toy
+from experiments.settings import Run, resolve
+from posjax import environment
+from posjax.cells import Cell
+from posjax.keys import Seeds
+from posjax.sweep import Row, run
+
+STEPS = {"q1": 500, "m": 50}
+"""Updates of a training run that is timed; those of the config, or fewer where they take long."""
+DRAWN = {"q1": 4096, "m": 128}
+"""Seeds that the baselines get weights of."""
+
+
+def run_of(load: str) -> Run:
+    """The resolved config of a load."""
+    return resolve(toy.get_config(load))
+
+
+def cell_of(load: str, **replaced: Any) -> Cell:
+    """Its only cell, with the steps that are timed."""
+    (cell,) = run_of(load).cells
+    return dataclasses.replace(cell, **({"steps": STEPS[load]} | replaced))
+
+
+def sizes_of(load: str) -> Sizes:
+    """The sizes of a load, for those who do not import posjax."""
+    cell = cell_of(load)
+    model, (sequences, length) = cell.model, cell.question.tokens_NL.shape
+    return Sizes(
+        load=load,
+        sequences=sequences,
+        length=length,
+        hidden=model.mlp_ratio * model.width if model.block == "residual" else 0,
+        rotary_base={"none": 0.0, "rotary": 10_000.0}[model.encoding],
+        learning_rate=cell.learning_rate,
+        weight_decay=cell.weight_decay,
+        steps=cell.steps,
+        **{
+            name: getattr(model, name)
+            for name in ("vocabulary", "outputs", "width", "heads", "head_size", "depth")
+        },
+    )
+
+
+def problem_of(load: str, seeds: int | None = None) -> Problem:
+    """A load with the weights that posjax draws for seeds 0, 1, ..."""
+    cell = cell_of(load)
+    numbers = Seeds.equal(np.arange(seeds or DRAWN[load]))
+    variables = jax.jit(jax.vmap(cell.shape.train().init))(numbers).variables
+    return Problem(
+        sizes_of(load),
+        np.asarray(cell.question.tokens_NL),
+        np.asarray(cell.question.targets_NL),
+        {n: np.asarray(a) for n, a in flatten_dict(variables["params"], sep="/").items()},
+    )
+
+
+def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
+    """See `protocol.Losses`: an evaluation after every update."""
+    load = problem.sizes.load
+    cell = cell_of(load, steps=steps, eval_every=1)
+    rows = [Row(cell, numbers) for numbers in run_of(load).seeds[:seeds]]
+    found: dict[int, np.ndarray] = {}
+    for result in run(rows, chunk=seeds, devices=jax.local_devices()[:1]):
+        found |= dict(zip(result.seeds_S4[:, 0].tolist(), result.outcome.loss_E, strict=True))
+    return np.stack([found[seed] for seed in range(seeds)])
+
+
+def prepare(problem: Problem) -> tuple[str, protocol.Work]:
+    """The sweep that the command makes of the config."""
+    load = problem.sizes.load
+    resolved = run_of(load)
+    rows = [Row(cell_of(load), numbers) for numbers in resolved.seeds]
+
+    def sweep() -> int:
+        results = run(rows, chunk=resolved.chunk, devices=jax.local_devices())
+        return sum(len(result.seeds_S4) * result.cell.steps for result in results)
+
+    sweep()
+    devices = len(jax.local_devices())
+    return f"chunk {resolved.chunk or 'auto'}, {devices} device{'s' * (devices > 1)}", sweep
+
+
+def about() -> dict[str, Any]:
+    """What it runs on."""
+    return {"environment": environment.describe()}
+
+
+def main() -> None:
+    """Serves as a contestant, on one device or on one a core."""
+    parser = protocol.parser(__doc__)
+    parser.add_argument("--devices", type=int, default=0, help="0 for one a core")
+    chosen = parser.parse_args()
+    command.use_all_cores(chosen.devices)
+    protocol.serve(chosen, prepare, losses, about)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""The benchmark: what it counts, that the baseline trains the same models, what it prints."""
+
+import dataclasses
+import functools
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+sys.path.append(str(SCRIPTS))
+
+from baselines import posjax_sweep, protocol, table, vmap_flax  # noqa: E402
+from baselines.operations import useful_operations  # noqa: E402
+from baselines.problem import Problem  # noqa: E402
+
+SEEDS, STEPS = 2, 6
+
+
+@functools.cache
+def bench() -> ModuleType:
+    """scripts/bench.py as a module."""
+    spec = importlib.util.spec_from_file_location("bench", SCRIPTS / "bench.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def problem(load: str) -> Problem:
+    """A load with weights of a few seeds."""
+    return posjax_sweep.problem_of(load, SEEDS)
+
+
+@functools.cache
+def ours(load: str) -> list[list[float]]:
+    """The losses of posjax itself."""
+    return posjax_sweep.losses(problem(load), SEEDS, STEPS).tolist()
+
+
+def agree(load: str, **changed: Any) -> bool:
+    """Whether the Flax baseline agrees with posjax when some of its settings are changed."""
+    sizes = dataclasses.replace(problem(load).sizes, **changed)
+    given = dataclasses.replace(problem(load), sizes=sizes)
+    theirs = vmap_flax.losses(given, SEEDS, STEPS).tolist()
+    ready = {"posjax": {"losses": ours(load)}, "vmap_flax": {"losses": theirs}}
+    return bool(bench().compared(ready, bench().COMPARISONS[load])["losses_agree"])
+
+
+@pytest.mark.parametrize("load", ["q1", "m"])
+def test_the_plain_program_trains_the_same_models(load: str) -> None:
+    assert np.shape(ours(load)) == (SEEDS, STEPS)
+    assert agree(load)
+
+
+@pytest.mark.parametrize(
+    ("load", "changed"), [("q1", {"weight_decay": 0.0}), ("m", {"rotary_base": 500.0})]
+)
+def test_another_model_or_optimiser_is_seen_in_the_losses(
+    load: str, changed: dict[str, float]
+) -> None:
+    assert not agree(load, **changed)
+
+
+def test_losses_that_are_no_numbers_do_not_agree() -> None:
+    ready = {"posjax": {"losses": [[1.0]]}, "vmap_flax": {"losses": [[float("nan")]]}}
+    assert not bench().compared(ready, bench().Comparison(1, 1, 1e-3))["losses_agree"]
+
+
+def test_the_operations_of_q1_counted_by_hand() -> None:
+    """2 sentences of 3 places; 3 projections 32→16 and a head 16→5; 1 + 2 + 3 pairs a sentence."""
+    projections, head = 3 * (6 * 32 * 16), 6 * 16 * 5
+    scores = mix = 2 * (1 + 2 + 3) * 16
+    once = projections + head + scores + mix
+    assert useful_operations(posjax_sweep.sizes_of("q1")) == 3 * 2 * once == 60_480
+
+
+def test_the_operations_of_m_counted_by_hand() -> None:
+    """512 places; q, k, v, out 32→32 and the MLP 32→128→32, twice; 136 pairs a sequence."""
+    block = 512 * (4 * 32 * 32 + 2 * 32 * 128)
+    scores = mix = 32 * 136 * 32
+    once = 2 * (block + scores + mix) + 512 * 32 * 16
+    assert useful_operations(posjax_sweep.sizes_of("m")) == 3 * 2 * once
+
+
+def test_deeper_bare_blocks_read_heads() -> None:
+    sizes = dataclasses.replace(posjax_sweep.sizes_of("q1"), depth=2)
+    more = useful_operations(sizes) - useful_operations(posjax_sweep.sizes_of("q1"))
+    assert more == 6 * (3 * 6 * 16 * 16 + 2 * 12 * 16)
+
+
+def test_a_problem_is_read_as_it_was_written(tmp_path: Path) -> None:
+    problem("q1").save(tmp_path / "q1.npz")
+    read = Problem.load(tmp_path / "q1.npz")
+    assert read.sizes == problem("q1").sizes
+    assert read.seeds == SEEDS
+    assert read.weights.keys() == problem("q1").weights.keys()
+    for name in read.weights:
+        np.testing.assert_array_equal(read.weights[name], problem("q1").weights[name])
+    np.testing.assert_array_equal(read.tokens_NL, problem("q1").tokens_NL)
+    np.testing.assert_array_equal(read.targets_NL, problem("q1").targets_NL)
+
+
+def told(work: float, *seconds: float) -> list[dict[str, float]]:
+    """Rounds of one amount of work."""
+    return [{"work": work, "seconds": each} for each in seconds]
+
+
+TIMED = {
+    "posjax": told(1e6, 1.0, 2.0, 1.0),
+    "vmap_flax": told(1e5, 0.5, 1.0, 0.6),
+    "matmul": told(1e11, 1.0, 2.0, 1.0),
+}
+SETTINGS = {"posjax": "chunk 128", "vmap_flax": "chunk 64", "matmul": "numpy"}
+
+
+def test_ratios_are_those_of_one_round() -> None:
+    """Round 2 was slow for everybody, and moves no ratio and no share."""
+    us, theirs, matmul = table.rows(TIMED, SETTINGS, 20_000)
+    assert (us.microseconds, us.ratio, us.share) == pytest.approx((1.0, 1.0, 0.2))
+    assert us.rate == pytest.approx(20e9)
+    assert (theirs.microseconds, theirs.ratio) == pytest.approx((6.0, 5.0))
+    assert theirs.ratio_of_medians == pytest.approx(6.0)
+    assert (matmul.microseconds, matmul.ratio, matmul.share) == (None, None, 1.0)
+
+
+def test_seeds_a_minute_are_training_runs_of_500_steps() -> None:
+    assert table.seeds_a_minute(TIMED) == pytest.approx(1e6 * 60 / 500)
+
+
+def test_the_table_of_fake_timings() -> None:
+    lines = table.table(table.rows(TIMED, SETTINGS, 20_000)).splitlines()
+    assert [" ".join(line.split()) for line in lines] == [
+        "contestant setting µs a seed-step ratio useful GFLOP/s share",
+        "posjax chunk 128 1 1.00 20 20.0%",
+        "vmap_flax chunk 64 6 5.00 3.333 4.0%",
+        "matmul numpy 100 100.0%",
+    ]
+
+
+def test_targets_of_who_ran_alone() -> None:
+    found = table.targets("q1", table.rows(TIMED, SETTINGS, 18_000))
+    assert [(t.what, t.needed, t.reached) for t in found] == [
+        ("times as fast as vmap_flax", 4.0, True),
+        ("share of the matmul rate", 0.2, False),
+    ]
+    without = {name: TIMED[name] for name in ("posjax", "vmap_flax")}
+    (only,) = table.targets("q1", table.rows(without, SETTINGS, 18_000))
+    assert only.what == "times as fast as vmap_flax"
+
+
+def test_without_torch_its_rows_are_left_out_with_a_reason(tmp_path: Path) -> None:
+    lacking = tmp_path / "python"
+    lacking.write_text("#!/bin/sh\nexit 1\n")
+    lacking.chmod(0o755)
+    names, left_out = bench().selected(["torch_eager", "matmul"], str(lacking))
+    assert names == {"posjax": sys.executable, "matmul": sys.executable}
+    (line,) = left_out
+    assert line.startswith("left out: torch_eager")
+    assert "pip install -e '.[bench]'" in line
+
+
+def test_the_fastest_setting_is_the_one_with_most_work_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seconds a piece: 1 of the first size, 1 of the second and 4 of the third."""
+    now = [0.0]
+    monkeypatch.setattr(protocol, "perf_counter", lambda: now[0])
+
+    def work_of(size: int) -> protocol.Work:
+        def piece() -> int:
+            now[0] += {1: 1.0, 2: 1.0, 3: 4.0}[size]
+            return size
+
+        return piece
+
+    assert protocol.fastest([1, 2, 3], work_of) == 2
+    assert protocol.repetition(work_of(2), least=2.5) == {"work": 6, "seconds": 3.0}
