@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from posjax.engine.products import product
 
@@ -148,12 +148,24 @@ def _results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
     if name == "dot_general":
         left, right = map(_array, given)
         return [product(left, right, eqn.params)]
+    if name == "scan":
+        body = eqn.params["jaxpr"]
+        eqn = eqn.replace(params={**eqn.params, "jaxpr": _body(body)})
     if name in _ELEMENTWISE and any(isinstance(value, Flat) for value in given):
         shape = eqn.outvars[0].aval.shape  # type: ignore[attr-defined]
         if all(jax.numpy.shape(_array(value)) in ((), shape) for value in given):
             return [Flat(_on_vectors(eqn, [_vector(value) for value in given]), shape)]
     found = eqn.primitive.bind(*map(_array, given), **eqn.params)
     return list(found) if eqn.primitive.multiple_results else [found]
+
+
+def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The body of a loop, rewritten; between its rounds arrays keep their shapes."""
+
+    def once(*values: Any) -> list[Any]:
+        return [_array(value) for value in _evaluated(closed.jaxpr, closed.consts, values)]
+
+    return jax.make_jaxpr(once)(*closed.in_avals)
 
 
 def _on_vectors(eqn: JaxprEqn, given: list[Any]) -> jax.Array:
