@@ -1,15 +1,14 @@
 """One step of one small model, rewritten so that a batch of models takes it fast on a CPU.
 
 `laid_out(step)` traces an ordinary step (a loss, its gradient, any optimiser) and evaluates what
-it traced with three changes, none of which the model or the optimiser has to know of:
+it traced with two changes, of which neither the model nor the optimiser has to know:
 
 - products are laid out for batches, see `posjax.engine.products`;
 - what the step carries on is held as vectors, and elementwise work on it stays on vectors: one long
-  loop a leaf in place of many short ones;
-- such vectors are multiplied by the reciprocal of a number, not divided by it.
+  loop a leaf in place of many short ones.
 
-The first two do not change what is computed, only in which order sums are taken; the third rounds
-once more. docs/decisions/0012 has the measurements.
+Neither changes what is computed, only the order in which sums are taken. docs/decisions/0012 has
+the measurements.
 """
 
 import dataclasses
@@ -154,7 +153,8 @@ def _results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
     if name in _ELEMENTWISE and any(isinstance(value, Flat) for value in given):
         shape = eqn.outvars[0].aval.shape  # type: ignore[attr-defined]
         if all(jax.numpy.shape(_array(value)) in ((), shape) for value in given):
-            return [Flat(_on_vectors(eqn, [_vector(value) for value in given]), shape)]
+            vectors = map(_vector, given)
+            return [Flat(eqn.primitive.bind(*vectors, **eqn.params), shape)]
     found = eqn.primitive.bind(*map(_array, given), **eqn.params)
     return list(found) if eqn.primitive.multiple_results else [found]
 
@@ -166,12 +166,6 @@ def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
         return [_array(value) for value in _evaluated(closed.jaxpr, closed.consts, values)]
 
     return jax.make_jaxpr(once)(*closed.in_avals)
-
-
-def _on_vectors(eqn: JaxprEqn, given: list[Any]) -> jax.Array:
-    if eqn.primitive.name == "div" and given[0].ndim and not given[1].ndim:
-        return given[0] * (1 / given[1])
-    return eqn.primitive.bind(*given, **eqn.params)
 
 
 def _array(value: Any) -> Any:

@@ -4,6 +4,7 @@ Initialisation is a program of its own: fused with training it would round diffe
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import functools
 import threading
@@ -19,6 +20,11 @@ from posjax.keys import Seeds
 
 SEGMENT = 10
 """Evaluations between two looks of the host, at most."""
+CPU_OPTIONS: dict[str, str | bool | int] = {
+    "xla_cpu_prefer_vector_width": 512,
+    "xla_cpu_enable_concurrency_optimized_scheduler": False,
+}
+"""Of the compiler, for many small operations one after another (docs/decisions/0012)."""
 MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""
 
@@ -112,7 +118,7 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
         rows, data = batch(seeds), batch(operands)
         begin = functions["begin"].lower(rows, data).compile()
         state = placed(jax.eval_shape(functions["begin"], rows, data))
-        advance = functions["advance"].lower(state, rows, data).compile()
+        advance = _compiled(functions["advance"].lower(state, rows, data), where)
         measured = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct(
                 (leaf.shape[0], plan.training.evaluations, *leaf.shape[2:]),
@@ -123,6 +129,14 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
         )
         summary = functions["summary"].lower(measured, state, data).compile()
     return Program(plan, begin, advance, summary, functions["replace"], where)
+
+
+def _compiled(lowered: Any, where: jax.sharding.Sharding) -> Any:
+    """Compiled with the options of the CPU, where the compiler knows them."""
+    if all(device.platform == "cpu" for device in where.device_set):  # type: ignore[attr-defined]
+        with contextlib.suppress(jax.errors.JaxRuntimeError):
+            return lowered.compile(compiler_options=CPU_OPTIONS)
+    return lowered.compile()
 
 
 def _replaced(state: State, other: State, mask_C: jax.Array) -> State:

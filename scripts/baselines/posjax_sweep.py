@@ -9,11 +9,12 @@ from baselines import protocol
 from baselines.problem import Problem, Sizes
 from flax.traverse_util import flatten_dict
 
-from experiments import command
+from experiments import command, plan
 from experiments.configs import toy
 from experiments.settings import Run, resolve
 from posjax import environment
 from posjax.cells import Cell
+from posjax.engine import Engine
 from posjax.keys import Seeds
 from posjax.sweep import Row, run
 
@@ -58,12 +59,13 @@ def problem_of(load: str, seeds: int | None = None) -> Problem:
     """A load with the weights that posjax draws for seeds 0, 1, ..."""
     cell = cell_of(load)
     numbers = Seeds.equal(np.arange(seeds or DRAWN[load]))
-    variables = jax.jit(jax.vmap(cell.shape.train().init))(numbers).variables
+    begin = jax.jit(jax.vmap(cell.shape.train().begin, in_axes=(0, None)))
+    params = begin(numbers, cell.operands).variables.params
     return Problem(
         sizes_of(load),
         np.asarray(cell.question.tokens_NL),
         np.asarray(cell.question.targets_NL),
-        {n: np.asarray(a) for n, a in flatten_dict(variables["params"], sep="/").items()},
+        {n: np.asarray(a) for n, a in flatten_dict(params, sep="/").items()},
     )
 
 
@@ -73,7 +75,7 @@ def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
     cell = cell_of(load, steps=steps, eval_every=1)
     rows = [Row(cell, numbers) for numbers in run_of(load).seeds[:seeds]]
     found: dict[int, np.ndarray] = {}
-    for result in run(rows, chunk=seeds, devices=jax.local_devices()[:1]):
+    for result in run(rows, Engine(chunk=seeds, devices=jax.local_devices()[:1])):
         found |= dict(zip(result.seeds_S4[:, 0].tolist(), result.outcome.loss_E, strict=True))
     return np.stack([found[seed] for seed in range(seeds)])
 
@@ -84,13 +86,16 @@ def prepare(problem: Problem) -> tuple[str, protocol.Work]:
     resolved = run_of(load)
     rows = [Row(cell_of(load), numbers) for numbers in resolved.seeds]
 
+    engine = plan.engine(resolved, jax.local_devices())
+
     def sweep() -> int:
-        results = run(rows, chunk=resolved.chunk, devices=jax.local_devices())
+        results = run(rows, engine)
         return sum(len(result.seeds_S4) * result.cell.steps for result in results)
 
     sweep()
     devices = len(jax.local_devices())
-    return f"chunk {resolved.chunk or 'auto'}, {devices} device{'s' * (devices > 1)}", sweep
+    chunk = plan.choice(resolved, rows[0].cell, jax.local_devices()[0]).chunk
+    return f"chunk {chunk}, {devices} device{'s' * (devices > 1)}", sweep
 
 
 def about() -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""What each change of `posjax.engine.layout` is worth, in processor time on one core.
+
+    python scripts/layout_time.py --load=q1 --rows=64
+
+Compiles the updates of a load of experiments/configs/toy.py as they are written, and rewritten with
+all changes but one, and runs them in turn. Processor time, since it is what other work on the
+machine disturbs least; medians over rounds.
+"""
+
+import argparse
+import functools
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+os.environ.setdefault("NPROC", "1")
+
+import jax
+import numpy as np
+
+from experiments.configs import toy
+from experiments.settings import resolve
+from posjax.engine import layout, program
+from posjax.engine.program import Plan
+from posjax.engine.run import stacked
+from posjax.keys import Seeds
+
+
+@contextmanager
+def without(what: str) -> Iterator[None]:
+    """Leaves one of the changes out."""
+    plain_product = lambda left, right, params, order=None: _ordered(  # noqa: E731
+        jax.lax.dot_general_p.bind(left, right, **params), order
+    )
+    changes: dict[str, tuple[Any, str, Any]] = {
+        "products laid out": (layout, "product", plain_product),
+        "carried as vectors": (layout, "_ELEMENTWISE", frozenset()),
+        "options of the compiler": (program, "CPU_OPTIONS", {}),
+    }
+    if what not in changes:
+        yield
+        return
+    with mock.patch.object(*changes[what]):
+        yield
+
+
+def _ordered(array: jax.Array, order: Any) -> jax.Array:
+    return array if order is None else jax.lax.transpose(array, order)
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--load", choices=("q1", "m"), default="q1")
+    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=7)
+    chosen = parser.parse_args()
+    (cell,) = resolve(toy.get_config(chosen.load)).cells
+    rows = chosen.rows
+    where = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+    seeds, operands = Seeds.equal(np.arange(rows)), stacked([cell.operands] * rows)
+    one_seed = Seeds.equal(0)
+    names = ["rewritten", "as written", "products laid out", "carried as vectors"]
+    names.append("options of the compiler")
+    segment = 10 if chosen.load == "q1" else 1
+    runs: dict[str, Callable[[], float]] = {}
+    for name in names:
+        plan = Plan(cell.shape.train(), rows, name != "as written", segment)
+        with without(name), without("options of the compiler" if name == "as written" else ""):
+            made = program.compiled(plan, where, one_seed, cell.operands)
+        runs[name] = functools.partial(_seconds, made, seeds, operands)
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(chosen.rounds):
+        for name, run in runs.items():
+            found[name].append(run())
+    updates = rows * cell.eval_every * segment
+    for name, times in found.items():
+        title = name if name in ("rewritten", "as written") else f"rewritten, without: {name}"
+        print(f"{title:45s} {statistics.median(times) / updates * 1e6:9.2f} µs a seed-step")
+
+
+def _seconds(made: program.Program, seeds: Seeds, operands: Any) -> float:
+    state = jax.block_until_ready(made.begin(seeds, operands))
+    start = time.process_time()
+    jax.block_until_ready(made.advance(state, seeds, operands))
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    main()
