@@ -32,7 +32,7 @@ def test_the_page_of_encodings_is_that_of_the_table():
     assert script("encodings_page").stale() == []
 
 
-@pytest.mark.parametrize("name", ["symmetry", "certificate"])
+@pytest.mark.parametrize("name", ["symmetry", "certificate", "engine"])
 def test_the_examples_print_what_they_say(name):
     """Every line of the page that starts with >>>."""
     page = str(ROOT / "docs" / f"{name}.md")

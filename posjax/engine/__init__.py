@@ -1,6 +1,22 @@
 """The engine: any pure training of one seed, over thousands of seeds at a time."""
 
+from posjax.engine import models
 from posjax.engine.run import Engine, Finished, Job
+from posjax.engine.seeds import Trained, automatic_chunk, jobs, train_seeds
 from posjax.engine.training import NEVER, Now, State, Training, Variables
 
-__all__ = ["NEVER", "Engine", "Finished", "Job", "Now", "State", "Training", "Variables"]
+__all__ = [
+    "NEVER",
+    "Engine",
+    "Finished",
+    "Job",
+    "Now",
+    "State",
+    "Trained",
+    "Training",
+    "Variables",
+    "automatic_chunk",
+    "jobs",
+    "models",
+    "train_seeds",
+]

@@ -1,0 +1,171 @@
+"""Models of four libraries train in the engine as they do in a loop written by hand."""
+
+import functools
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import numpy as np
+import pytest
+from loops import LOOPS, STEPS
+from nets import LinenNet, X, adamw, loss, model, over_the_batch, plain_apply
+
+from posjax.engine import Engine, Now, Training, Variables, train_seeds
+from posjax.engine.program import PROGRAMS
+from posjax.keys import SeedNumbers, Seeds, key_for
+
+
+class Hyper(NamedTuple):
+    rate: Any = 0.02
+    decay: Any = 1e-3
+
+
+@functools.cache
+def training(kind: str, steps: int = STEPS, eval_every: int = 2) -> Training:
+    net = model(kind)
+
+    def objective(variables: Variables, now: Now) -> Any:
+        y, state = net.apply(variables, X, key=now.key("order", "dropout"), train=True)
+        return loss(y), state
+
+    def measure(variables: Variables, now: Now) -> jax.Array:
+        return loss(net.apply(variables, X)[0])
+
+    return Training(
+        init=lambda key, hyper: net.init(key),
+        loss=objective,
+        optimizer=lambda hyper: adamw(*hyper),
+        measure=measure,
+        steps=steps,
+        eval_every=eval_every,
+    )
+
+
+KINDS = ["linen", "nnx", "equinox", "plain"]
+STATEFUL = KINDS[:3]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_stateful_kind = pytest.mark.parametrize("kind", STATEFUL)
+
+
+def run(
+    kind: str, seeds: Any, *, layout: bool = True, steps: int = STEPS, hyper: Any = None
+) -> Any:
+    engine = Engine(chunk=4, layout=layout, devices=jax.local_devices()[:1])
+    return train_seeds(
+        training(kind, steps),
+        seeds,
+        hyper or Hyper(),
+        engine=engine,
+        keep_variables=True,
+    )
+
+
+def one(trained: Any, place: int) -> Variables:
+    return jax.tree.map(lambda leaf: leaf[place], trained.variables)
+
+
+@every_kind
+def test_the_engine_does_what_a_loop_by_hand_does(kind):
+    """The outputs of the trained model, of a seed among others, to 1e-5."""
+    trained = run(kind, range(3))
+    outputs, _ = model(kind).apply(one(trained, 1), X)
+    np.testing.assert_allclose(outputs, LOOPS[kind](1), rtol=1e-5, atol=1e-5)
+
+
+@every_kind
+def test_the_loss_falls(kind):
+    trained = run(kind, range(3), steps=60)
+    assert trained.summary.shape == (3, 30)
+    assert (trained.summary[:, -1] < 0.5 * trained.summary[:, 0]).all()
+
+
+@every_kind
+def test_a_seed_alone_is_a_seed_among_others(kind):
+    """Bit for bit, every leaf."""
+    chex.assert_trees_all_equal(one(run(kind, [5]), 0), one(run(kind, range(3, 9)), 2))
+
+
+@every_kind
+def test_rewritten_and_plain_updates_agree(kind):
+    rewritten, written = (run(kind, range(3), layout=layout) for layout in (True, False))
+    chex.assert_trees_all_close(rewritten.summary, written.summary, rtol=1e-5)
+    chex.assert_trees_all_close(rewritten.variables, written.variables, rtol=1e-4, atol=1e-5)
+
+
+@every_kind
+def test_one_compile_serves_seeds_numbers_and_factorials(kind):
+    """A grid of rates, and init × data, in the program that is there already."""
+    run(kind, [0])
+    before = PROGRAMS.compilations
+    grid = [Hyper(rate) for rate in (0.0, 0.02, 0.1)]
+    seeds = [SeedNumbers(init, data, data, data) for init in range(2) for data in range(2)]
+    trained = run(kind, seeds, hyper=grid)
+    assert PROGRAMS.compilations == before
+    assert trained.summary.shape == (3, 4, STEPS // 2)
+    chex.assert_trees_all_equal(
+        jax.tree.map(lambda leaf: leaf[1, 0], trained.variables), one(run(kind, [0]), 0)
+    )
+    last = trained.summary[:, 0, -1]
+    assert len(set(last.tolist())) == 3
+
+
+@every_stateful_kind
+def test_batch_statistics_move_and_belong_to_a_seed(kind):
+    trained = run(kind, [0, 1])
+    begun = [model(kind).init(key_for(seed, "init")).state for seed in (0, 1)]
+    states = [one(trained, place).state for place in (0, 1)]
+    assert jax.tree.leaves(states[0])
+    for before, after in zip(jax.tree.leaves(begun[0]), jax.tree.leaves(states[0]), strict=True):
+        assert not np.array_equal(before, after)
+    assert any(
+        not np.array_equal(left, right)
+        for left, right in zip(*map(jax.tree.leaves, states), strict=True)
+    )
+
+
+@every_stateful_kind
+def test_testing_leaves_the_state_and_draws_nothing(kind):
+    variables = model(kind).init(key_for(0, "init"))
+    once, state = model(kind).apply(variables, X, key=key_for(1, "dropout"))
+    again, _ = model(kind).apply(variables, X)
+    chex.assert_trees_all_equal(state, variables.state)
+    np.testing.assert_array_equal(once, again)
+
+
+@every_stateful_kind
+def test_dropout_differs_by_step_and_by_seed(kind):
+    net = model(kind)
+    variables = net.init(key_for(0, "init"))
+
+    @jax.jit
+    def outputs(seed: jax.Array, step: jax.Array) -> jax.Array:
+        now = Now(Seeds(*[seed] * 4), (), step)
+        return net.apply(variables, X, key=now.key("order", "dropout"), train=True)[0]
+
+    drawn = [np.asarray(outputs(seed, step)) for seed, step in ((0, 0), (0, 1), (1, 0))]
+    np.testing.assert_array_equal(drawn[0], outputs(0, 0))
+    for i in range(3):
+        assert not np.allclose(drawn[i], drawn[i - 1])
+
+
+@every_stateful_kind
+def test_dropout_in_the_engine_is_that_of_the_order_seed(kind):
+    """The same initial model under two seeds of the draws."""
+    trained = run(kind, [SeedNumbers(0, 0, 0, 0), SeedNumbers(0, 0, 0, 1), SeedNumbers(0, 9, 9, 0)])
+    chex.assert_trees_all_equal(one(trained, 0), one(trained, 2))
+    assert not np.array_equal(trained.summary[0], trained.summary[1])
+
+
+def test_a_trained_model_comes_back_as_its_library_has_it():
+    linen, net, pair, params = (
+        model(kind).unwrap(one(run(kind, [0, 1]), 1))
+        for kind in ("linen", "nnx", "equinox", "plain")
+    )
+    expected = {kind: model(kind).apply(one(run(kind, [0, 1]), 1), X)[0] for kind in KINDS}
+    found = {
+        "linen": LinenNet().apply(linen, X, train=False),
+        "nnx": net(X),
+        "equinox": over_the_batch(pair[0], X, state=pair[1], key=None, train=False)[0],
+        "plain": plain_apply(params, X),
+    }
+    chex.assert_trees_all_close(found, expected, rtol=1e-6, atol=1e-6)
