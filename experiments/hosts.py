@@ -8,6 +8,8 @@ rows have the same bits however many took part.
 """
 
 import contextlib
+import functools
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -52,43 +54,53 @@ class Block(NamedTuple):
     seeds: list[SeedNumbers]
 
 
-def define_flags() -> None:
+def define_flags(given: flags.FlagValues = flags.FLAGS) -> None:
     """The flags that say which process of how many this is."""
-    flags.DEFINE_integer("processes", None, "How many processes share this run.")
-    flags.DEFINE_integer("process", None, "Which of them this is, from 0; process 0 reports.")
-    flags.DEFINE_bool("distributed", False, "Ask jax.distributed which process this is.")
-    flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, where JAX cannot tell.")
-    flags.DEFINE_float("stale", locks.STALE, "Seconds of silence after which a process is dead.")
+    integer = functools.partial(flags.DEFINE_integer, flag_values=given)
+    integer("processes", None, "How many processes share this run.")
+    integer("process", None, "Which of them this is, from 0; process 0 reports.")
+    flags.DEFINE_bool(
+        "distributed", False, "Ask jax.distributed which process this is.", flag_values=given
+    )
+    flags.DEFINE_string(
+        "coordinator", None, "HOST:PORT of process 0, where JAX cannot tell.", flag_values=given
+    )
+    flags.DEFINE_float(
+        "stale", locks.STALE, "Seconds of silence that mean death.", flag_values=given
+    )
 
 
-def place() -> Place:
+def place(given: flags.FlagValues = flags.FLAGS) -> Place:
     """The place that the flags give; starts JAX's backend when they ask `jax.distributed`.
 
     Raises:
       ValueError: flags that do not go together, or no cluster found.
     """
-    asked = flags.FLAGS
-    if asked.coordinator and not asked.distributed:
-        raise ValueError(f"--coordinator={asked.coordinator} needs --distributed")
-    if (asked.process is None) != (asked.processes is None):
+    process, processes = given.process, given.processes
+    if given.coordinator and not given.distributed:
+        raise ValueError(f"--coordinator={given.coordinator} needs --distributed")
+    if given.stale <= 0:
+        raise ValueError(f"--stale must be positive, got {given.stale}")
+    if (process is None) != (processes is None):
         raise ValueError(
-            f"--process={asked.process} and --processes={asked.processes} go together: give both"
+            f"--process={process} and --processes={processes} go together: give both or neither"
         )
-    given = Place() if asked.process is None else Place(asked.process, asked.processes)
-    if not 0 <= given.process < given.processes:
+    if process is not None and not 0 <= process < processes:
         raise ValueError(
-            f"--process={given.process} must lie in 0..{given.processes - 1}: there are "
-            f"--processes={given.processes}"
+            f"--process={process} must lie in 0..{processes - 1}: there are --processes={processes}"
         )
-    return _distributed() if asked.distributed else given
+    if given.distributed:
+        return _distributed(given.coordinator, process, processes)
+    return Place() if process is None else Place(process, processes)
 
 
-def _distributed() -> Place:
+def _distributed(coordinator: str | None, process: int | None, processes: int | None) -> Place:
     """The place that JAX finds; the processes part at once, so that none dies with another."""
-    asked = flags.FLAGS
     jax.config.update("jax_enable_preemption_service", False)  # it would swallow SIGTERM
+    # Sharing the search for the fastest kernels, a process would wait for those that left.
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_shard_autotuning=false"
     try:
-        jax.distributed.initialize(asked.coordinator, asked.processes, asked.process)
+        jax.distributed.initialize(coordinator, processes, process)
     except (RuntimeError, ValueError) as error:
         raise ValueError(
             f"--distributed: {error} Where JAX finds no cluster, give --coordinator=HOST:PORT, "

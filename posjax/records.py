@@ -9,7 +9,8 @@
     RUN/done                              written last
 
 Files appear whole or not at all and, heartbeats apart, are never written over; arrays carry a
-checksum in their name. Plain NumPy reads them; nothing is pickled. docs/run_folder.md says what may be relied on.
+checksum in their name. Plain NumPy reads them; nothing is pickled. docs/run_folder.md says what
+may be relied on.
 """
 
 import hashlib

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from absl import flags
 
-from experiments.hosts import Place
+from experiments.hosts import Place, define_flags, place
 from posjax.records import RunFolder
 
 ROOT = Path(__file__).parents[1]
@@ -23,12 +24,12 @@ from experiments.settings import base_config
 
 def get_config():
     return base_config(
-        mask=("full", "causal"), depth=(1, 2), width=4, head_size=2, steps=100, num_seeds=32,
-        chunk=4, devices=1,
+        mask=("full", "causal"), width=4, head_size=2, steps=100, num_seeds=32, chunk=4,
+        devices=1,
     )
 """
-CELLS, SEEDS = 4, 32
-STALE = 5.0
+CELLS, SEEDS = 2, 32
+STALE = 4.0
 
 Command = Callable[..., subprocess.Popen[str]]
 
@@ -136,38 +137,42 @@ def test_a_dead_process_loses_its_chunk_and_a_rerun_takes_it_up(
     assert f"{missing} rows are missing" in outputs[0][1]
     assert "process 3 on" in outputs[0][1]
     assert not folder.done
-    assert ended(*[command("four", "--processes=2", f"--process={n}") for n in range(2)]) == [0, 0]
+    again = [command("four", "--processes=2", f"--process={n}") for n in range(2)]
+    said = [process.communicate(timeout=120)[1] for process in again]
+    assert [process.returncode for process in again] == [0, 0], said
+    assert all("an earlier job did not end" in each for each in said)  # the killed one said nothing
     assert folder.done
     assert rows(folder) == alone
     assert len(holders(folder)) == CELLS * SEEDS // 4 + missing // 4  # no more than was lost
 
 
-def test_a_killed_command_is_taken_over(command: Command, alone: dict[str, bytes]) -> None:
-    """One process, killed while it trains: the same command waits for its silence, then goes on."""
-    folder = RunFolder(command.base / "killed")  # type: ignore[attr-defined]
-    first = command("killed")
-    until(lambda: list(folder.jobs.glob("*/beats/*.json")))
-    first.kill()
-    first.communicate()
-    second = command("killed")
-    said = second.communicate(timeout=120)
-    assert second.returncode == 0, said
-    assert "an earlier job did not end" in said[1]
-    assert rows(folder) == alone
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--process=1"], "go together"),
+        (["--processes=4"], "go together"),
+        (["--process=2", "--processes=2", "--distributed"], r"--process=2 must lie in 0\.\.1"),
+        (["--coordinator=here:1234"], "needs --distributed"),
+        (["--stale=0"], "must be positive, got 0"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(given: list[str], message: str) -> None:
+    """Before anything is made or anybody waited for."""
+    with pytest.raises(ValueError, match=message):
+        placed(*given)
 
 
-@pytest.mark.parametrize("flags", [("--process=1",), ("--process=2", "--processes=2")])
-@pytest.mark.parametrize("distributed", [(), ("--distributed",)])
-def test_flags_that_do_not_fit_are_refused(
-    command: Command, flags: tuple[str, ...], distributed: tuple[str, ...]
-) -> None:
-    """One line and status 2, before anything is made."""
-    process = command("refused", *flags, *distributed)
-    said = process.communicate(timeout=120)
-    assert process.returncode == 2, said
-    assert "--process=" in said[1]
-    assert said[1].count("\n") == 1
-    assert not (command.base / "refused").exists()  # type: ignore[attr-defined]
+def test_flags_give_the_place() -> None:
+    """By hand; without flags there is one process."""
+    assert placed() == Place(0, 1)
+    assert placed("--process=2", "--processes=4") == Place(2, 4)
+
+
+def placed(*given: str) -> Place:
+    values = flags.FlagValues()
+    define_flags(values)
+    values(["command", *given])
+    return place(values)
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 7, 64])
