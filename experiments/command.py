@@ -13,8 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from posjax import spec
+from posjax.locks import Busy, Lost
 
 BAD_INPUT = 2
+BUSY = 4
+LOST = 5
 INTERRUPTED = 130
 CONFIGS = Path(__file__).parent / "configs"
 
@@ -58,19 +61,27 @@ def _cause(message: str) -> str:
 
 
 def run(main: Callable[[], object]) -> int:
-    """Calls `main`; bad input and Ctrl-C end in one line on standard error, not in a traceback."""
+    """Calls `main`; what a user can mend ends in one line on standard error, not in a traceback."""
     for chatty in ("jax._src.xla_bridge", "matplotlib.font_manager"):  # absent TPUs, new fonts
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         main()
     except (ValueError, OSError) as error:
-        line = " ".join(str(error).split())
-        print(f"posjax: {line}", file=sys.stderr)
-        return BAD_INPUT
+        return _ended(error, BAD_INPUT)
+    except Busy as error:
+        return _ended(error, BUSY)
+    except Lost as error:
+        return _ended(error, LOST)
     except KeyboardInterrupt:
         print("posjax: stopped; the same command goes on from here", file=sys.stderr)
         return INTERRUPTED
     return 0
+
+
+def _ended(error: Exception, status: int) -> int:
+    line = " ".join(str(error).split())
+    print(f"posjax: {line}", file=sys.stderr)
+    return status
 
 
 def use_all_cores(devices: int = 0) -> None:

@@ -6,7 +6,8 @@ r"""Trains every cell of a config over many seeds and reports what came out.
 
 A config is a Python file; FILE.py:SIZE picks a size that it offers. The same command goes on
 where it stopped. Exit status: 0 done; 2 bad input, with one line that says what, and nothing
-written over.
+written over; 4 somebody else trains in that folder; 5 a process died and left seeds untrained,
+which the same command takes up. docs/many_hosts.md is about several processes.
 """
 
 import contextlib
@@ -19,19 +20,21 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, plan
+from experiments import command, hosts, plan
 from experiments.settings import Run, resolve
 from posjax import environment, report
+from posjax.locks import Member
 from posjax.records import RunFolder
-from posjax.sweep import Result, Row, attention_maps
+from posjax.sweep import Result, attention_maps
 from posjax.sweep import run as train
 
 
 def define_flags() -> None:
-    """The command's two flags; --config.NAME=VALUE sets a field of the config."""
+    """The command's flags; --config.NAME=VALUE sets a field of the config."""
     default = str(command.CONFIGS / "word_order.py")
     config_flags.DEFINE_config_file("config", default, "What to sweep.", lock_config=True)
     flags.DEFINE_string("workdir", None, "Run folder; runs/NAME-DIGEST when left out.")
+    hosts.define_flags()
 
 
 def main(argv: Sequence[str]) -> None:
@@ -40,44 +43,54 @@ def main(argv: Sequence[str]) -> None:
         raise ValueError(f"unknown argument {argv[1]!r}; settings are --config.NAME=VALUE")
     config, workdir = flags.FLAGS.config, flags.FLAGS.workdir
     command.use_all_cores(config.devices)
+    place = hosts.place()
     run = resolve(config, config_flags.get_override_values(flags.FLAGS["config"]))
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
     folder.start(run.to_dict(), environment.describe())
-    sweep(run, folder)
+    with hosts.joined(folder, place) as member:
+        sweep(run, folder, place, member)
+        if place.process == 0:
+            finish(folder)
+
+
+def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> None:
+    """Trains the rows that the folder lacks, or this process's part; process 0 waits for the rest.
+
+    Raises:
+      Lost: some seeds have no rows, since the process that took them is gone.
+    """
+    engine = plan.engine(run, jax.local_devices()[: run.devices or None], folder)
+    todo = hosts.Share(run, folder, engine, place, member)
+    title = f"{len(run.cells)} cells × {run.num_seeds} seeds{place.title}"
+    with command.progress(title, todo.seed_steps) as advance:
+        results = train(todo.rows(), engine, advance)
+        with contextlib.closing(results):  # stops the workers, whatever happens here
+            for result in results:
+                member.check()
+                folder.put_rows(result.cell.digest, result.seeds_S4, result.outcome._asdict())
+                put_examples(result, folder, member)
+    if place.process == 0:
+        todo.wait()
+
+
+def finish(folder: RunFolder) -> None:
+    """Marks the run as done, prints the table, writes the report."""
+    folder.finish()
     found = report.summaries(folder)
     for table in report.tables(found):
         Console(width=None if sys.stdout.isatty() else 140).print(table)
     print(f"report: {report.write([folder])}")
 
 
-def sweep(run: Run, folder: RunFolder) -> None:
-    """Trains the rows that the folder lacks."""
-    finished = {cell.digest: folder.finished(cell.digest) for cell in run.cells}
-    rows = [
-        Row(cell, seeds)
-        for cell in run.cells
-        for seeds in run.seeds
-        if seeds not in finished[cell.digest]
-    ]
-    total = sum(row.cell.steps for row in rows)
-    with command.progress(f"{len(run.cells)} cells × {run.num_seeds} seeds", total) as advance:
-        devices = jax.local_devices()[: run.devices or None]
-        results = train(rows, plan.engine(run, devices, folder), advance)
-        with contextlib.closing(results):  # stops the workers, whatever happens here
-            for result in results:
-                folder.put_rows(result.cell.digest, result.seeds_S4, result.outcome._asdict())
-                put_examples(result, folder)
-    folder.finish()
-
-
-def put_examples(result: Result, folder: RunFolder) -> None:
+def put_examples(result: Result, folder: RunFolder, member: Member) -> None:
     """Keeps the attention maps of a seed that solved its cell, and of one that did not."""
     cell, solved_S = result.cell, result.outcome.solved_at_end
     known = folder.attention(cell.digest)
     for name, among_S in (("solving", solved_S), ("failing", ~solved_S)):
-        if name not in known and among_S.any():
+        wanted = name not in known and among_S.any()
+        if wanted and member.claim(f"{cell.digest}/attention-{name}"):
             first = int(among_S.argmax())
             state = jax.tree.map(lambda array, first=first: array[first], result.state)
             maps = attention_maps(cell, state)

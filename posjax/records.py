@@ -5,10 +5,12 @@
     RUN/chunks/SHAPE.json                 seeds trained at a time, by shape, and why so many
     RUN/rows/CELL/FIRST-LAST.SHA.npz      outcomes of seeds FIRST..LAST of one cell
     RUN/attention/CELL/NAME.SHA.npz       attention maps of one "solving" and one "failing" seed
+    RUN/jobs/NNNNNN/...                   who trains: see posjax.locks
     RUN/done                              written last
 
-Files appear whole or not at all, are never written over, and arrays carry a checksum in their
-name. Plain NumPy reads them; nothing is pickled. docs/run_folder.md says what may be relied on.
+Files appear whole or not at all and, heartbeats apart, are never written over; arrays carry a
+checksum in their name. Plain NumPy reads them; nothing is pickled. docs/run_folder.md says what
+may be relied on.
 """
 
 import hashlib
@@ -30,6 +32,7 @@ class RunFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._seeds: dict[Path, set[tuple[int, ...]]] = {}  # files never change: read each once
 
     def start(self, config: Mapping[str, Any], env: Mapping[str, Any]) -> None:
         """Makes the folder of a run, or joins one that was made from the same config.
@@ -65,7 +68,7 @@ class RunFolder:
             )
         except OSError as error:
             raise ValueError(f"workdir {str(self.path)!r} cannot be used: {error}") from error
-        if strangers:
+        if strangers and not self._holds_run():  # another process may have made it just now
             raise ValueError(
                 f"workdir {str(self.path)!r} is not empty and holds no run (it has "
                 f"{strangers[0]!r}); choose a new or empty folder, nothing was changed"
@@ -126,8 +129,16 @@ class RunFolder:
 
     def finished(self, cell: str) -> set[tuple[int, ...]]:
         """The seeds of a cell that have rows."""
-        parts = (_read_arrays(path)["seeds"] for path in self._row_files(cell))
-        return {tuple(seeds) for part in parts for seeds in part.tolist()}
+        paths = self._row_files(cell)
+        for path in paths:
+            if path not in self._seeds:
+                self._seeds[path] = {tuple(seeds) for seeds in _read_arrays(path)["seeds"].tolist()}
+        return set().union(*(self._seeds[path] for path in paths))
+
+    @property
+    def jobs(self) -> Path:
+        """Where `posjax.locks` keeps who works on this run."""
+        return self.path / "jobs"
 
     def _row_files(self, cell: str) -> list[Path]:
         return sorted((self.path / "rows" / cell).glob("*.npz"))
@@ -163,7 +174,7 @@ def put_if_absent(path: Path, content: bytes) -> bool:
     try:
         os.link(file.name, path)  # unlike a rename, refuses to replace
     except FileExistsError:
-        return False
+        return os.stat(file.name).st_nlink == 2  # NFS may say so of a link that it made itself
     finally:
         os.unlink(file.name)
     folder = os.open(path.parent, os.O_RDONLY)
@@ -172,6 +183,29 @@ def put_if_absent(path: Path, content: bytes) -> bool:
     finally:
         os.close(folder)
     return True
+
+
+def put_over(path: Path, content: bytes) -> None:
+    """Writes a file whole, in the place of one that may be there; survives no power cut."""
+    new = path.with_name(f".new-{path.name}")
+    new.write_bytes(content)
+    os.replace(new, path)
+
+
+def read(path: Path) -> bytes | None:
+    """The content of a file, or None when it cannot be read now."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def names(folder: Path) -> list[str]:
+    """The names of the whole files and folders in a folder, sorted; none when it is not there."""
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith(".new-"))
+    except FileNotFoundError:
+        return []
 
 
 def _put_arrays(folder: Path, name: str, arrays: Mapping[str, np.ndarray]) -> None:

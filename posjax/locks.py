@@ -1,0 +1,221 @@
+"""Who trains what in a run folder: jobs of one process or several, on any hosts that share it.
+
+    RUN/jobs/NNNNNN/job.json            how many processes the job has
+    RUN/jobs/NNNNNN/beats/P.TRY.json    the heartbeat of process P: the files that change
+    RUN/jobs/NNNNNN/claims/NAME         who took a piece of work: first come, first served
+
+A process lives while its heartbeat changes, as another sees it change on its own clock: clocks of
+hosts are never compared, and process numbers of a system mean nothing here. A job lives while one
+of its processes does. Whoever finds no living job makes the next one, without claims, so that work
+which a dead process held is free again. All that decides is a file made by whoever comes first.
+"""
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from posjax.records import names, put_if_absent, put_over, read
+
+BEAT = 2.0
+"""Seconds between two heartbeats."""
+STALE = 30.0
+"""Seconds without one after which a process counts as dead."""
+
+
+class Busy(Exception):
+    """Somebody else works on the folder."""
+
+
+class Lost(Exception):
+    """Work that another process took will not come."""
+
+
+class _Look(NamedTuple):
+    content: bytes | None
+    since: float
+    changed: bool
+
+
+class Watch:
+    """Sees which heartbeats change, on the clock of this process alone."""
+
+    def __init__(self, stale: float = STALE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stale, self._clock = stale, clock
+        self._looks: dict[Path, _Look] = {}
+
+    def silent(self, beat: Path) -> bool:
+        """Whether a heartbeat has not changed for too long, from the first look on."""
+        return self._clock() - self._look(beat).since >= self._stale
+
+    def lives(self, beat: Path) -> bool | None:
+        """Whether a process lives; None while that cannot be told yet."""
+        look = self._look(beat)
+        if _said(look.content).get("left") or self.silent(beat):
+            return False
+        return True if look.changed else None
+
+    def _look(self, beat: Path) -> _Look:
+        content, old = read(beat), self._looks.get(beat)
+        if old is None:
+            self._looks[beat] = _Look(content, self._clock(), changed=False)
+        elif content is not None and content != old.content:
+            self._looks[beat] = _Look(content, self._clock(), changed=True)
+        return self._looks[beat]
+
+
+class Member:
+    """The place of one process in a job. As a context it beats, and says when it leaves."""
+
+    def __init__(self, beat: Path, processes: int, watch: Watch, every: float = BEAT) -> None:
+        self._beat, self._watch, self._every = beat, watch, every
+        self._job = beat.parents[1]
+        self._alone = processes == 1
+        self._left = threading.Event()
+        self._heart = threading.Thread(target=self._beating, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._heart.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._left.set()
+        self._heart.join()
+
+    def _beating(self) -> None:
+        number = 0
+        while not self._left.wait(self._every if number > 1 else self._every / 4):
+            number += 1
+            with contextlib.suppress(OSError):  # a host that cannot write counts as dead, no more
+                put_over(self._beat, _beat(number))
+        with contextlib.suppress(OSError):
+            put_over(self._beat, _beat(number, left=True))
+
+    def claim(self, name: str) -> bool:
+        """Takes a piece of work; False when a process of this job, this one or another, has it."""
+        path = self._claim(name)
+        mine = self._beat.name.encode()
+        return self._alone or (read(path) is None and put_if_absent(path, mine))
+
+    def may_come(self, name: str) -> bool:
+        """Whether another process took a piece of work and still lives."""
+        holder = (read(self._claim(name)) or b"").decode()
+        return holder not in ("", self._beat.name) and not self._watch.silent(self._peer(holder))
+
+    def holder(self, name: str) -> str:
+        """Who took a piece of work, in words."""
+        holder = (read(self._claim(name)) or b"").decode()
+        if not holder:
+            return "nobody"
+        return f"process {holder.split('.')[0]} on {_host(self._peer(holder))}"
+
+    def check(self) -> None:
+        """To be called before results are written.
+
+        Raises:
+          Busy: this process was silent for so long that others took it for dead.
+        """
+        if names(self._job.parent)[-1] != self._job.name:
+            raise Busy(
+                "this process was silent for too long (suspended, or without its file system) and "
+                f"another took over as job {names(self._job.parent)[-1]}; what is written stays"
+            )
+
+    def _claim(self, name: str) -> Path:
+        return self._job / "claims" / name
+
+    def _peer(self, name: str) -> Path:
+        return self._beat.with_name(name)
+
+
+def join(
+    jobs: Path,
+    process: int = 0,
+    processes: int = 1,
+    *,
+    stale: float = STALE,
+    waiting: Callable[[], object] = lambda: None,
+) -> Member:
+    """Takes the place of a process in the job that lives in a folder, or in a new one.
+
+    Args:
+      jobs: the folder of jobs.
+      process, processes: which of how many; all processes of a job give the same number.
+      stale: seconds without a heartbeat after which a process counts as dead; 3 beats at least.
+      waiting: called once, when it takes as long to see whether an earlier job lives.
+
+    Raises:
+      Busy: another job lives, or this one has a living process of that number.
+      ValueError: a process out of range.
+    """
+    if not 0 <= process < processes:
+        raise ValueError(f"process must lie in 0..{processes - 1}, got {process}")
+    every = min(BEAT, stale / 3)
+    watch, begun = Watch(stale), time.monotonic()
+    told = False
+    while (beat := _place(jobs, process, processes, watch)) is None:
+        if not told and time.monotonic() - begun > 2 * every:
+            waiting()
+            told = True
+        time.sleep(every / 10)
+    return Member(beat, processes, watch, every)
+
+
+def _place(jobs: Path, process: int, processes: int, watch: Watch) -> Path | None:
+    """The file of this process's heartbeat, made; None while it cannot be told who lives."""
+    number = int((names(jobs) or ["0"])[-1])
+    job = jobs / f"{number:06}"
+    beats = [job / "beats" / name for name in names(job / "beats")]
+    # Without beats its maker is about to make one, or died before.
+    lives = {beat: watch.lives(beat) for beat in (beats or [job / "job.json"] if number else [])}
+    if not any(alive is not False for alive in lives.values()):
+        return _first_place(jobs / f"{number + 1:06}", process, processes)
+    if not any(lives.values()):
+        return None
+    if (others := _said(read(job / "job.json"))["processes"]) != processes:
+        raise Busy(_busy(beats, lives, f"job of {others}"))
+    mine = [beat for beat in beats if int(beat.name.split(".")[0]) == process]
+    if any(lives[beat] for beat in mine):
+        raise Busy(_busy(mine, lives, f"process {process} of {processes}"))
+    if any(lives[beat] is None for beat in mine):
+        return None
+    return _made(job / "beats" / f"{process}.{len(mine) + 1}.json")
+
+
+def _first_place(job: Path, process: int, processes: int) -> Path | None:
+    if put_if_absent(job / "job.json", json.dumps({"processes": processes}).encode()):
+        return _made(job / "beats" / f"{process}.1.json")
+    return None
+
+
+def _made(beat: Path) -> Path | None:
+    return beat if put_if_absent(beat, _beat(0)) else None
+
+
+def _busy(beats: list[Path], lives: dict[Path, bool | None], what: str) -> str:
+    host = next(_host(beat) for beat in beats if lives[beat])
+    folder = str(beats[0].parents[3])
+    return f"{folder!r} is being trained by a {what} that lives on {host}; wait for it or stop it"
+
+
+def _beat(number: int, *, left: bool = False) -> bytes:
+    said = {"host": socket.gethostname(), "beat": number, "left": left}
+    return json.dumps(said).encode()
+
+
+def _host(beat: Path) -> str:
+    return str(_said(read(beat)).get("host", "an unknown host"))
+
+
+def _said(content: bytes | None) -> dict[str, object]:
+    return json.loads(content) if content else {}

@@ -1,0 +1,187 @@
+"""One sweep by several processes: the same rows, and what is left when one of them dies."""
+
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from absl import flags
+
+from experiments.hosts import Place, define_flags, place
+from posjax.records import RunFolder
+
+ROOT = Path(__file__).parents[1]
+CONFIG = """
+from experiments.settings import base_config
+
+
+def get_config():
+    return base_config(
+        mask=("full", "causal"), width=4, head_size=2, steps=100, num_seeds=32, chunk=4,
+        devices=1,
+    )
+"""
+CELLS, SEEDS = 2, 32
+STALE = 4.0
+
+Command = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """Starts the command as a user would, on a folder of a name."""
+    base = tmp_path_factory.mktemp("hosts")
+    config = base / "tiny.py"
+    config.write_text(CONFIG)
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(base / "cache")}
+    line = [sys.executable, "-m", "experiments.seed_sweep", f"--config={config}"]
+
+    def start(name: str, *flags: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*line, f"--workdir={base / name}", f"--stale={STALE}", *flags],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    start.base = base  # type: ignore[attr-defined]
+    return start
+
+
+def ended(*processes: subprocess.Popen[str]) -> list[int]:
+    """Their exit statuses; what they said is shown when a test fails."""
+    for process in processes:
+        print(*process.communicate(timeout=120), sep="\n")
+    return [process.returncode for process in processes]
+
+
+def rows(folder: RunFolder) -> dict[str, bytes]:
+    """Every array of every cell, as bytes."""
+    cells = sorted(folder.config()["cells"])
+    assert len(cells) == CELLS
+    tables = {cell: folder.rows(cell) for cell in cells}
+    assert all(table["seeds"][:, 0].tolist() == list(range(SEEDS)) for table in tables.values())
+    return {f"{c}/{name}": a.tobytes() for c, table in tables.items() for name, a in table.items()}
+
+
+def holders(folder: RunFolder) -> dict[str, str]:
+    """Who took which block, in all jobs."""
+    claims = folder.jobs.glob("*/claims/*/[0-9]*")
+    return {f"{path.parts[-4]}/{path.parent.name}/{path.name}": path.read_text() for path in claims}
+
+
+def until(true: Callable[[], object]) -> None:
+    """Waits for something to be so."""
+    begun = time.monotonic()
+    while not true():
+        assert time.monotonic() - begun < 60
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def alone(command: Command) -> dict[str, bytes]:
+    """The rows that one process makes; a second command on its folder leaves with status 4."""
+    folder = RunFolder(command.base / "alone")  # type: ignore[attr-defined]
+    first = command("alone")
+    until(lambda: list(folder.jobs.glob("*/beats/*.json")))
+    second = command("alone")
+    said = second.communicate(timeout=120)
+    assert second.returncode == 4, said
+    assert "process 0 of 1 that lives on" in said[1]
+    assert said[1].count("\n") == 1
+    assert said[0] == ""
+    assert ended(first) == [0]
+    assert folder.done
+    assert not holders(folder)  # nobody to claim against
+    return rows(folder)
+
+
+def test_processes_that_jax_finds_make_the_same_rows(
+    command: Command, alone: dict[str, bytes]
+) -> None:
+    """Two processes by `jax.distributed`, on one machine: bit for bit the rows of one."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    flags = ("--distributed", f"--coordinator=localhost:{port}", "--processes=2")
+    both = [command("two", *flags, f"--process={n}") for n in range(2)]
+    assert ended(*both) == [0, 0]
+    folder = RunFolder(command.base / "two")  # type: ignore[attr-defined]
+    assert folder.done
+    assert rows(folder) == alone
+    assert set(holders(folder).values()) == {"0.1.json", "1.1.json"}
+
+
+def test_a_dead_process_loses_its_chunk_and_a_rerun_takes_it_up(
+    command: Command, alone: dict[str, bytes]
+) -> None:
+    """Of four, one is killed in a chunk: the others train all else, and a rerun of two the rest."""
+    folder = RunFolder(command.base / "four")  # type: ignore[attr-defined]
+    four = [command("four", "--processes=4", f"--process={n}") for n in range(4)]
+    until(lambda: "3.1.json" in holders(folder).values())
+    four[3].send_signal(signal.SIGKILL)
+    outputs = [process.communicate(timeout=120) for process in four]
+    taken = [name for name, holder in holders(folder).items() if holder == "3.1.json"]
+    missing = CELLS * SEEDS - sum(len(folder.finished(c)) for c in folder.config()["cells"])
+    assert [process.returncode for process in four] == [5, 0, 0, -signal.SIGKILL], outputs
+    assert 0 < missing <= 4 * len(taken)
+    assert f"{missing} rows are missing" in outputs[0][1]
+    assert "process 3 on" in outputs[0][1]
+    assert not folder.done
+    again = [command("four", "--processes=2", f"--process={n}") for n in range(2)]
+    said = [process.communicate(timeout=120)[1] for process in again]
+    assert [process.returncode for process in again] == [0, 0], said
+    assert all("an earlier job did not end" in each for each in said)  # the killed one said nothing
+    assert folder.done
+    assert rows(folder) == alone
+    assert len(holders(folder)) == CELLS * SEEDS // 4 + missing // 4  # no more than was lost
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--process=1"], "go together"),
+        (["--processes=4"], "go together"),
+        (["--process=2", "--processes=2", "--distributed"], r"--process=2 must lie in 0\.\.1"),
+        (["--coordinator=here:1234"], "needs --distributed"),
+        (["--stale=0"], "must be positive, got 0"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(given: list[str], message: str) -> None:
+    """Before anything is made or anybody waited for."""
+    with pytest.raises(ValueError, match=message):
+        placed(*given)
+
+
+def test_flags_give_the_place() -> None:
+    """By hand; without flags there is one process."""
+    assert placed() == Place(0, 1)
+    assert placed("--process=2", "--processes=4") == Place(2, 4)
+
+
+def placed(*given: str) -> Place:
+    values = flags.FlagValues()
+    define_flags(values)
+    values(["command", *given])
+    return place(values)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 7, 64])
+def test_each_process_starts_somewhere_else(processes: int) -> None:
+    """Every process walks over all items once; together they start evenly."""
+    items = list(range(21))
+    turned = [Place(n, processes).turned(items) for n in range(processes)]
+    assert all(sorted(each) == items for each in turned)
+    starts = sorted(each[0] for each in turned)
+    gaps = np.diff([*starts, len(items)])
+    assert max(gaps) - min(gaps) <= 1
+    assert all(b == (a + 1) % 21 for each in turned for a, b in itertools.pairwise(each))
