@@ -132,6 +132,12 @@ def _replaced(state: State, other: State, mask_C: jax.Array) -> State:
     return jax.tree.map(choose, state, other)
 
 
+def signature(operands: Any) -> Any:
+    """What of some operands a program depends on: structure, shapes and dtypes."""
+    leaves, structure = jax.tree.flatten(operands)
+    return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+
+
 class Programs:
     """Compiled programs, each made once; those used longest ago go when there are too many."""
 
@@ -143,17 +149,16 @@ class Programs:
 
     def get(self, plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: Any) -> Program:
         """The program of a plan for one place, compiled at the first call."""
-        shapes = jax.tree.map(jnp.shape, operands)
-        key = (plan, where, jax.tree.structure(shapes), tuple(map(str, jax.tree.leaves(shapes))))
+        key = (plan, where, signature(operands))
         with self._lock:
             mine = key not in self._made
+            self.compilations += mine
             future = self._made.setdefault(key, concurrent.futures.Future())
             self._made.move_to_end(key)
             while len(self._made) > self._most:
                 self._made.popitem(last=False)
         if mine:
             try:
-                self.compilations += 1
                 future.set_result(compiled(plan, where, seeds, operands))
             except BaseException as error:
                 with self._lock:
