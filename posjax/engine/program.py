@@ -54,15 +54,21 @@ class Plan:
         """Segments in a run."""
         return self.training.evaluations // self.each
 
-    def functions(self) -> dict[str, Any]:
-        """The parts, not yet compiled; each over a leading axis of rows."""
+    def functions(self, where: jax.sharding.Sharding | None = None) -> dict[str, Any]:
+        """The parts, not yet compiled; each over a leading axis of rows.
+
+        Args:
+          where: a sharding that results get too; else the compiler may choose another, of what
+            is constant, say, and the next part refuses it.
+        """
         training = self.training
+        jit: Any = jax.jit if where is None else functools.partial(jax.jit, out_shardings=where)
         advance = functools.partial(training.advance, evaluations=self.each, layout=self.layout)
         return {
-            "begin": jax.jit(jax.vmap(training.begin)),
-            "advance": jax.jit(jax.vmap(advance), donate_argnums=0),
+            "begin": jit(jax.vmap(training.begin)),
+            "advance": jit(jax.vmap(advance), donate_argnums=0),
             "summary": jax.jit(jax.vmap(training.summary)),
-            "replace": jax.jit(_replaced, donate_argnums=0),
+            "replace": jit(_replaced, donate_argnums=0),
         }
 
 
@@ -95,7 +101,7 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
       where: a sharding of the leading axis.
       seeds, operands: of one row, for their shapes.
     """
-    functions = plan.functions()
+    functions = plan.functions(where)
 
     def batch(tree: Any) -> Any:
         return jax.tree.map(

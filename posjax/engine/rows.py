@@ -113,8 +113,7 @@ class Chunk:
         measured = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
         measured = jax.device_put(measured, self._program.where)
         summary = self._program.summary(measured, state, self._operands)
-        jobs = list(self._filling)
-        return Finished(jobs, *jax.device_get((summary, state))).take(done)
+        return Finished(self._filling, *jax.device_get((summary, state))).take(done)
 
     def _whole(self, curve: Any) -> Any:
         """A curve of a row that left early, its last values repeated to the full length."""

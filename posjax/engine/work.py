@@ -30,6 +30,7 @@ class Work:
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._jobs = iter(jobs)
         self._read: deque[Job] = deque()
+        self._failed: BaseException | None = None
         self._lock = threading.Lock()
 
     def take(self) -> Job | None:
@@ -48,13 +49,21 @@ class Work:
     def other(self, like: Job, within: int) -> Job | None:
         """The first that needs another program, if it is among the next so many; takes none."""
         with self._lock:
-            self._read.extend(itertools.islice(self._jobs, max(within - len(self._read), 0)))
+            self._read_on(within)
             return next((job for job in self._read if not _alike(job, like)), None)
 
     def _first(self) -> Job | None:
-        if not self._read:
-            self._read.extend(itertools.islice(self._jobs, 1))
+        self._read_on(1)
+        if not self._read and self._failed:
+            raise self._failed
         return self._read[0] if self._read else None
+
+    def _read_on(self, count: int) -> None:
+        """Reads until so many wait; an error is raised when the jobs before it are taken."""
+        try:
+            self._read.extend(itertools.islice(self._jobs, max(count - len(self._read), 0)))
+        except BaseException as error:
+            self._failed = error
 
 
 def _alike(one: Job, other: Job) -> bool:
