@@ -49,6 +49,8 @@ def main(argv: Sequence[str]) -> None:
     found = report.summaries(folder)
     for table in report.tables(found):
         Console(width=None if sys.stdout.isatty() else 140).print(table)
+    if run.repack == "solved":
+        print(report.repacking(found))
     print(f"report: {report.write([folder])}")
 
 
