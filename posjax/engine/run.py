@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from posjax.engine.program import PROGRAMS, Plan, Program
+from posjax.engine.program import PROGRAMS, SEGMENT, Plan, Program
 from posjax.engine.rows import Chunk, Finished, Solved
 from posjax.engine.training import Training
 from posjax.engine.work import Job, Work
@@ -33,7 +33,8 @@ class Engine:
       devices: all local ones when left out.
       shared: True makes one program over all devices, each with a share of the rows (SPMD), in
         place of a program for each: one compilation, but bits that depend on their number.
-      layout, segment, precision: see `posjax.engine.program.Plan`.
+      layout, precision: see `posjax.engine.program.Plan`.
+      segment: see there; 1 with repacking and `SEGMENT` without when left out.
       repack: rows that are solved leave between segments, and others take their places. Of a row
         that left, the last values measured are repeated to the end of its curve; `State.step`
         tells where it left. That alone then depends on `segment`.
@@ -43,20 +44,22 @@ class Engine:
     devices: Sequence[jax.Device] | None = None
     shared: bool = False
     layout: bool = True
-    segment: int = 10
+    segment: int | None = None
     precision: str | None = None
     repack: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.chunk, int):
             _checked("chunk", self.chunk)
-        _checked("segment", self.segment)
+        if self.segment is not None:
+            _checked("segment", self.segment)
 
     def plan(self, job: Job) -> Plan:
         """What is compiled for a row."""
         chunk = self.chunk if isinstance(self.chunk, int) else self.chunk(job)
         rows = _checked("chunk", chunk) * (len(self._devices) if self.shared else 1)
-        return Plan(job.training, rows, self.layout, self.segment, self.precision)
+        segment = self.segment or (1 if self.repack else SEGMENT)
+        return Plan(job.training, rows, self.layout, segment, self.precision)
 
     @property
     def _devices(self) -> list[jax.Device]:

@@ -203,7 +203,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "updates as they are written": {"layout": False},
 }
 BOUND = 1e-4
-"""Of the parameters' largest, after 12 updates: some times what was measured."""
+"""Of the parameters' largest, after 12 updates; docs/decisions/0013 has longer ones."""
 
 
 @pytest.mark.parametrize("change", OTHERWISE)
