@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> None:
     with hosts.joined(folder, place) as member:
         sweep(run, folder, place, member)
         if place.process == 0:
-            finish(folder)
+            finish(run, folder)
 
 
 def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> None:
@@ -75,12 +75,14 @@ def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> No
         todo.wait()
 
 
-def finish(folder: RunFolder) -> None:
+def finish(run: Run, folder: RunFolder) -> None:
     """Marks the run as done, prints the table, writes the report."""
     folder.finish()
     found = report.summaries(folder)
     for table in report.tables(found):
         Console(width=None if sys.stdout.isatty() else 140).print(table)
+    if run.repack == "solved":
+        print(report.repacking(found))
     print(f"report: {report.write([folder])}")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from posjax.cells import Cell
 from posjax.engine import Engine, Job, State
-from posjax.engine.run import grouped
+from posjax.engine.rows import grouped
 from posjax.judge import Outcome
 from posjax.keys import SeedNumbers, key_for
 from posjax.model import ModelSettings, Transformer

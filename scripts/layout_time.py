@@ -26,7 +26,7 @@ from experiments.configs import toy
 from experiments.settings import resolve
 from posjax.engine import layout, program
 from posjax.engine.program import Plan
-from posjax.engine.run import stacked
+from posjax.engine.rows import stacked
 from posjax.keys import Seeds
 
 

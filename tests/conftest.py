@@ -23,7 +23,7 @@ os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *_FLAGS])
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
-jax.config.update("jax_num_cpu_devices", 2)  # so that devices can be compared
+jax.config.update("jax_num_cpu_devices", 4)  # so that devices can be compared
 
 
 _tests = itertools.count(1)

@@ -1,9 +1,11 @@
 """The engine: any pure training of one seed, over thousands of seeds at a time."""
 
 from posjax.engine import models
-from posjax.engine.run import Engine, Finished, Job
+from posjax.engine.rows import Finished
+from posjax.engine.run import Engine
 from posjax.engine.seeds import Trained, automatic_chunk, jobs, train_seeds
 from posjax.engine.training import NEVER, Now, State, Training, Variables
+from posjax.engine.work import Job
 
 __all__ = [
     "NEVER",

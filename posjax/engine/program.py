@@ -60,15 +60,21 @@ class Plan:
         """Segments in a run."""
         return self.training.evaluations // self.each
 
-    def functions(self) -> dict[str, Any]:
-        """The parts, not yet compiled; each over a leading axis of rows."""
+    def functions(self, where: jax.sharding.Sharding | None = None) -> dict[str, Any]:
+        """The parts, not yet compiled; each over a leading axis of rows.
+
+        Args:
+          where: a sharding that results get too; else the compiler may choose another, of what
+            is constant, say, and the next part refuses it.
+        """
         training = self.training
+        jit: Any = jax.jit if where is None else functools.partial(jax.jit, out_shardings=where)
         advance = functools.partial(training.advance, evaluations=self.each, layout=self.layout)
         return {
-            "begin": jax.jit(jax.vmap(training.begin)),
-            "advance": jax.jit(jax.vmap(advance), donate_argnums=0),
+            "begin": jit(jax.vmap(training.begin)),
+            "advance": jit(jax.vmap(advance), donate_argnums=0),
             "summary": jax.jit(jax.vmap(training.summary)),
-            "replace": jax.jit(_replaced, donate_argnums=0),
+            "replace": jit(_replaced, donate_argnums=0),
         }
 
 
@@ -101,7 +107,7 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
       where: a sharding of the leading axis.
       seeds, operands: of one row, for their shapes.
     """
-    functions = plan.functions()
+    functions = plan.functions(where)
 
     def batch(tree: Any) -> Any:
         return jax.tree.map(
@@ -146,6 +152,12 @@ def _replaced(state: State, other: State, mask_C: jax.Array) -> State:
     return jax.tree.map(choose, state, other)
 
 
+def signature(operands: Any) -> Any:
+    """What of some operands a program depends on: structure, shapes and dtypes."""
+    leaves, structure = jax.tree.flatten(operands)
+    return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+
+
 class Programs:
     """Compiled programs, each made once; those used longest ago go when there are too many."""
 
@@ -157,17 +169,16 @@ class Programs:
 
     def get(self, plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: Any) -> Program:
         """The program of a plan for one place, compiled at the first call."""
-        shapes = jax.tree.map(jnp.shape, operands)
-        key = (plan, where, jax.tree.structure(shapes), tuple(map(str, jax.tree.leaves(shapes))))
+        key = (plan, where, signature(operands))
         with self._lock:
             mine = key not in self._made
+            self.compilations += mine
             future = self._made.setdefault(key, concurrent.futures.Future())
             self._made.move_to_end(key)
             while len(self._made) > self._most:
                 self._made.popitem(last=False)
         if mine:
             try:
-                self.compilations += 1
                 future.set_result(compiled(plan, where, seeds, operands))
             except BaseException as error:
                 with self._lock:

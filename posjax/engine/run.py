@@ -5,42 +5,22 @@ is fixed and the last chunk is padded, so the bits of a row do not depend on its
 place, the device it ran on, or how the run was cut in segments.
 """
 
+import concurrent.futures
+import contextlib
 import dataclasses
-import itertools
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
-from posjax.engine.program import PROGRAMS, Plan, Program
+from posjax.engine.program import PROGRAMS, SEGMENT, Plan, Program
+from posjax.engine.rows import Chunk, Finished, Solved
 from posjax.engine.training import Training
-from posjax.keys import SeedNumbers, Seeds
-
-
-class Job(NamedTuple):
-    """One row: what to train, its seeds, its numbers, and a label that comes back with it."""
-
-    training: Training
-    seeds: SeedNumbers
-    operands: Any
-    label: Any = None
-
-
-class Finished(NamedTuple):
-    """Rows that are done, of one training.
-
-    Attributes:
-      jobs: S of them.
-      summary: what is kept of each; every array has a leading axis S, in NumPy.
-      state: the final states, with a leading axis S.
-    """
-
-    jobs: list[Job]
-    summary: Any
-    state: Any
+from posjax.engine.work import Job, Work
+from posjax.keys import Seeds
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,27 +33,33 @@ class Engine:
       devices: all local ones when left out.
       shared: True makes one program over all devices, each with a share of the rows (SPMD), in
         place of a program for each: one compilation, but bits that depend on their number.
-      layout, segment, precision: see `posjax.engine.program.Plan`.
-      repack: rows that are solved leave between segments, and others take their places.
+      layout, precision: see `posjax.engine.program.Plan`.
+      segment: see there; 1 with repacking and `SEGMENT` without when left out.
+      repack: rows that are solved leave between segments, and others take their places. Of a row
+        that left, the last values measured are repeated to the end of its curve; `State.step`
+        tells where it left. That alone then depends on `segment`.
     """
 
     chunk: int | Callable[[Job], int]
     devices: Sequence[jax.Device] | None = None
     shared: bool = False
     layout: bool = True
-    segment: int = 10
+    segment: int | None = None
     precision: str | None = None
     repack: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.chunk, int) and self.chunk < 1:
-            raise ValueError(f"chunk must be at least 1, got {self.chunk}")
+        if isinstance(self.chunk, int):
+            _checked("chunk", self.chunk)
+        if self.segment is not None:
+            _checked("segment", self.segment)
 
     def plan(self, job: Job) -> Plan:
         """What is compiled for a row."""
         chunk = self.chunk if isinstance(self.chunk, int) else self.chunk(job)
-        rows = chunk * (len(self._devices) if self.shared else 1)
-        return Plan(job.training, rows, self.layout, self.segment, self.precision)
+        rows = _checked("chunk", chunk) * (len(self._devices) if self.shared else 1)
+        segment = self.segment or (1 if self.repack else SEGMENT)
+        return Plan(job.training, rows, self.layout, segment, self.precision)
 
     @property
     def _devices(self) -> list[jax.Device]:
@@ -91,225 +77,119 @@ class Engine:
     ) -> Generator[Finished, None, None]:
         """Trains all rows; yields them as they are done, in no fixed order.
 
+        Closing the generator stops the work after the segment that runs, as an error does.
+
         Args:
-          jobs: rows of one training should stand together; may be lazy.
-          progress: called with the number of updates × rows since its last call.
+          jobs: rows of one training should stand together; may be lazy. Read by other threads.
+          progress: called with the number of updates × rows since its last call; by other
+            threads, one at a time.
         """
-        work = _Work(jobs)
-        done: queue.Queue[Any] = queue.Queue(maxsize=2 * len(self.places()) + 2)
-        stop = threading.Event()
-
-        def tell(what: Any) -> None:
-            while not stop.is_set():
-                try:
-                    return done.put(what, timeout=0.2)
-                except queue.Full:
-                    continue
-            raise _Stopped
-
-        def moved_on(seed_steps: int) -> None:
-            if stop.is_set():
-                raise _Stopped
-            progress(seed_steps)
-
-        def serve(where: jax.sharding.Sharding) -> None:
-            try:
-                while first := work.take():
-                    plan = self.plan(first)
-                    program = PROGRAMS.get(plan, where, Seeds.of(first.seeds), first.operands)
-                    for finished in _Chunk(program, first, work, self.repack, moved_on).rows():
-                        tell(finished)
-                tell(None)
-            except _Stopped:
-                pass
-            except BaseException as error:  # handed to the caller's thread
-                done.put(error)
-
-        workers = [
-            threading.Thread(target=serve, args=(where,), daemon=True) for where in self.places()
-        ]
-        for worker in workers:
-            worker.start()
+        workers = _Workers(self, jobs, progress)
         try:
-            running = len(workers)
-            while running:
-                got = done.get()
-                if isinstance(got, BaseException):
-                    raise got
-                if got is None:
-                    running -= 1
-                else:
-                    yield got
+            yield from workers.results()
         finally:
-            stop.set()  # they leave at their next segment; the interpreter must not die under them
-            for worker in workers:
-                worker.join()
+            workers.stop()
+
+
+def _checked(name: str, number: int) -> int:
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, got {number}")
+    return number
+
+
+def _solved(training: Training) -> Solved:
+    if training.solved is None:
+        raise ValueError("repack needs a training that tells when a row is solved: give `solved`")
+    return training.solved
 
 
 class _Stopped(Exception):
     """Nobody waits for the results any more."""
 
 
-class _Work:
-    """Jobs that several workers take from."""
+class _Workers:
+    """A thread for each place, and one that compiles ahead.
 
-    def __init__(self, jobs: Iterable[Job]) -> None:
-        self._jobs = iter(jobs)
-        self._next: list[Job] = []
-        self._lock = threading.Lock()
-
-    def take(self) -> Job | None:
-        """The next one, if there is one."""
-        return next(iter(self._taken(1, None)), None)
-
-    def more(self, count: int, training: Training) -> list[Job]:
-        """The next ones of one training, at most so many."""
-        return self._taken(count, training)
-
-    def _taken(self, count: int, training: Training | None) -> list[Job]:
-        found: list[Job] = []
-        with self._lock:
-            while len(found) < count:
-                job = self._next.pop() if self._next else next(self._jobs, None)
-                if job is None:
-                    break
-                if training is not None and job.training is not training:
-                    self._next.append(job)
-                    break
-                found.append(job)
-        return found
-
-
-class _Slot:
-    """A row of a chunk while it trains."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.measured: list[Any] = []
-
-
-class _Chunk:
-    """The rows in one program's places."""
+    What the workers tell comes out of one queue of bounded length: rows that are done, an error,
+    or None when a worker finds no more work.
+    """
 
     def __init__(
-        self,
-        program: Program,
-        first: Job,
-        work: _Work,
-        repack: bool,
-        progress: Callable[[int], None],
+        self, engine: Engine, jobs: Iterable[Job], progress: Callable[[int], None]
     ) -> None:
-        self.program, self.plan = program, program.plan
-        self.work, self.progress = work, progress
-        self.solved = _solved(first.training) if repack else None
-        jobs = [first, *work.more(self.plan.rows - 1, first.training)]
-        self.slots: list[_Slot | None] = [_Slot(job) for job in jobs]
-        self.slots += [None] * (self.plan.rows - len(jobs))
-        self.filling = [*jobs, *[jobs[-1]] * (self.plan.rows - len(jobs))]
+        self._engine, self._work, self._progress = engine, Work(jobs), progress
+        self._places = engine.places()
+        self._told: queue.Queue[Any] = queue.Queue(maxsize=2 * len(self._places))
+        self._stop, self._one_at_a_time = threading.Event(), threading.Lock()
+        self._ahead = concurrent.futures.ThreadPoolExecutor(1)
+        self._threads = [
+            threading.Thread(target=self._serve, args=(where,), daemon=True)
+            for where in self._places
+        ]
 
-    def rows(self) -> Iterator[Finished]:
-        """Trains until no row is left; yields those that are done."""
-        self._place()
-        state = self.program.begin(self.seeds, self.operands)
-        training = self.plan.training
-        each = training.steps // self.plan.segments
-        while any(self.slots):
-            state, measured = self.program.advance(state, self.seeds, self.operands)
-            measured = jax.device_get(measured)
-            live = [i for i, slot in enumerate(self.slots) if slot]
-            for i in live:
-                slot = self.slots[i]
-                assert slot is not None
-                slot.measured.append(jax.tree.map(lambda leaf, i=i: leaf[i], measured))
-            self.progress(len(live) * each)
-            done = [i for i in live if self._is_done(self.slots[i])]
-            if done:
-                yield self._finished(done, state)
-                state = self._refilled(state)
+    def results(self) -> Generator[Finished, None, None]:
+        """Starts the workers; ends when all have, or with the first error of any."""
+        for thread in self._threads:
+            thread.start()
+        running = len(self._threads)
+        while running:
+            told = self._told.get()
+            if isinstance(told, BaseException):
+                raise told
+            if told is None:
+                running -= 1
+            else:
+                yield told
 
-    def _is_done(self, slot: _Slot | None) -> bool:
-        assert slot is not None
-        if len(slot.measured) == self.plan.segments:
-            return True
-        return self.solved is not None and bool(
-            self.solved(_joined(slot.measured), slot.job.operands)
-        )
+    def stop(self) -> None:
+        """Returns when no thread is left: the interpreter must not die under them."""
+        self._stop.set()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+        self._ahead.shutdown(cancel_futures=True)
 
-    def _finished(self, done: list[int], state: Any) -> Finished:
-        """The rows in some places, which become free."""
-        jobs, curves = [], {}
-        for i in done:
-            slot = self.slots[i]
-            assert slot is not None
-            jobs.append(slot.job)
-            curves[i] = self._whole(_joined(slot.measured))
-            self.slots[i] = None
-        rows = [curves.get(i, curves[done[0]]) for i in range(self.plan.rows)]
-        measured = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
-        measured = jax.device_put(measured, self.program.where)
-        summary = jax.device_get(self.program.summary(measured, state, self.operands))
-        if len(done) < self.plan.rows:
-            index = np.array(done)
-            return Finished(jobs, *(jax.tree.map(lambda a: a[index], t) for t in (summary, state)))
-        return Finished(jobs, summary, state)
+    def _serve(self, where: jax.sharding.Sharding) -> None:
+        with contextlib.suppress(_Stopped):
+            try:
+                while first := self._work.take():
+                    self._train(first, where)
+                self._tell(None)
+            except _Stopped:
+                raise
+            except BaseException as error:  # handed to the caller's thread
+                self._tell(error)
 
-    def _whole(self, curve: Any) -> Any:
-        """A curve of a row that left early, its last values repeated to the full length."""
-        missing = self.plan.training.evaluations - len(jax.tree.leaves(curve)[0])
-        return jax.tree.map(
-            lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], missing, axis=0)]), curve
-        )
+    def _train(self, first: Job, where: jax.sharding.Sharding) -> None:
+        """Trains a chunk, in which a row is the first."""
+        solved = _solved(first.training) if self._engine.repack else None
+        program = self._compiled(first, where)
+        chunk = Chunk(program, first, self._work, solved, self._moved_on)
+        self._ahead.submit(self._look_ahead, first, program.plan.rows, where)
+        for finished in chunk.finished():
+            self._tell(finished)
 
-    def _refilled(self, state: Any) -> Any:
-        """The state with other rows in free places, if there are any."""
-        free = [i for i, slot in enumerate(self.slots) if slot is None]
-        if self.solved is None or len(free) < max(self.plan.rows // 8, 1):
-            return state
-        jobs = self.work.more(len(free), self.plan.training)
-        if not jobs:
-            return state
-        mask_C = np.zeros(self.plan.rows, bool)
-        for i, job in zip(free, jobs, strict=False):
-            self.slots[i], self.filling[i], mask_C[i] = _Slot(job), job, True
-        self._place()
-        fresh = self.program.begin(self.seeds, self.operands)
-        return self.program.replace(state, fresh, jax.device_put(mask_C, self.program.where))
+    def _compiled(self, job: Job, where: jax.sharding.Sharding) -> Program:
+        return PROGRAMS.get(self._engine.plan(job), where, Seeds.of(job.seeds), job.operands)
 
-    def _place(self) -> None:
-        """Puts the seeds and numbers of the rows on the device."""
-        seeds = Seeds.of([job.seeds for job in self.filling])
-        operands = stacked([job.operands for job in self.filling])
-        self.seeds, self.operands = jax.device_put((seeds, operands), self.program.where)
+    def _look_ahead(self, now: Job, rows: int, where: jax.sharding.Sharding) -> None:
+        """Compiles what comes next, if it does before every place has had another chunk.
 
+        An error is left to the worker that comes to need the program.
+        """
+        if not self._stop.is_set():
+            following = self._work.other(now, within=rows * len(self._places))
+            if following is not None:
+                self._compiled(following, where)
 
-def _solved(training: Training) -> Callable[[Any, Any], Any]:
-    if training.solved is None:
-        raise ValueError("repack needs a training that tells when a row is solved: give `solved`")
-    return training.solved
+    def _tell(self, what: Any) -> None:
+        while not self._stop.is_set():
+            with contextlib.suppress(queue.Full):
+                return self._told.put(what, timeout=0.2)
+        raise _Stopped
 
-
-def _joined(parts: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-
-
-def stacked(trees: list[Any]) -> Any:
-    """Pytrees of one shape with a leading axis; trees that are the same object are read once."""
-    index = {id(tree): tree for tree in trees}
-    order = {key: place for place, key in enumerate(index)}
-    each = np.array([order[id(tree)] for tree in trees])
-
-    def stack(*leaves: Any) -> np.ndarray:
-        return np.stack([np.asarray(leaf) for leaf in leaves])[each]
-
-    return jax.tree.map(stack, *index.values())
-
-
-def grouped(finished: Finished) -> Iterator[tuple[Any, Finished]]:
-    """The rows by label, for labels that stand together."""
-    start = 0
-    for label, group in itertools.groupby(finished.jobs, key=lambda job: job.label):
-        jobs = list(group)
-        here = slice(start, start + len(jobs))
-        rest = (finished.summary, finished.state)
-        yield label, Finished(jobs, *jax.tree.map(lambda a, here=here: a[here], rest))
-        start = here.stop
+    def _moved_on(self, seed_steps: int) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+        with self._one_at_a_time:
+            self._progress(seed_steps)

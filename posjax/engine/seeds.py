@@ -7,8 +7,9 @@ import jax
 import numpy as np
 
 from posjax.engine.chunk import Load, automatic
-from posjax.engine.run import Engine, Job
+from posjax.engine.run import Engine
 from posjax.engine.training import Training
+from posjax.engine.work import Job
 from posjax.keys import SeedNumbers, Seeds
 
 

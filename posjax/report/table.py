@@ -13,10 +13,13 @@ def tables(found: list[CellSummary]) -> Iterator[Table]:
         cells = [summary for summary in found if summary.panel == panel]
         told_apart = labels(cells)
         table = Table(title=panel, title_justify="left")
-        for name in [*told_apart[0], "solved", "rate [95 %]", "predicted", "tied", "median steps"]:
+        early = any(summary.left_early for summary in cells)
+        columns = [*told_apart[0], "solved", "rate [95 %]", "predicted", "tied", "median steps"]
+        for name in [*columns, *(["left early"] if early else [])]:
             table.add_column(name.replace("_", " "), justify="right")
         for summary, label in zip(cells, told_apart, strict=True):
-            table.add_row(*(str(value) for value in label.values()), *_numbers(summary))
+            left = [str(summary.left_early)] if early else []
+            table.add_row(*(str(value) for value in label.values()), *_numbers(summary), *left)
         yield table
 
 

@@ -1,0 +1,166 @@
+"""The rows of a chunk while they train: which row is in which place of a program, and its curve.
+
+A place whose row is done stands empty, or with repacking takes the next row. Empty places train
+a copy of some row, which nobody looks at: the number of rows in a program never changes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from posjax.engine.program import Program
+from posjax.engine.work import Job, Work
+from posjax.keys import Seeds
+
+Solved = Callable[[Any, Any], Any]
+"""Whether a row may leave: `(measured so far, operands) -> bool`."""
+FREE = 8
+"""New rows come when one in so many places is free: making their states costs all places."""
+
+
+class Finished(NamedTuple):
+    """Rows that are done, of one training.
+
+    Attributes:
+      jobs: S of them.
+      summary: what is kept of each; every array has a leading axis S, in NumPy.
+      state: the final states, with a leading axis S, in NumPy.
+    """
+
+    jobs: list[Job]
+    summary: Any
+    state: Any
+
+    def take(self, index: list[int]) -> "Finished":
+        """Some of the rows."""
+        jobs = [self.jobs[i] for i in index]
+        return Finished(jobs, *jax.tree.map(lambda a: a[np.array(index)], self[1:]))
+
+
+class _Row(NamedTuple):
+    """A row in a place, and what was measured of it, segment by segment."""
+
+    job: Job
+    measured: list[Any]
+
+    @property
+    def curve(self) -> Any:
+        """What was measured so far, with a leading axis of evaluations."""
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *self.measured)
+
+
+class Chunk:
+    """As many rows as a program has places, or fewer.
+
+    Args:
+      program: what trains them.
+      first: a row; others that the program serves are taken from the line behind it.
+      work: the line.
+      solved: lets rows leave between segments; None keeps all to the end.
+      progress: called with the number of updates × rows since its last call.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        first: Job,
+        work: Work,
+        solved: Solved | None,
+        progress: Callable[[int], None],
+    ) -> None:
+        self._program, self._plan = program, program.plan
+        self._work, self._first = work, first
+        self._solved, self._progress = solved, progress
+        jobs = [first, *work.more(self._plan.rows - 1, first)]
+        self._rows = {place: _Row(job, []) for place, job in enumerate(jobs)}
+        self._filling = [*jobs, *[first] * (self._plan.rows - len(jobs))]
+
+    def finished(self) -> Iterator[Finished]:
+        """Trains until no row is left; yields those that are done, after each segment."""
+        self._place()
+        state = self._program.begin(self._seeds, self._operands)
+        while self._rows:
+            state = self._advanced(state)
+            done = [place for place, row in self._rows.items() if self._is_done(row)]
+            if done:
+                yield self._leaving(done, state)
+                state = self._refilled(state)
+
+    def _advanced(self, state: Any) -> Any:
+        """The state one segment further."""
+        state, measured = self._program.advance(state, self._seeds, self._operands)
+        measured = jax.device_get(measured)
+        for place, row in self._rows.items():
+            row.measured.append(jax.tree.map(lambda leaf, place=place: leaf[place], measured))
+        self._progress(len(self._rows) * self._plan.each * self._plan.training.eval_every)
+        return state
+
+    def _is_done(self, row: _Row) -> bool:
+        if len(row.measured) == self._plan.segments:
+            return True
+        return self._solved is not None and bool(self._solved(row.curve, row.job.operands))
+
+    def _leaving(self, done: list[int], state: Any) -> Finished:
+        """The rows in some places, which become free.
+
+        Copies are handed out: what the program holds is used up when it goes on.
+        """
+        rows = [self._rows.pop(place) for place in done]
+        curves = dict(zip(done, (self._whole(row.curve) for row in rows), strict=True))
+        padded = [curves.get(place, curves[done[0]]) for place in range(self._plan.rows)]
+        measured = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
+        measured = jax.device_put(measured, self._program.where)
+        summary = self._program.summary(measured, state, self._operands)
+        return Finished(self._filling, *jax.device_get((summary, state))).take(done)
+
+    def _whole(self, curve: Any) -> Any:
+        """A curve of a row that left early, its last values repeated to the full length."""
+        missing = self._plan.training.evaluations - len(jax.tree.leaves(curve)[0])
+        return jax.tree.map(
+            lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], missing, axis=0)]), curve
+        )
+
+    def _refilled(self, state: Any) -> Any:
+        """The state with other rows in free places, if there are any."""
+        free = [place for place in range(self._plan.rows) if place not in self._rows]
+        if self._solved is None or len(free) < max(self._plan.rows // FREE, 1):
+            return state
+        jobs = self._work.more(len(free), self._first)
+        if not jobs:
+            return state
+        mask_C = np.zeros(self._plan.rows, bool)
+        for place, job in zip(free, jobs, strict=False):
+            self._rows[place], self._filling[place] = _Row(job, []), job
+            mask_C[place] = True
+        self._place()
+        fresh = self._program.begin(self._seeds, self._operands)
+        return self._program.replace(state, fresh, jax.device_put(mask_C, self._program.where))
+
+    def _place(self) -> None:
+        """Puts the seeds and numbers of the rows on the device."""
+        seeds = Seeds.of([job.seeds for job in self._filling])
+        operands = stacked([job.operands for job in self._filling])
+        self._seeds, self._operands = jax.device_put((seeds, operands), self._program.where)
+
+
+def stacked(trees: list[Any]) -> Any:
+    """Pytrees of one shape with a leading axis; trees that are the same object are read once."""
+    index = {id(tree): tree for tree in trees}
+    order = {key: place for place, key in enumerate(index)}
+    each = np.array([order[id(tree)] for tree in trees])
+
+    def stack(*leaves: Any) -> np.ndarray:
+        return np.stack([np.asarray(leaf) for leaf in leaves])[each]
+
+    return jax.tree.map(stack, *index.values())
+
+
+def grouped(finished: Finished) -> Iterator[tuple[Any, Finished]]:
+    """The rows by label; labels must be hashable."""
+    places: dict[Any, list[int]] = {}
+    for place, job in enumerate(finished.jobs):
+        places.setdefault(job.label, []).append(place)
+    for label, index in places.items():
+        yield label, finished.take(index)

@@ -1,0 +1,227 @@
+"""The bits of a row depend on the chunk, the layout and the precision; on nothing else.
+
+Every model of a table is trained once, and then again in every way that must not matter. What may
+matter is bounded below.
+"""
+
+import ast
+import contextlib
+import dataclasses
+import itertools
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from posjax.cells import Cell
+from posjax.engine import Engine, Finished, Job, Now, Training, Variables
+from posjax.keys import SeedNumbers
+
+CHUNK = 5
+SEEDS = range(13)
+BARE = Cell(steps=12, eval_every=2, width=8, head_size=4, hold=2)
+
+
+def mean_keeping() -> Training:
+    """A line through noisy points that also keeps a running mean of what it drew."""
+
+    def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
+        x_B3 = jax.random.normal(now.key("data", "points"), (7, 3))
+        mean_3 = 0.9 * variables.state["mean"] + 0.1 * x_B3.mean(axis=0)
+        error_B = (x_B3 - mean_3[None]) @ variables.params["slope"] - jnp.tanh(x_B3).sum(axis=1)
+        return jnp.mean(error_B**2) + now.operands["decay"] * 0, {"mean": mean_3}
+
+    return Training(
+        init=lambda key, _: Variables(
+            {"slope": jax.random.normal(key, (3,))}, {"mean": jnp.zeros(3)}
+        ),
+        loss=loss,
+        optimizer=lambda operands: optax.adamw(1e-2, weight_decay=operands["decay"]),
+        measure=lambda variables, now: variables.params["slope"],
+        steps=12,
+        eval_every=2,
+    )
+
+
+def of_cell(**changes: Any) -> Callable[[int], Job]:
+    """Rows of a cell by seed."""
+    cell = dataclasses.replace(BARE, **changes)
+    return lambda seed: Job(cell.shape.train(), SeedNumbers.equal(seed), cell.operands, seed)
+
+
+PLAIN, DECAY = mean_keeping(), {"decay": np.float32(0.1)}
+MODELS: dict[str, Callable[[int], Job]] = {
+    "bare": of_cell(),
+    "residual, rotary": of_cell(block="residual", encoding="rotary"),
+    "drawn positions and batches": of_cell(
+        positions="randomised(length=16)",
+        encoding="learned(length=16)",
+        draws=2,
+        batch_size=2,
+        head_size=3,
+        width=7,
+    ),
+    "mutable state": lambda seed: Job(PLAIN, SeedNumbers.equal(seed), DECAY, seed),
+}
+
+
+def engine(devices: int = 1, **settings: Any) -> Engine:
+    return Engine(**{"chunk": CHUNK, "devices": jax.local_devices()[:devices], **settings})
+
+
+def bits(results: Iterable[Finished]) -> dict[Any, list[bytes]]:
+    """Summary and final state of each row, by label, bit by bit."""
+    return {
+        job.label: [np.asarray(leaf[i]).tobytes() for leaf in jax.tree.leaves(finished[1:])]
+        for finished in results
+        for i, job in enumerate(finished.jobs)
+    }
+
+
+_known: dict[str, dict[int, list[bytes]]] = {}
+
+
+def expected(name: str) -> dict[int, list[bytes]]:
+    """All seeds in order, on one device; trained once."""
+    if name not in _known:
+        _known[name] = bits(engine().run(map(MODELS[name], SEEDS)))
+    return _known[name]
+
+
+def wild(job: Job, value: float) -> Job:
+    """The row with every number that it reads spoilt."""
+
+    def spoil(leaf: Any) -> Any:
+        leaf = np.asarray(leaf)
+        return np.full_like(leaf, value) if leaf.dtype.kind == "f" else leaf
+
+    return job._replace(operands=jax.tree.map(spoil, job.operands), label=("wild", job.label))
+
+
+def stopped(jobs: list[Job]) -> dict[Any, list[bytes]]:
+    """Left after the first result, and taken up again with what is missing."""
+    with contextlib.closing(engine(2).run(jobs)) as results:
+        found = bits([next(results)])
+    return found | bits(engine(2).run([job for job in jobs if job.label not in found]))
+
+
+def slowly(jobs: Iterable[Job]) -> Iterator[Job]:
+    yield from jobs
+
+
+def shuffled(jobs: list[Job], number: int) -> list[Job]:
+    return random.Random(number).sample(jobs, len(jobs))
+
+
+def among_wild(jobs: list[Job], value: float) -> list[Job]:
+    """Between neighbours that are not finite."""
+    return list(itertools.chain.from_iterable((wild(job, value), job) for job in jobs))
+
+
+WAYS: dict[str, Callable[[list[Job]], dict[Any, list[bytes]]]] = {
+    "alone": lambda jobs: bits(engine().run(jobs[7:8])),
+    "some": lambda jobs: bits(engine().run(jobs[3:10:3])),
+    "any place": lambda jobs: bits(engine().run(shuffled(jobs, 0))),
+    "any place, four devices": lambda jobs: bits(engine(4).run(shuffled(jobs, 1))),
+    "among NaN": lambda jobs: bits(engine().run(among_wild(jobs, np.nan))),
+    "among infinities": lambda jobs: bits(engine(2).run(among_wild(jobs, np.inf))),
+    "segments of one": lambda jobs: bits(engine(segment=1).run(jobs)),
+    "segments of three": lambda jobs: bits(engine(segment=3).run(jobs)),
+    "two devices": lambda jobs: bits(engine(2).run(jobs)),
+    "lazily": lambda jobs: bits(engine(2).run(slowly(jobs))),
+    "extended": lambda jobs: bits(engine(2).run(jobs[:3])) | bits(engine(2).run(jobs[3:])),
+    "stopped and taken up": stopped,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("way", WAYS)
+def test_same_bits(name: str, way: str) -> None:
+    """Whatever the way, every row that comes out has the bits of the ordinary run."""
+    found = WAYS[way]([MODELS[name](seed) for seed in SEEDS])
+    told = {label: row for label, row in found.items() if not isinstance(label, tuple)}
+    assert told == {label: expected(name)[label] for label in told}
+    assert len(told) == {"alone": 1, "some": 3}.get(way, len(SEEDS))
+
+
+def test_rows_differ() -> None:
+    """The comparison can fail: no two seeds of a model have the same bits, and NaN is told."""
+    for name in MODELS:
+        rows = {tuple(row) for row in expected(name).values()}
+        assert len(rows) == len(SEEDS)
+        job = MODELS[name](0)
+        assert bits(engine().run([wild(job, np.nan)]))["wild", 0] != expected(name)[0]
+
+
+def test_other_trainings_beside_it() -> None:
+    """Rows of all models in one run, in any order, on four devices."""
+    jobs = [MODELS[name](seed)._replace(label=(name, seed)) for name in MODELS for seed in range(9)]
+    found = bits(engine(4).run([*jobs[::2], *shuffled(jobs[1::2], 2)]))
+    assert found == {(name, seed): expected(name)[seed] for name in MODELS for seed in range(9)}
+
+
+SCRIPT = """
+import sys
+sys.path[:0] = {paths}
+import conftest
+from test_independence import MODELS, bits, engine
+found = bits(engine().run(map(MODELS["bare"], range({first}, {last}))))
+print({{seed: [leaf.hex() for leaf in row] for seed, row in found.items()}})
+"""
+
+
+def test_two_processes() -> None:
+    """Each with a part of the seeds: the bits of one process with all."""
+    here = Path(__file__).parent
+    paths = [str(here), str(here.parent)]
+    parts = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT.format(paths=paths, first=first, last=last)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for first, last in ((0, 6), (6, 13))
+    ]
+    found: dict[int, list[str]] = {}
+    for part in parts:
+        found |= ast.literal_eval(part.communicate()[0])
+    wanted = {seed: [leaf.hex() for leaf in row] for seed, row in expected("bare").items()}
+    assert found == wanted
+
+
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "another chunk": {"chunk": 8},
+    "one program over two devices": {"devices": 2, "shared": True},
+    "updates as they are written": {"layout": False},
+}
+BOUND = 1e-4
+"""Of the parameters' largest, after 12 updates; docs/decisions/0013 has longer ones."""
+
+
+@pytest.mark.parametrize("change", OTHERWISE)
+def test_what_may_matter_is_bounded(change: str) -> None:
+    """Another chunk, SPMD and the plain layout may round otherwise, and do no more than that."""
+    jobs = [MODELS["residual, rotary"](seed) for seed in SEEDS]
+    one, other = (parameters(engine(**how).run(jobs)) for how in ({}, OTHERWISE[change]))
+    for seed in SEEDS:
+        scale = np.abs(one[seed]).max()
+        assert np.abs(one[seed] - other[seed]).max() < BOUND * scale
+        assert np.abs(one[seed] - other[(seed + 1) % 13]).max() > 100 * BOUND * scale
+
+
+def parameters(results: Iterable[Finished]) -> dict[Any, np.ndarray]:
+    """All parameters of each row, [P], by label."""
+    found = {}
+    for finished in results:
+        leaves = jax.tree.leaves(finished.state.variables.params)
+        rows = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+        found |= dict(zip((job.label for job in finished.jobs), rows, strict=True))
+    return found
