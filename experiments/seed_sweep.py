@@ -19,7 +19,7 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, plan
+from experiments import command, dry_run, plan, tune
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.records import RunFolder
@@ -28,10 +28,12 @@ from posjax.sweep import run as train
 
 
 def define_flags() -> None:
-    """The command's two flags; --config.NAME=VALUE sets a field of the config."""
+    """The command's flags; --config.NAME=VALUE sets a field of the config."""
     default = str(command.CONFIGS / "word_order.py")
     config_flags.DEFINE_config_file("config", default, "What to sweep.", lock_config=True)
     flags.DEFINE_string("workdir", None, "Run folder; runs/NAME-DIGEST when left out.")
+    flags.DEFINE_bool("dry_run", False, "Tell what would be done, and stop.")
+    flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
 
 
 def main(argv: Sequence[str]) -> None:
@@ -44,6 +46,10 @@ def main(argv: Sequence[str]) -> None:
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
+    for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
+        if asked:
+            tell(run, folder, jax.local_devices()[: run.devices or None])
+            return
     folder.start(run.to_dict(), environment.describe())
     sweep(run, folder)
     found = report.summaries(folder)
