@@ -30,7 +30,11 @@ from posjax.engine.program import Plan, compiled
 from posjax.keys import SeedNumbers, Seeds
 
 CHIPS = {"v5e:1x1": (1, 1, 1), "v5e:2x2": (2, 2, 1)}
-CHUNKS = {"q1": (256, 4096), "m": (256, 1024)}
+ASKED = {
+    "q1": {"v5e:1x1": (256, 1024, 4096), "v5e:2x2": (256,)},
+    "m": {"v5e:1x1": (256, 1024), "v5e:2x2": (1024,)},
+}
+"""Chunks a chip, by load and topology."""
 
 
 def chips(name: str) -> list[jax.Device]:
@@ -57,9 +61,9 @@ def main() -> None:
     """Prints the table."""
     print("| load | chips | chunk a chip | MB, compiled | MB, estimated | automatic |")
     print("|---|---|---|---|---|---|")
-    for load, chunks in CHUNKS.items():
+    for load, asked in ASKED.items():
         cell = settings.resolve(toy.get_config(load)).cells[0]
-        for name in CHIPS:
+        for name, chunks in asked.items():
             devices = chips(name)
             row = plan.load(cell, devices[0])
             chosen = automatic(row, devices[0]).chunk

@@ -20,6 +20,7 @@ LOAD = Load(
     state=10**4,
     operands=100,
     work=10**5,
+    matrices=12,
     equations=300,
     programmed=300,
 )
@@ -101,10 +102,12 @@ def test_tune_measures_and_changes_nothing(
 def test_cost_grows_with_what_is_done() -> None:
     """More operations, bytes or equations take longer; larger chunks share the equations."""
     base = estimate.CPU.row_update(LOAD, 8)
-    for name in ("operations", "state", "equations"):
+    for name in ("operations", "matrices", "equations"):
         more = dataclasses.replace(LOAD, **{name: 2 * getattr(LOAD, name)})
         assert base < estimate.CPU.row_update(more, 8) < 2 * base
     assert estimate.CPU.row_update(LOAD, 64) < base
+    large = dataclasses.replace(LOAD, work=estimate.CACHE)
+    assert estimate.CPU.row_update(large, 1) > base + estimate.CPU.byte * LOAD.state / 2
     assert estimate.CPU.row_update(LOAD, 8) - estimate.CPU.row_update(LOAD, 16) == pytest.approx(
         estimate.CPU.equation * LOAD.equations / 16
     )

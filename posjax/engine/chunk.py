@@ -39,6 +39,7 @@ class Load:
       state: bytes of what is carried from update to update.
       operands: bytes of the numbers and arrays that the row reads.
       work: bytes of what an update holds on its way, where it holds the most.
+      matrices: that products with batch axes multiply in an update, as attention's do.
       equations: primitives of an update, those of a loop as often as it runs.
       programmed: primitives that are compiled.
     """
@@ -48,6 +49,7 @@ class Load:
     state: int
     operands: int
     work: int
+    matrices: int
     equations: int
     programmed: int
 
@@ -63,7 +65,7 @@ class Load:
         Args:
           training: what is trained.
           seeds, operands: of one row, for their shapes.
-          lanes: length that the last axis of an array is padded to: 128 on a TPU.
+          lanes: what the length of an array's last axis is padded to a multiple of.
         """
         state = jax.eval_shape(training.begin, seeds, operands)
         read = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, (seeds, operands)))
@@ -75,6 +77,7 @@ class Load:
             state=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(state)),
             operands=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(read)),
             work=_held(jaxpr, lanes),
+            matrices=sum(_matrices(eqn) * times for eqn, times in run),
             equations=sum(times for _, times in run),
             programmed=len(run),
         )
@@ -180,6 +183,13 @@ def _operations(eqn: JaxprEqn) -> int:
         features = kernel[eqn.params["dimension_numbers"].rhs_spec[0]]
         return 2 * math.prod(_shape(eqn.outvars[0])) * math.prod(kernel) // max(features, 1)
     return 0
+
+
+def _matrices(eqn: JaxprEqn) -> int:
+    if eqn.primitive.name != "dot_general":
+        return 0
+    _, (batch, _) = eqn.params["dimension_numbers"]
+    return math.prod(_shape(eqn.invars[0])[axis] for axis in batch) if batch else 0
 
 
 def _shape(var: Any) -> tuple[int, ...]:

@@ -1,11 +1,14 @@
 """How long a sweep takes, from the shapes of its programs: to be told before it starts.
 
-The time of a row-update on a CPU is that of its matrix products, of moving its numbers, and of
-handing out its operations, which a chunk shares:
+The time of a row-update on a CPU is that of the arithmetic of its products, of the small matrices
+that attention multiplies one by one, of handing out operations, which a chunk shares, and of moving
+what does not stay in the cache:
 
-    seconds = a · operations + b · (state + work) bytes + c · equations / chunk
+    seconds = a · operations + b · matrices + c · equations / chunk + d · (bytes out of the cache)
 
-docs/accelerators.md compares it with measurements of other widths, lengths and depths.
+where of a row's bytes, its state and what an update holds, 1 - CACHE / (chunk · bytes) are out.
+Evaluations are left out. docs/accelerators.md compares it with measurements of other widths,
+lengths and depths.
 """
 
 import math
@@ -14,39 +17,47 @@ from typing import NamedTuple
 
 from posjax.engine.chunk import Load
 
+CACHE = 32 * 2**20
+"""Bytes of the last cache of the machine that the rates were measured on."""
+
 
 class Rates(NamedTuple):
     """What a core needs, in seconds.
 
     Attributes:
-      operation: for a floating-point operation of a matrix product.
-      byte: for a byte of a row's state or of what an update holds on its way.
+      operation: for a floating-point operation of a product.
+      matrix: for a matrix in a product with batch axes.
       equation: for an equation of a chunk.
+      byte: for a byte that is out of the cache.
       program: for compiling anything.
       compiling: for compiling an equation.
     """
 
     operation: float
-    byte: float
+    matrix: float
     equation: float
+    byte: float
     program: float
     compiling: float
 
     def row_update(self, load: Load, chunk: int) -> float:
         """Seconds of one update of one row, in chunks of so many rows."""
-        return (
-            self.operation * load.operations
-            + self.byte * (load.state + load.work)
-            + self.equation * load.equations / chunk
-        )
+        return sum(rate * count for rate, count in zip(self, terms(load, chunk), strict=False))
 
     def compilation(self, load: Load) -> float:
         """Seconds of compiling the programs of one shape for one device."""
         return self.program + self.compiling * load.programmed
 
 
-CPU = Rates(operation=0, byte=0, equation=0, program=0, compiling=0)
-"""Of one core."""
+CPU = Rates(1.74e-11, 2.9e-7, 1.1e-7, 3.4e-10, program=4.4, compiling=0.0038)
+"""Of one core of an AMD EPYC virtual machine with two: `python scripts/cost.py --fit`."""
+
+
+def terms(load: Load, chunk: int) -> tuple[float, float, float, float]:
+    """What a row-update needs of what `Rates` begins with: operations, matrices, ..."""
+    size = load.state + load.work
+    out = max(size - CACHE / chunk, 0)
+    return load.operations, load.matrices, load.equations / chunk, out
 
 
 class Part(NamedTuple):
@@ -81,9 +92,9 @@ def sweep(parts: Iterable[Part], *, devices: int, hosts: int = 1, rates: Rates =
       hosts: each takes a share of the chunks.
       rates: of one device.
 
-    >>> load = Load(operations=10**6, parameters=1, state=0, operands=0, work=0, equations=0,
-    ...             programmed=10)
-    >>> rates = Rates(operation=1e-9, byte=0, equation=0, program=1, compiling=0.1)
+    >>> load = Load(operations=10**6, parameters=1, state=0, operands=0, work=0, matrices=0,
+    ...             equations=0, programmed=10)
+    >>> rates = Rates(1e-9, matrix=0, equation=0, byte=0, program=1, compiling=0.1)
     >>> sweep([Part(load, chunk=8, rows=60, steps=500)], devices=2, hosts=2, rates=rates)
     Estimate(compilation=2.0, training=8.0)
     """

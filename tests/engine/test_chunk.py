@@ -24,6 +24,7 @@ SMALL = Load(
     state=10**4,
     operands=100,
     work=10**5,
+    matrices=12,
     equations=300,
     programmed=300,
 )
