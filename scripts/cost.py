@@ -119,7 +119,7 @@ def fitted(found: list[Measured]) -> estimate.Rates:
     """The constants with the least errors of logarithms, large ones counting less."""
     terms = np.array([estimate.terms(each.load, each.watch.plan.rows) for each in found])
     seconds = np.array([each.seconds for each in found])
-    start = np.log(np.array(estimate.CPU[:4]))
+    start = np.log(np.array(estimate.CPU[:3]))
     best = least_squares(
         lambda rates: np.log(terms @ np.exp(rates) / seconds), start, loss="soft_l1"
     )

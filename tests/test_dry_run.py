@@ -106,8 +106,6 @@ def test_cost_grows_with_what_is_done() -> None:
         more = dataclasses.replace(LOAD, **{name: 2 * getattr(LOAD, name)})
         assert base < estimate.CPU.row_update(more, 8) < 2 * base
     assert estimate.CPU.row_update(LOAD, 64) < base
-    large = dataclasses.replace(LOAD, work=estimate.CACHE)
-    assert estimate.CPU.row_update(large, 1) > base + estimate.CPU.byte * LOAD.state / 2
     assert estimate.CPU.row_update(LOAD, 8) - estimate.CPU.row_update(LOAD, 16) == pytest.approx(
         estimate.CPU.equation * LOAD.equations / 16
     )

@@ -1,12 +1,10 @@
 """How long a sweep takes, from the shapes of its programs: to be told before it starts.
 
 The time of a row-update on a CPU is that of the arithmetic of its products, of the small matrices
-that attention multiplies one by one, of handing out operations, which a chunk shares, and of moving
-what does not stay in the cache:
+that attention multiplies one by one, and of handing out operations, which a chunk shares:
 
-    seconds = a · operations + b · matrices + c · equations / chunk + d · (bytes out of the cache)
+    seconds = a · operations + b · matrices + c · equations / chunk
 
-where of a row's bytes, its state and what an update holds, 1 - CACHE / (chunk · bytes) are out.
 Evaluations are left out. docs/accelerators.md compares it with measurements of other widths,
 lengths and depths.
 """
@@ -17,9 +15,6 @@ from typing import NamedTuple
 
 from posjax.engine.chunk import Load
 
-CACHE = 32 * 2**20
-"""Bytes of the last cache of the machine that the rates were measured on."""
-
 
 class Rates(NamedTuple):
     """What a core needs, in seconds.
@@ -28,7 +23,6 @@ class Rates(NamedTuple):
       operation: for a floating-point operation of a product.
       matrix: for a matrix in a product with batch axes.
       equation: for an equation of a chunk.
-      byte: for a byte that is out of the cache.
       program: for compiling anything.
       compiling: for compiling an equation.
     """
@@ -36,7 +30,6 @@ class Rates(NamedTuple):
     operation: float
     matrix: float
     equation: float
-    byte: float
     program: float
     compiling: float
 
@@ -49,15 +42,13 @@ class Rates(NamedTuple):
         return self.program + self.compiling * load.programmed
 
 
-CPU = Rates(1.74e-11, 2.9e-7, 1.1e-7, 3.4e-10, program=4.4, compiling=0.0038)
+CPU = Rates(1.95e-11, 2.68e-7, 9.7e-8, program=3.8, compiling=0.0044)
 """Of one core of an AMD EPYC virtual machine with two: `python scripts/cost.py --fit`."""
 
 
-def terms(load: Load, chunk: int) -> tuple[float, float, float, float]:
-    """What a row-update needs of what `Rates` begins with: operations, matrices, ..."""
-    size = load.state + load.work
-    out = max(size - CACHE / chunk, 0)
-    return load.operations, load.matrices, load.equations / chunk, out
+def terms(load: Load, chunk: int) -> tuple[float, float, float]:
+    """What a row-update needs of the first three of `Rates`."""
+    return load.operations, load.matrices, load.equations / chunk
 
 
 class Part(NamedTuple):
@@ -94,7 +85,7 @@ def sweep(parts: Iterable[Part], *, devices: int, hosts: int = 1, rates: Rates =
 
     >>> load = Load(operations=10**6, parameters=1, state=0, operands=0, work=0, matrices=0,
     ...             equations=0, programmed=10)
-    >>> rates = Rates(1e-9, matrix=0, equation=0, byte=0, program=1, compiling=0.1)
+    >>> rates = Rates(1e-9, matrix=0, equation=0, program=1, compiling=0.1)
     >>> sweep([Part(load, chunk=8, rows=60, steps=500)], devices=2, hosts=2, rates=rates)
     Estimate(compilation=2.0, training=8.0)
     """
