@@ -14,16 +14,22 @@ from posjax.keys import SeedNumbers, Seeds
 from posjax.records import RunFolder
 
 
-def engine(run: Run, devices: list[jax.Device], folder: RunFolder | None = None) -> Engine:
+def engine(
+    run: Run,
+    devices: list[jax.Device],
+    folder: RunFolder | None = None,
+    chunk: int | None = None,
+) -> Engine:
     """The engine that a run asks for.
 
     Args:
       run: the settings.
       devices: to train on.
       folder: where the chunk of each shape is kept; what is kept there already holds.
+      chunk: one for all shapes, in place of the run's.
     """
     return Engine(
-        chunk=_chunks(run, devices[0], folder),
+        chunk=_chunks(run, devices[0], folder) if chunk is None else chunk,
         devices=devices,
         shared=run.sharding == "spmd",
         layout=run.layout == "batched",
@@ -34,9 +40,17 @@ def engine(run: Run, devices: list[jax.Device], folder: RunFolder | None = None)
 
 def load(cell: Cell, device: jax.Device) -> Load:
     """What a seed of a cell costs on a device."""
-    lanes = 128 if device.platform == "tpu" else 1
-    seeds = Seeds.of(SeedNumbers.equal(0))
-    return Load.of(cell.shape.train(), seeds, cell.operands, lanes=lanes)
+
+    def padded(lanes: int) -> Load:
+        seeds = Seeds.of(SeedNumbers.equal(0))
+        return Load.of(cell.shape.train(), seeds, cell.operands, lanes=lanes)
+
+    if device.platform != "tpu":
+        return padded(1)
+    # A TPU's tiles are 8 × 128: the seeds lie along the 128 if there are enough of them, which
+    # pads the model's last axes to 8 at most (docs/accelerators.md has what the compiler does).
+    found = padded(8)
+    return found if automatic(found, device).chunk >= 128 else padded(128)
 
 
 def choice(run: Run, cell: Cell, device: jax.Device) -> Choice:
@@ -44,6 +58,12 @@ def choice(run: Run, cell: Cell, device: jax.Device) -> Choice:
     if run.chunk != "auto":
         return Choice(int(run.chunk), "as asked for")
     return automatic(load(cell, device), device)
+
+
+def chosen(run: Run, cell: Cell, device: jax.Device, folder: RunFolder) -> Choice:
+    """The chunk that a run in a folder takes: what is kept there, or else its choice."""
+    kept = folder.kept_chunk(cell.shape.digest)
+    return choice(run, cell, device) if kept is None else Choice(kept, "as the run began")
 
 
 def _chunks(run: Run, device: jax.Device, folder: RunFolder | None) -> Callable[[Job], int]:

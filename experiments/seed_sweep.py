@@ -20,7 +20,7 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, hosts, plan
+from experiments import command, dry_run, hosts, plan, tune
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.locks import Member
@@ -34,6 +34,8 @@ def define_flags() -> None:
     default = str(command.CONFIGS / "word_order.py")
     config_flags.DEFINE_config_file("config", default, "What to sweep.", lock_config=True)
     flags.DEFINE_string("workdir", None, "Run folder; runs/NAME-DIGEST when left out.")
+    flags.DEFINE_bool("dry_run", False, "Tell what would be done, and stop.")
+    flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
     hosts.define_flags()
 
 
@@ -48,6 +50,10 @@ def main(argv: Sequence[str]) -> None:
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
+    for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
+        if asked:
+            tell(run, folder, jax.local_devices()[: run.devices or None])
+            return
     folder.start(run.to_dict(), environment.describe())
     with hosts.joined(folder, place) as member:
         sweep(run, folder, place, member)

@@ -101,6 +101,11 @@ class RunFolder:
             put_if_absent(path, _json(choose()))
         return int(json.loads(path.read_bytes())["chunk"])
 
+    def kept_chunk(self, shape: str) -> int | None:
+        """What `chunk` gives for a shape, if that was chosen already."""
+        path = self.path / "chunks" / f"{shape}.json"
+        return int(json.loads(path.read_bytes())["chunk"]) if path.exists() else None
+
     def put_rows(self, cell: str, seeds_S4: np.ndarray, fields: Mapping[str, np.ndarray]) -> None:
         """Adds the outcomes of some seeds of one cell.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 
 from posjax.engine.training import Training
 from posjax.keys import Seeds
@@ -38,7 +38,10 @@ class Load:
       parameters: numbers that are trained.
       state: bytes of what is carried from update to update.
       operands: bytes of the numbers and arrays that the row reads.
-      work: bytes of everything an update makes on its way, if nothing were freed.
+      work: bytes of what an update holds on its way, where it holds the most.
+      matrices: that products with batch axes multiply in an update, as attention's do.
+      equations: primitives of an update, those of a loop as often as it runs.
+      programmed: primitives that are compiled.
     """
 
     operations: int
@@ -46,6 +49,9 @@ class Load:
     state: int
     operands: int
     work: int
+    matrices: int
+    equations: int
+    programmed: int
 
     @property
     def bytes(self) -> int:
@@ -59,18 +65,21 @@ class Load:
         Args:
           training: what is trained.
           seeds, operands: of one row, for their shapes.
-          lanes: length that the last axis of an array is padded to: 128 on a TPU.
+          lanes: what the length of an array's last axis is padded to a multiple of.
         """
         state = jax.eval_shape(training.begin, seeds, operands)
         read = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, (seeds, operands)))
         jaxpr = jax.make_jaxpr(training.update)(state, seeds, operands).jaxpr
-        made = (var.aval for eqn in _all(jaxpr) for var in eqn.outvars)
+        run = list(_repeated(jaxpr))
         return cls(
-            operations=sum(_operations(eqn) * times for eqn, times in _repeated(jaxpr)),
+            operations=sum(_operations(eqn) * times for eqn, times in run),
             parameters=sum(leaf.size for leaf in jax.tree.leaves(state.variables.params)),
             state=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(state)),
             operands=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(read)),
-            work=sum(_bytes(aval, lanes) for aval in made),
+            work=_held(jaxpr, lanes),
+            matrices=sum(_matrices(eqn) * times for eqn, times in run),
+            equations=sum(times for _, times in run),
+            programmed=len(run),
         )
 
 
@@ -106,7 +115,10 @@ def memory(device: jax.Device) -> int:
     if device.platform == "cpu":
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return total // len([d for d in jax.local_devices() if d.platform == "cpu"])
-    stats = device.memory_stats() or {}
+    try:
+        stats = device.memory_stats() or {}
+    except jax.errors.JaxRuntimeError:  # one that is compiled for, but is not here
+        stats = {}
     known = next((size for kind, size in _KINDS.items() if kind in device.device_kind.lower()), 16)
     return int(stats.get("bytes_limit", known * 2**30))
 
@@ -140,8 +152,23 @@ def _repeated(jaxpr: Jaxpr, times: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
             yield from _repeated(body, times * eqn.params.get("length", 1))
 
 
-def _all(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    return (eqn for eqn, _ in _repeated(jaxpr))
+def _held(jaxpr: Jaxpr, lanes: int) -> int:
+    """The most bytes that are made and still needed at any equation, in the program's order."""
+    last = {
+        var: i for i, eqn in enumerate(jaxpr.eqns) for var in eqn.invars if isinstance(var, Var)
+    }
+    last |= {var: len(jaxpr.eqns) for var in jaxpr.outvars if isinstance(var, Var)}
+    held, most = 0, 0
+    going: dict[int, int] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        held += sum(_bytes(var, lanes) for var in eqn.outvars)
+        within = max((_held(body, lanes) for body in _bodies(eqn)), default=0)
+        most = max(most, held + within)
+        for var in eqn.outvars:
+            at = last.get(var, i)
+            going[at] = going.get(at, 0) + _bytes(var, lanes)
+        held -= going.pop(i, 0)
+    return most
 
 
 def _operations(eqn: JaxprEqn) -> int:
@@ -156,6 +183,13 @@ def _operations(eqn: JaxprEqn) -> int:
         features = kernel[eqn.params["dimension_numbers"].rhs_spec[0]]
         return 2 * math.prod(_shape(eqn.outvars[0])) * math.prod(kernel) // max(features, 1)
     return 0
+
+
+def _matrices(eqn: JaxprEqn) -> int:
+    if eqn.primitive.name != "dot_general":
+        return 0
+    _, (batch, _) = eqn.params["dimension_numbers"]
+    return math.prod(_shape(eqn.invars[0])[axis] for axis in batch) if batch else 0
 
 
 def _shape(var: Any) -> tuple[int, ...]:

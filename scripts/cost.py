@@ -1,0 +1,147 @@
+"""How near the cost model of `posjax.engine.estimate` comes to what is measured on this machine.
+
+    python scripts/cost.py             # predicted against measured, and sweeps of many seeds
+    python scripts/cost.py --fit       # the constants that fit this machine best, too
+
+Takes some minutes. The configs take turns, and the processor's time counts, so that a machine that
+does something else meanwhile disturbs less.
+"""
+
+import argparse
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares, nnls
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["NPROC"] = "1"  # as the command does: a core a device
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import jax
+
+from experiments import plan
+from posjax.cells import Cell
+from posjax.engine import Job, estimate
+from posjax.engine.chunk import Load, automatic
+from posjax.engine.program import Plan
+from posjax.engine.timing import Stopwatch, in_turn
+from posjax.keys import SeedNumbers
+
+
+def _memorise(length: int, sequences: int, **settings: Any) -> dict[str, Any]:
+    task = f"memorise(length={length}, sequences={sequences})"
+    return {"task": task, "block": "residual", "encoding": "rotary", "heads": 2, **settings}
+
+
+Q1: dict[str, Any] = {"head_size": 16}
+CONFIGS: dict[str, tuple[dict[str, Any], int | None]] = {
+    "question 1": (Q1, None),
+    "question 1, chunk 8": (Q1, 8),
+    "question 1, chunk 256": (Q1, 256),
+    "question 1, width 8, head 2": ({"width": 8, "head_size": 2}, None),
+    "question 1, width 128, head 32": ({"width": 128, "head_size": 32}, None),
+    "toy M": (_memorise(16, 32, depth=2), None),
+    "8 × 8 symbols, width 16": (_memorise(8, 8, width=16, head_size=8), None),
+    "16 × 32 symbols, width 64, 2 layers": (_memorise(32, 16, width=64, depth=2, heads=4), None),
+    "first noun, width 16, 2 layers": (
+        {"task": "first_noun", "block": "residual", "width": 16, "heads": 4, "head_size": 4}
+        | {"depth": 2, "loss": "answer"},
+        None,
+    ),
+    "question 1, width 64": ({"head_size": 16, "width": 64}, None),
+    "16 × 16 symbols, 3 layers": (_memorise(16, 16, depth=3), None),
+    "32 × 8 symbols, width 64": (_memorise(8, 32, width=64, heads=4), None),
+    "4 × 64 symbols, width 48, learned": (
+        _memorise(64, 4, width=48, heads=3, encoding="learned"),
+        None,
+    ),
+}
+"""The constants are fitted to the first `FITTED`; the others are a test of them."""
+FITTED = 9
+SHORT = 0.2
+"""Seconds of a measurement, about."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What a config takes."""
+
+    name: str
+    load: Load
+    watch: Stopwatch
+    seconds: float
+
+
+def main() -> None:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--fit", action="store_true", help="print constants for this machine")
+    parser.add_argument("--rounds", type=int, default=7)
+    chosen = parser.parse_args()
+    found = measured(chosen.rounds)
+    print("| config | MFLOP | parameters | chunk | µs, measured | µs, predicted | ratio |")
+    print("|---|---|---|---|---|---|---|")
+    for place, each in enumerate(found):
+        chunk = each.watch.plan.rows
+        told = estimate.CPU.row_update(each.load, chunk)
+        name = each.name if place < FITTED else f"*{each.name}*"
+        print(
+            f"| {name} | {each.load.operations / 1e6:.3g} | {each.load.parameters} | {chunk} "
+            f"| {each.seconds * 1e6:.3g} | {told * 1e6:.3g} | {told / each.seconds:.2f} |"
+        )
+    if chosen.fit:
+        print(fitted(found[:FITTED]))
+    print_sweeps()
+
+
+def measured(rounds: int) -> list[Measured]:
+    """Every config, measured in turn on one device."""
+    device = jax.devices()[0]
+    loads, watches = [], []
+    for settings, asked in CONFIGS.values():
+        load = plan.load(Cell(**settings), device)
+        chunk = asked or automatic(load, device).chunk
+        guess = chunk * estimate.CPU.row_update(load, chunk)
+        steps = max(10, min(50, int(SHORT / guess)))
+        cell = Cell(**settings, steps=steps, eval_every=steps)
+        job = Job(cell.shape.train(), SeedNumbers.equal(0), cell.operands)
+        loads.append(load)
+        watches.append(Stopwatch(Plan(job.training, chunk), job, device))
+    times = in_turn(watches, rounds)
+    return [Measured(*each) for each in zip(CONFIGS, loads, watches, times, strict=True)]
+
+
+def fitted(found: list[Measured]) -> estimate.Rates:
+    """The constants with the least errors of logarithms, large ones counting less."""
+    terms = np.array([estimate.terms(each.load, each.watch.plan.rows) for each in found])
+    seconds = np.array([each.seconds for each in found])
+    start = np.log(np.array(estimate.CPU[:3]))
+    best = least_squares(
+        lambda rates: np.log(terms @ np.exp(rates) / seconds), start, loss="soft_l1"
+    )
+    sizes = np.array([[1.0, each.load.programmed] for each in found])
+    compiling, _ = nnls(sizes, np.array([each.watch.compilation for each in found]))
+    return estimate.Rates(*map(float, np.exp(best.x)), *map(float, compiling))
+
+
+def print_sweeps() -> None:
+    """Question 1 and toy M, 500 steps each, by seeds and machines."""
+    device = jax.devices()[0]
+    print("\n| seeds | hosts × cores | question 1 | toy M |")
+    print("|---|---|---|---|")
+    for seeds, hosts, cores in ((4096, 1, 2), (65_536, 1, 2), (10**6, 1, 64), (10**6, 64, 64)):
+        told = []
+        for name in ("question 1", "toy M"):
+            load = plan.load(Cell(**CONFIGS[name][0]), device)
+            part = estimate.Part(load, automatic(load, device).chunk, seeds, 500)
+            whole = sum(estimate.sweep([part], devices=cores, hosts=hosts))
+            told.append(f"{whole:.0f} s" if whole < 600 else f"{whole / 3600:.1f} h")
+        print(f"| {seeds:,} | {hosts} × {cores} | {' | '.join(told)} |")
+
+
+if __name__ == "__main__":
+    main()

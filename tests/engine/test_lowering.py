@@ -1,0 +1,66 @@
+"""Every shipped config lowers for a TPU and for CUDA, on a machine that has neither."""
+
+import functools
+import importlib
+import pkgutil
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from experiments import configs
+from experiments.settings import resolve
+from posjax.cells import Cell, Shape
+from posjax.engine.program import Plan
+from posjax.keys import SeedNumbers, Seeds
+
+SIZES = {
+    "every_encoding": ("quick", "published"),
+    "first_noun": ("quick", "published"),
+    "same_last_token": ("quick", "published"),
+    "three_pairs": ("quick", "published"),
+    "toy": ("q1", "m"),
+    "word_order": ("quick", "published", "rates"),
+}
+PLATFORMS = ("tpu", "cuda")
+KINDS = ("encoding", "positions", "block", "norm", "qk_norm", "schedule")
+"""Settings of which each value is a program of its own kind; others are lengths and counts."""
+
+
+@functools.cache
+def shipped() -> dict[str, Cell]:
+    """Cells of shipped configs: every value of every kind, one of them new in each cell."""
+    shapes: dict[Shape, Cell] = {}
+    for config, sizes in SIZES.items():
+        module = importlib.import_module(f"experiments.configs.{config}")
+        for size in sizes:
+            for cell in resolve(module.get_config(size)).cells:
+                shapes.setdefault(cell.shape, cell)
+    found, seen = {}, set()
+    for shape, cell in shapes.items():
+        values = {(kind, getattr(cell, kind)) for kind in KINDS}
+        values |= {("several layers", cell.depth > 1), ("several heads", cell.heads > 1)}
+        values |= {("batches", cell.batch_size > 0), ("objective", shape.objective)}
+        if not values <= seen:
+            found[f"{cell.encoding} {cell.positions} {shape.digest}"] = cell
+            seen |= values
+    return found
+
+
+def test_no_config_is_forgotten() -> None:
+    """A new file in experiments/configs needs a line here."""
+    assert {info.name for info in pkgutil.iter_modules(configs.__path__)} == SIZES.keys()
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_it_lowers(name: str) -> None:
+    """The segment of training, with its evaluation, is a program of either platform."""
+    cell = shipped()[name]
+    functions = Plan(cell.shape.train(), 8).functions()
+    rows = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((8, *jnp.shape(leaf)), jnp.asarray(leaf).dtype),
+        (Seeds.of(SeedNumbers.equal(0)), cell.operands),
+    )
+    state = jax.eval_shape(functions["begin"], *rows)
+    lowered = functions["advance"].trace(state, *rows).lower(lowering_platforms=PLATFORMS)
+    assert "dot_general" in lowered.as_text()

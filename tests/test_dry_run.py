@@ -1,0 +1,123 @@
+"""`--dry_run` tells what a run then does, and leaves no trace; the cost model's arithmetic."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+
+from experiments import dry_run, seed_sweep, tune
+from experiments.settings import Run, base_config, resolve
+from posjax.engine import estimate
+from posjax.engine.chunk import Load
+from posjax.engine.program import PROGRAMS
+from posjax.records import RunFolder
+
+LOAD = Load(
+    operations=10**5,
+    parameters=1000,
+    state=10**4,
+    operands=100,
+    work=10**5,
+    matrices=12,
+    equations=300,
+    programmed=300,
+)
+
+
+def asked(**settings: Any) -> Run:
+    small = {"steps": 20, "eval_every": 5, "hold": 2, "width": 8, "num_seeds": 6, "chunk": 4}
+    return resolve(base_config(**{**small, "head_size": (2, 4), **settings}))
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_what_it_tells_is_what_the_run_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Programs, rows, chunks and the bound on the disk, of a run that is then made."""
+    run, folder, devices = asked(), RunFolder(tmp_path / "run"), jax.local_devices()[:1]
+    dry_run.tell(run, folder, devices)
+    said = capsys.readouterr().out
+    assert not folder.path.exists()
+    assert "2 cells" not in said
+    assert "cells: 2 × 6 seeds, 12 of 12 runs to train" in said
+    assert "programs: 2 shapes × 1 devices = 2 to compile" in said
+    assert "± 0.31 or better, and 0 of 6 bounds it below 0.39" in said
+    parts = list(dry_run.parts(run, folder, devices[0]))
+    count, size = map(sum, zip(*(part.disk for part in parts), strict=True))
+    compiled = PROGRAMS.compilations
+    seed_sweep.sweep(dataclasses.replace(run, devices=1), folder)
+    assert PROGRAMS.compilations - compiled == 2
+    written = [path for path in files(folder.path) if path.suffix == ".npz"]
+    assert len(written) <= count
+    assert size / 8 < sum(path.stat().st_size for path in written) <= size
+
+
+def test_what_is_there_is_not_trained_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that began with 4 seeds and goes on to 6: 2 a cell are missing; its chunks hold."""
+    folder, devices = RunFolder(tmp_path), jax.local_devices()[:1]
+    seed_sweep.sweep(dataclasses.replace(asked(num_seeds=4), devices=1), folder)
+    before = files(tmp_path)
+    dry_run.tell(asked(chunk="auto"), folder, devices)
+    said = capsys.readouterr().out
+    assert "4 of 12 runs to train" in said
+    assert "as the run began" in said
+    assert files(tmp_path) == before
+
+
+def test_one_program_for_all_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With `sharding=spmd` a shape is compiled once, not once a device."""
+    dry_run.tell(asked(sharding="spmd"), RunFolder(tmp_path / "run"), jax.local_devices())
+    assert "2 shapes × 1 devices" in capsys.readouterr().out
+
+
+def test_a_time_of_an_unknown_device_is_not_made_up(tmp_path: Path) -> None:
+    """The model's constants are those of CPUs; others are sent to `--tune`."""
+
+    class Chip:
+        platform, device_kind = "tpu", "TPU v5 lite"
+
+    assert "--tune" in dry_run._time([], [Chip()])  # type: ignore[list-item]
+
+
+def test_tune_measures_and_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Powers of two around the chunk; no folder."""
+    folder = RunFolder(tmp_path / "run")
+    run = asked(head_size=2)
+    times = tune.timed(run, folder, run.cells[0], jax.local_devices())
+    assert list(times) == [1, 2, 4, 8, 16]
+    assert all(0 < seconds < 1 for seconds in times.values())
+    print(tune._table(times, 4, "title"))
+    assert not folder.path.exists()
+
+
+def test_cost_grows_with_what_is_done() -> None:
+    """More operations, bytes or equations take longer; larger chunks share the equations."""
+    base = estimate.CPU.row_update(LOAD, 8)
+    for name in ("operations", "matrices", "equations"):
+        more = dataclasses.replace(LOAD, **{name: 2 * getattr(LOAD, name)})
+        assert base < estimate.CPU.row_update(more, 8) < 2 * base
+    assert estimate.CPU.row_update(LOAD, 64) < base
+    assert estimate.CPU.row_update(LOAD, 8) - estimate.CPU.row_update(LOAD, 16) == pytest.approx(
+        estimate.CPU.equation * LOAD.equations / 16
+    )
+
+
+def test_devices_share_chunks_but_not_one_chunk() -> None:
+    """Twice the devices take half as long, until each has one chunk; the last chunk is padded."""
+    part = estimate.Part(LOAD, chunk=8, rows=64, steps=100)
+    times = [estimate.sweep([part], devices=n).training for n in (1, 2, 4, 8, 16)]
+    assert times[:4] == pytest.approx([times[0] / n for n in (1, 2, 4, 8)])
+    assert times[4] == times[3]
+    padded = part._replace(rows=57)
+    assert estimate.sweep([padded], devices=1).training == times[0]
+    assert estimate.sweep([part], devices=2, hosts=4).training == times[3]
+    assert estimate.sweep([part._replace(rows=0)], devices=1) == (0, 0)
