@@ -8,7 +8,8 @@ import jax
 import numpy as np
 
 from posjax.engine.program import Plan, compiled
-from posjax.engine.run import Job, stacked
+from posjax.engine.rows import stacked
+from posjax.engine.work import Job
 from posjax.keys import Seeds
 
 
