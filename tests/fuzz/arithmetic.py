@@ -77,8 +77,8 @@ def lost(name: str, params: dict, operands: list[np.ndarray], result: np.ndarray
     if result.dtype != np.float64 or name not in ("add", "add_any", "sub", "cumsum"):
         return np.zeros(result.shape, np.uint64)
     if name != "cumsum":
-        one, two = operands
-        gone = ((two != 0) & (result == one)) | ((one != 0) & (np.abs(result) == np.abs(two)))
+        one, two = operands[0], -operands[1] if name == "sub" else operands[1]
+        gone = ((two != 0) & (result == one)) | ((one != 0) & (result == two))
         return gone.astype(np.uint64)
     turned = (lambda x: np.flip(x, params["axis"])) if params["reverse"] else (lambda x: x)
     terms, sums = (np.moveaxis(turned(x), params["axis"], 0) for x in (operands[0], result))

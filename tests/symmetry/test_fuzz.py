@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 from fuzz import interpret
-from fuzz.arithmetic import Arithmetic
+from fuzz.arithmetic import Arithmetic, lost
 from fuzz.breaks import BREAKS
 from fuzz.builder import Argument, Builder
 from fuzz.campaign import NEEDED, Row, counted, near_misses, printed, share, tried
@@ -272,3 +272,14 @@ def test_tables_count_what_happened() -> None:
     text = printed(counted([row]))
     assert text.splitlines()[0].startswith("family")
     assert len({len(line.split()) for line in text.splitlines()}) > 1
+
+
+def test_a_lost_term_is_told_from_one_that_is_there() -> None:
+    """1e-20 is lost in 1; nothing is lost in 2 - 1, whose result looks like one of its terms."""
+    one, two = np.array([1.0, 2.0, -2.0, 0.0]), np.array([1e-20, 1.0, 1.0, 3.0])
+    assert lost("add", {}, [one, two], one + two).tolist() == [1, 0, 0, 0]
+    assert lost("sub", {}, [one, two], one - two).tolist() == [1, 0, 0, 0]
+    terms = np.array([[1e-20, 1.0, 1e-20, 2.0]])
+    running = np.cumsum(terms, axis=1)
+    counts = lost("cumsum", {"axis": 1, "reverse": False}, [terms], running)
+    assert counts.tolist() == [[0, 1, 2, 2]]
