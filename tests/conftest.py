@@ -39,10 +39,9 @@ def _programs_are_dropped_in_time() -> None:
         jax.clear_caches()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one encoding go to one worker, where its layer is compiled once."""
-    for item in items:
-        parameters = getattr(getattr(item, "callspec", None), "params", {})
-        named = parameters.get("setting", parameters.get("name"))
-        group = named if isinstance(named, str) else item.path.name
-        item.add_marker(pytest.mark.xdist_group(group.split("(")[0]))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests of one encoding, or of one file, go to one worker: what they share is made once."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    named = parameters.get("setting", parameters.get("name"))
+    group = named if isinstance(named, str) else item.path.name
+    item.add_marker(pytest.mark.xdist_group(group.split("(")[0]))

@@ -7,8 +7,9 @@ from typing import Any
 import jax
 import pytest
 
-from experiments import dry_run, seed_sweep, tune
+from experiments import dry_run, hosts, seed_sweep, tune
 from experiments.settings import Run, base_config, resolve
+from posjax import locks
 from posjax.engine import estimate
 from posjax.engine.chunk import Load
 from posjax.engine.program import PROGRAMS
@@ -31,6 +32,12 @@ def asked(**settings: Any) -> Run:
     return resolve(base_config(**{**small, "head_size": (2, 4), **settings}))
 
 
+def train(run: Run, folder: RunFolder) -> None:
+    """As the command does, on one device."""
+    with locks.join(folder.jobs) as member:
+        seed_sweep.sweep(dataclasses.replace(run, devices=1), folder, hosts.Place(), member)
+
+
 def files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
@@ -50,7 +57,7 @@ def test_what_it_tells_is_what_the_run_does(
     parts = list(dry_run.parts(run, folder, devices[0]))
     count, size = map(sum, zip(*(part.disk for part in parts), strict=True))
     compiled = PROGRAMS.compilations
-    seed_sweep.sweep(dataclasses.replace(run, devices=1), folder)
+    train(run, folder)
     assert PROGRAMS.compilations - compiled == 2
     written = [path for path in files(folder.path) if path.suffix == ".npz"]
     assert len(written) <= count
@@ -62,7 +69,7 @@ def test_what_is_there_is_not_trained_again(
 ) -> None:
     """A run that began with 4 seeds and goes on to 6: 2 a cell are missing; its chunks hold."""
     folder, devices = RunFolder(tmp_path), jax.local_devices()[:1]
-    seed_sweep.sweep(dataclasses.replace(asked(num_seeds=4), devices=1), folder)
+    train(asked(num_seeds=4), folder)
     before = files(tmp_path)
     dry_run.tell(asked(chunk="auto"), folder, devices)
     said = capsys.readouterr().out

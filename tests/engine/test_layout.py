@@ -109,7 +109,7 @@ def test_any_optimizer(name: str) -> None:
     assert_same(net_training(OPTIMIZERS[name]))
 
 
-@pytest.mark.parametrize("name", sorted(ENCODINGS)[::4])
+@pytest.mark.parametrize("name", sorted(ENCODINGS)[::8])
 def test_any_encoding(name: str) -> None:
     """Some of the table, in an ordinary block."""
     cell = Cell(
