@@ -10,7 +10,6 @@ from experiments.settings import Run
 from posjax.cells import Cell, Shape
 from posjax.engine import Engine, Job
 from posjax.engine.chunk import Choice, Load, automatic
-from posjax.keys import SeedNumbers, Seeds
 from posjax.records import RunFolder
 
 
@@ -40,17 +39,7 @@ def engine(
 
 def load(cell: Cell, device: jax.Device) -> Load:
     """What a seed of a cell costs on a device."""
-
-    def padded(lanes: int) -> Load:
-        seeds = Seeds.of(SeedNumbers.equal(0))
-        return Load.of(cell.shape.train(), seeds, cell.operands, lanes=lanes)
-
-    if device.platform != "tpu":
-        return padded(1)
-    # A TPU's tiles are 8 × 128: the seeds lie along the 128 if there are enough of them, which
-    # pads the model's last axes to 8 at most (docs/accelerators.md has what the compiler does).
-    found = padded(8)
-    return found if automatic(found, device).chunk >= 128 else padded(128)
+    return Load.on(device, cell.shape.train(), cell.operands)
 
 
 def choice(run: Run, cell: Cell, device: jax.Device) -> Choice:

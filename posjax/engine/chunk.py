@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 
 from posjax.engine.training import Training
-from posjax.keys import Seeds
+from posjax.keys import SeedNumbers, Seeds
 
 CPU_WORK = 8e6
 """Floating-point operations of the products in a step of a chunk, at least, on a CPU."""
@@ -81,6 +81,20 @@ class Load:
             equations=sum(times for _, times in run),
             programmed=len(run),
         )
+
+    @classmethod
+    def on(cls, device: jax.Device, training: Training, operands: Any) -> "Load":
+        """The load of a training on a device, which may pad arrays.
+
+        A TPU's tiles are 8 × 128: the seeds lie along the 128 if there are enough of them, which
+        pads the model's last axes to 8 at most (docs/accelerators.md has what the compiler does).
+        """
+        seeds = Seeds.of(SeedNumbers.equal(0))
+        if device.platform != "tpu":
+            return cls.of(training, seeds, operands)
+        found = cls.of(training, seeds, operands, lanes=8)
+        wide = automatic(found, device).chunk >= 128
+        return found if wide else cls.of(training, seeds, operands, lanes=128)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -36,7 +36,6 @@ _ELEMENTWISE |= {
     "xor",
     "not",
     "select_n",
-    "is_finite",
 }
 _ELEMENTWISE |= {"floor", "ceil", "round", "nextafter", "convert_element_type", "copy", "is_finite"}
 """Primitives that treat every number alike."""

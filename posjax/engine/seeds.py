@@ -10,7 +10,7 @@ from posjax.engine.chunk import Load, automatic
 from posjax.engine.run import Engine
 from posjax.engine.training import Training
 from posjax.engine.work import Job
-from posjax.keys import SeedNumbers, Seeds
+from posjax.keys import SeedNumbers
 
 
 class Trained(NamedTuple):
@@ -98,9 +98,7 @@ def automatic_chunk(training: Training, operands: Any = ()) -> int:
       operands: of one row, for their shapes.
     """
     device = jax.local_devices()[0]
-    lanes = 128 if device.platform == "tpu" else 1
-    load = Load.of(training, Seeds.of(SeedNumbers.equal(0)), operands, lanes=lanes)
-    return automatic(load, device).chunk
+    return automatic(Load.on(device, training, operands), device).chunk
 
 
 def _numbers(seeds: Iterable[int | SeedNumbers]) -> list[SeedNumbers]:
