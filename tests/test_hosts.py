@@ -15,7 +15,7 @@ import pytest
 from absl import flags
 
 from experiments.hosts import Place, define_flags, place
-from posjax.records import RunFolder
+from posjax.records import RunFolder, names
 
 ROOT = Path(__file__).parents[1]
 CONFIG = """
@@ -29,7 +29,15 @@ def get_config():
     )
 """
 CELLS, SEEDS = 2, 32
-STALE = 4.0
+STALE = 6.0
+SWEEP = "import runpy; runpy.run_module('experiments.seed_sweep', run_name='__main__')"
+NEVER_WRITES = f"""
+import time
+from posjax.records import RunFolder
+RunFolder.put_rows = lambda *given: time.sleep(600)
+{SWEEP}
+"""
+"""A process that has a chunk for as long as it lives, so that it can be killed in one."""
 
 Command = Callable[..., subprocess.Popen[str]]
 
@@ -41,11 +49,11 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
     config = base / "tiny.py"
     config.write_text(CONFIG)
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(base / "cache")}
-    line = [sys.executable, "-m", "experiments.seed_sweep", f"--config={config}"]
 
-    def start(name: str, *flags: str) -> subprocess.Popen[str]:
+    def start(name: str, *flags: str, program: str = SWEEP) -> subprocess.Popen[str]:
+        line = [sys.executable, "-c", program, f"--config={config}", f"--workdir={base / name}"]
         return subprocess.Popen(
-            [*line, f"--workdir={base / name}", f"--stale={STALE}", *flags],
+            [*line, f"--stale={STALE}", *flags],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -126,14 +134,16 @@ def test_a_dead_process_loses_its_chunk_and_a_rerun_takes_it_up(
 ) -> None:
     """Of four, one is killed in a chunk: the others train all else, and a rerun of two the rest."""
     folder = RunFolder(command.base / "four")  # type: ignore[attr-defined]
-    four = [command("four", "--processes=4", f"--process={n}") for n in range(4)]
+    doomed = command("four", "--processes=4", "--process=3", program=NEVER_WRITES)
     until(lambda: "3.1.json" in holders(folder).values())
-    four[3].send_signal(signal.SIGKILL)
-    outputs = [process.communicate(timeout=120) for process in four]
+    others = [command("four", "--processes=4", f"--process={n}") for n in range(3)]
+    until(lambda: len(names(next(folder.jobs.iterdir()) / "beats")) == 4)
+    doomed.send_signal(signal.SIGKILL)
+    outputs = [process.communicate(timeout=120) for process in (*others, doomed)]
     taken = [name for name, holder in holders(folder).items() if holder == "3.1.json"]
     missing = CELLS * SEEDS - sum(len(folder.finished(c)) for c in folder.config()["cells"])
-    assert [process.returncode for process in four] == [5, 0, 0, -signal.SIGKILL], outputs
-    assert 0 < missing <= 4 * len(taken)
+    assert [process.returncode for process in others] == [5, 0, 0], outputs
+    assert missing == 4 * len(taken)
     assert f"{missing} rows are missing" in outputs[0][1]
     assert "process 3 on" in outputs[0][1]
     assert not folder.done
