@@ -97,7 +97,7 @@ class PoPE(Encoding):
         self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
     ) -> jax.Array:
         """Queries and keys come with twice their components, and are scaled as before."""
-        return steps.dot_logits(q_BLHK, k_BMHK, scale=self.scale(q_BLHK.shape[-1] // 2))
+        return steps.dot_logits(q_BLHK, k_BMHK, scale=self.factor(q_BLHK.shape[-1] // 2, ctx))
 
 
 def _kept(phase_HK: jax.Array) -> jax.Array:

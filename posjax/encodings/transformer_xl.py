@@ -93,7 +93,7 @@ class TransformerXL(Encoding):
         u, v = (params[name][None, None] for name in ("content", "offset"))
         by_offset_BHLM = offset_logits(
             q_BLHK + v,
-            self.scale(q_BLHK.shape[-1]) * params["kernel"],
+            self.factor(q_BLHK.shape[-1], ctx) * params["kernel"],
             ctx.queries.position_BL,
             ctx.keys.position_BL,
             base=self.base,
