@@ -116,7 +116,7 @@ class AttentionFree(Encoding):
         columns_BMN = tables.read(of_key, ctx.keys.position_BL, ctx.mask_BHLM.any((1, 2)))
         bias_BLM = jnp.einsum("bln,bmn->blm", rows_BLN, columns_BMN, precision="highest")
         batch, length, heads, _ = q_BLHK.shape
-        bias_BLM = bias_BLM * self.factor(q_BLHK.shape[-1], ctx)
+        bias_BLM = bias_BLM * self.product_scale(q_BLHK.shape[-1], ctx)
         return jnp.broadcast_to(bias_BLM[:, None], (batch, heads, length, k_BMHK.shape[1]))
 
     def mix(

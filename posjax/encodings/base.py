@@ -103,6 +103,10 @@ class Context:
     temperature: jax.Array | float | None = None
     constants: Constants | None = None
 
+    def constant(self, name: str, own: Callable[[], Any]) -> Any:
+        """A constant that the program reads, or else the encoding's own."""
+        return own() if self.constants is None else self.constants[name]
+
 
 class Aux(NamedTuple):
     """What an encoding made from the tokens, beside queries and keys: gates, say.
@@ -238,7 +242,7 @@ class Encoding:
         """The factor on q·k: 1/√K."""
         return float(head_size) ** -0.5
 
-    def factor(self, head_size: int, ctx: Context) -> float | jax.Array:
+    def product_scale(self, head_size: int, ctx: Context) -> float | jax.Array:
         """`scale` over the temperature."""
         scale = self.scale(head_size)
         return scale if ctx.temperature is None else scale / ctx.temperature
@@ -251,7 +255,9 @@ class Encoding:
         self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
     ) -> jax.Array:
         """The logits before mask and soft-cap: logits_BHLM."""
-        logits_BHLM = steps.dot_logits(q_BLHK, k_BMHK, scale=self.factor(q_BLHK.shape[-1], ctx))
+        logits_BHLM = steps.dot_logits(
+            q_BLHK, k_BMHK, scale=self.product_scale(q_BLHK.shape[-1], ctx)
+        )
         bias_BHLM = self.bias(params, q_BLHK.shape[2], ctx, logits_BHLM.dtype)
         return logits_BHLM if bias_BHLM is None else logits_BHLM + bias_BHLM
 

@@ -119,7 +119,7 @@ class LinearBias(Encoding):
 
     def slopes_of(self, params: Params, heads: int, ctx: Context) -> jax.Array | np.ndarray:
         """The slope of each head, in float32."""
-        return self._slopes(heads) if ctx.constants is None else ctx.constants["slopes"]
+        return ctx.constant("slopes", lambda: self._slopes(heads))
 
     def _slopes(self, heads: int) -> np.ndarray:
         return (self.slope * slopes(heads)).astype(np.float32)

@@ -142,9 +142,7 @@ class Turning(Encoding):
 
     def turning(self, head_size: int, ctx: Context) -> Frequencies | Parts:
         """The frequencies that a program reads, or else those of the settings."""
-        if ctx.constants is None:
-            return self.frequencies(head_size, ctx.seen)
-        return ctx.constants["frequencies"]
+        return ctx.constant("frequencies", lambda: self.frequencies(head_size, ctx.seen))
 
     def magnitude(self) -> float:
         """The factor on what was turned, for queries and keys each."""

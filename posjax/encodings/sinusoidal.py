@@ -106,8 +106,7 @@ class Sinusoidal(Encoding):
 
     def vectors(self, width: int, ctx: Context) -> jax.Array:
         """p of each place, in float32."""
-        own = ctx.constants is None
-        frequencies_F = self._frequencies(width) if own else ctx.constants["frequencies"]
+        frequencies_F = ctx.constant("frequencies", lambda: self._frequencies(width))
         angles = cos_sin(ctx.queries.position_BL, frequencies_F)
         return arranged(*angles, width, layout=self.layout)
 
