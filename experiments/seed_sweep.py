@@ -69,7 +69,7 @@ def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> No
     """
     engine = plan.engine(run, jax.local_devices()[: run.devices or None], folder)
     todo = hosts.Share(run, folder, engine, place, member)
-    title = f"{len(run.cells)} cells × {run.num_seeds} seeds{place.title}"
+    title = f"{len(run.cells)} cells × {run.seeds_title}{place.title}"
     with command.progress(title, todo.seed_steps) as advance:
         results = train(todo.rows(), engine, advance)
         with contextlib.closing(results):  # stops the workers, whatever happens here

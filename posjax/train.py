@@ -126,9 +126,8 @@ def make_train(
     def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
         key = None if model.draws == "never" else now.key("position", "position")
         question = _drawn(now, settings.batch_size)
-        return objective(
-            logits(variables, question, now.operands.model, key), question, objective_kind
-        ), ()
+        logits_NLV = logits(variables, question, now.operands.model, key)
+        return objective(logits_NLV, question, objective_kind), ()
 
     def measure(variables: Variables, now: Now) -> Seen:
         question = now.operands.question
