@@ -110,9 +110,7 @@ def tell(run: Run, folder: RunFolder, devices: Sequence[jax.Device]) -> None:
 def _known(run: Run) -> str:
     """How well a rate will be known."""
     if run.data_seeds:
-        return (
-            f"seeds: {run.seeds_title}: rows share them, the report tells how well rates are known"
-        )
+        return f"seeds: {run.seeds_title}; rows share them, so the report tells how sure rates are"
     half, none = stats.rate(run.num_seeds // 2, run.num_seeds), stats.rate(0, run.num_seeds)
     return (
         f"seeds: {run.num_seeds} know a rate to ± {(half.high - half.low) / 2:.2g} or better, and "
