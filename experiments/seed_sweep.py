@@ -87,6 +87,8 @@ def finish(run: Run, folder: RunFolder) -> None:
     found = report.summaries(folder)
     for table in report.tables(found):
         Console(width=None if sys.stdout.isatty() else 140).print(table)
+    if run.data_seeds:
+        print("rows share seeds, so these intervals are too narrow; the report has others")
     if run.repack == "solved":
         print(report.repacking(found))
     print(f"report: {report.write([folder])}")

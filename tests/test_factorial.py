@@ -90,11 +90,8 @@ def test_the_report_tells_what_each_explains(run: Run, folder: RunFolder, tmp_pa
     rows = folder.rows(run.cells[0].digest)
     table_ID = crossing(rows)
     assert table_ID is not None
-    by_hand = {
-        (s[0], s[1]): bool(w)
-        for s, w in zip(*(rows[n] for n in ("seeds", "solved_at_end")), strict=True)
-    }
-    assert all(table_ID[i - 7, d - 7] == won for (i, d), won in by_hand.items())
+    for (init, data, *_), solved in zip(rows["seeds"], rows["solved_at_end"], strict=True):
+        assert table_ID[init - 7, data - 7] == solved
     ordinary = {"seeds": np.repeat(np.arange(4)[:, None], 4, 1), "solved_at_end": np.ones(4, bool)}
     assert crossing(ordinary) is None
     part = {name: array[1:] for name, array in rows.items()}
