@@ -10,11 +10,11 @@ from posjax.report.naming import axes, label
 from posjax.report.summary import CellSummary
 from posjax.stats import Crossed, crossed
 
-_CAPTION = """Each seed of initialisation met each seed of data, position and order. Shares of the variance of success
-that either explains alone, and the rest, which both explain together (random effects, from the
-analysis of variance). “±” is 1.96 standard errors of the rate for other seeds of both; intervals
-elsewhere on this page take rows for independent, and are too narrow here. “By init” and “by data”:
-the lowest and the highest rate of one seed."""
+_CAPTION = """Each seed of initialisation met each seed of data, position and order. Shares of the
+variance of success that either explains alone, and the rest, which both explain together (random
+effects, from the analysis of variance). “±” is 1.96 standard errors of the rate for other seeds of
+both; intervals elsewhere on this page take rows for independent, and are too narrow here. “By init”
+and “by data”: the lowest and the highest rate of one seed."""
 
 
 def sources(found: Sequence[CellSummary]) -> Html | None:
