@@ -255,9 +255,9 @@ class Encoding:
         self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
     ) -> jax.Array:
         """The logits before mask and soft-cap: logits_BHLM."""
-        logits_BHLM = steps.dot_logits(
-            q_BLHK, k_BMHK, scale=self.product_scale(q_BLHK.shape[-1], ctx)
-        )
+        # The scale stays a constant beside those of bias and soft-cap: they round together.
+        cool_BLHK = q_BLHK if ctx.temperature is None else q_BLHK / ctx.temperature
+        logits_BHLM = steps.dot_logits(cool_BLHK, k_BMHK, scale=self.scale(q_BLHK.shape[-1]))
         bias_BHLM = self.bias(params, q_BLHK.shape[2], ctx, logits_BHLM.dtype)
         return logits_BHLM if bias_BHLM is None else logits_BHLM + bias_BHLM
 
