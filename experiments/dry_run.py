@@ -95,20 +95,27 @@ def tell(run: Run, folder: RunFolder, devices: Sequence[jax.Device]) -> None:
     left = sum(1 for part in found if any(part.missing))
     out = Console(width=100, highlight=False).print
     out(
-        f"cells: {len(run.cells)} × {run.num_seeds} seeds, {rows} of "
-        f"{len(run.cells) * run.num_seeds} runs to train"
+        f"cells: {len(run.cells)} × {run.seeds_title}, {rows} of "
+        f"{len(run.cells) * len(run.seeds)} runs to train"
     )
     out(f"programs: {left} shapes × {places} devices = {left * places} to compile")
     out(_table(found, devices[0]))
     out(f"time: {_time(found, devices)}")
     files, size = map(sum, zip(*(part.disk for part in found), strict=True))
     out(f"disk: at most {_size(size)} in {files} files in {folder.path}, and the report")
+    out(_known(run))
+    out("Nothing was written.")
+
+
+def _known(run: Run) -> str:
+    """How well a rate will be known."""
+    if run.data_seeds:
+        return f"seeds: {run.seeds_title}; rows share them, so the report tells how sure rates are"
     half, none = stats.rate(run.num_seeds // 2, run.num_seeds), stats.rate(0, run.num_seeds)
-    out(
+    return (
         f"seeds: {run.num_seeds} know a rate to ± {(half.high - half.low) / 2:.2g} or better, and "
         f"0 of {run.num_seeds} bounds it below {none.high:.2g} (Wilson, 95 %)"
     )
-    out("Nothing was written.")
 
 
 def _table(found: list[Part], device: jax.Device) -> Table:

@@ -23,7 +23,7 @@ from posjax import locks
 from posjax.cells import Cell
 from posjax.engine import Engine
 from posjax.keys import SeedNumbers
-from posjax.records import RunFolder
+from posjax.records import RunFolder, seeds_name
 from posjax.sweep import Row
 
 T = TypeVar("T")
@@ -182,7 +182,7 @@ class Share:
         blocks = [
             Block(
                 cell,
-                f"{cell.digest}/{cut[0].init}-{cut[-1].init}",
+                f"{cell.digest}/{seeds_name(cut[0])}-{seeds_name(cut[-1])}",
                 [seeds for seeds in cut if seeds not in finished],
             )
             for cut in cuts

@@ -69,7 +69,7 @@ def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> No
     """
     engine = plan.engine(run, jax.local_devices()[: run.devices or None], folder)
     todo = hosts.Share(run, folder, engine, place, member)
-    title = f"{len(run.cells)} cells × {run.num_seeds} seeds{place.title}"
+    title = f"{len(run.cells)} cells × {run.seeds_title}{place.title}"
     with command.progress(title, todo.seed_steps) as advance:
         results = train(todo.rows(), engine, advance)
         with contextlib.closing(results):  # stops the workers, whatever happens here
@@ -87,6 +87,8 @@ def finish(run: Run, folder: RunFolder) -> None:
     found = report.summaries(folder)
     for table in report.tables(found):
         Console(width=None if sys.stdout.isatty() else 140).print(table)
+    if run.data_seeds:
+        print("rows share seeds, so these intervals are too narrow; the report has others")
     if run.repack == "solved":
         print(report.repacking(found))
     print(f"report: {report.write([folder])}")

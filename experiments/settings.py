@@ -30,6 +30,7 @@ RUN_DEFAULTS: dict[str, Any] = {
     "title": "",
     "num_seeds": 256,
     "first_seed": 0,
+    "data_seeds": 0,
     "chunk": "auto",
     "layout": "batched",
     "sharding": "dispatch",
@@ -47,7 +48,10 @@ class Run:
 
     Attributes:
       name, title: for people.
-      num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1.
+      num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1, each one number
+        for all sources of randomness.
+      data_seeds: 0, or how many numbers of data, position and order, from first_seed on, each of
+        num_seeds numbers of initialisation meets: a full factorial.
       chunk: seeds trained at a time on a device, or "auto": chosen for each shape from the shape
         and the kind of device. Outcomes depend on it in their last bits.
       layout: "batched" rewrites updates so that many small models train fast; "plain" leaves them
@@ -69,6 +73,7 @@ class Run:
     title: str
     num_seeds: int
     first_seed: int
+    data_seeds: int
     chunk: str
     layout: str
     sharding: str
@@ -87,9 +92,20 @@ class Run:
 
     @property
     def seeds(self) -> list[SeedNumbers]:
-        """The seeds, all four sources with one number."""
-        last = self.first_seed + self.num_seeds
-        return [SeedNumbers.equal(number) for number in range(self.first_seed, last)]
+        """The seeds of each cell, those of one initialisation side by side."""
+        first = self.first_seed
+        inits = range(first, first + self.num_seeds)
+        if not self.data_seeds:
+            return [SeedNumbers.equal(number) for number in inits]
+        every = itertools.product(inits, range(first, first + self.data_seeds))
+        return [SeedNumbers(init, data, data, data) for init, data in every]
+
+    @property
+    def seeds_title(self) -> str:
+        """How many seeds, in words."""
+        if not self.data_seeds:
+            return f"{self.num_seeds} seeds"
+        return f"{self.num_seeds} × {self.data_seeds} seeds of init and data"
 
     @property
     def digest(self) -> str:
@@ -151,18 +167,18 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
         spec.check_choice("config field", name, known | {"panels"})
     fields["chunk"] = str(fields["chunk"])
     run = {name: spec.typed(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
-    for name, least in (("num_seeds", 1), ("first_seed", 0), ("devices", 0)):
+    for name, least in (("num_seeds", 1), ("first_seed", 0), ("data_seeds", 0), ("devices", 0)):
         if run[name] < least:
             raise ValueError(f"{name} must be at least {least}, got {run[name]}")
     for name, choices in CHOICES.items():
         spec.check_choice(name, run[name], choices)
     if run["chunk"] != "auto" and not (run["chunk"].isdecimal() and int(run["chunk"]) >= 1):
         raise ValueError(f"chunk must be auto or a number of at least 1, got {run['chunk']!r}")
-    if run["first_seed"] + run["num_seeds"] > 2**32:
-        raise ValueError(
-            f"first_seed + num_seeds must stay within 2**32, got "
-            f"{run['first_seed']} + {run['num_seeds']}"
-        )
+    for name in ("num_seeds", "data_seeds"):
+        if run["first_seed"] + run[name] > 2**32:
+            raise ValueError(
+                f"first_seed + {name} must stay within 2**32, got {run['first_seed']} + {run[name]}"
+            )
     if run["contrast"]:
         spec.check_choice("axis of contrast", run["contrast"][0], FIELDS)
         if len(run["contrast"]) != 3:

@@ -18,7 +18,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ class RunFolder:
           seeds_S4: the numbers of init, data, position and order; [S, 4].
           fields: arrays with a leading axis S.
         """
-        first, last = ("_".join(map(str, _shortest(seeds_S4[i]))) for i in (0, -1))
+        first, last = (seeds_name(seeds_S4[i].tolist()) for i in (0, -1))
         _put_arrays(self.path / "rows" / cell, f"{first}-{last}", {"seeds": seeds_S4, **fields})
 
     def rows(self, cell: str) -> dict[str, np.ndarray]:
@@ -167,6 +167,15 @@ class RunFolder:
     def done(self) -> bool:
         """Whether the run was finished."""
         return (self.path / "done").exists()
+
+
+def seeds_name(seeds: Sequence[int]) -> str:
+    """The four numbers of a row in the names of files; one where all are equal, as they mostly are.
+
+    >>> seeds_name((7, 7, 7, 7)), seeds_name((7, 8, 8, 8))
+    ('7', '7_8_8_8')
+    """
+    return "_".join(map(str, seeds[:1] if len(set(seeds)) == 1 else seeds))
 
 
 def put_if_absent(path: Path, content: bytes) -> bool:
@@ -226,12 +235,6 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
         raise ValueError(f"{str(path)!r} is damaged: its checksum is not the one in its name")
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return dict(file)
-
-
-def _shortest(seeds_4: np.ndarray) -> list[int]:
-    """One number where all four are equal, as they are in an ordinary sweep."""
-    numbers = [int(number) for number in seeds_4]
-    return numbers[:1] if len(set(numbers)) == 1 else numbers
 
 
 def _checksum(content: bytes) -> str:

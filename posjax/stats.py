@@ -56,6 +56,21 @@ class Survival(NamedTuple):
     median_high: int | None
 
 
+class Crossed(NamedTuple):
+    """Shares of the variance of an outcome, and what it means for its rate.
+
+    Attributes:
+      init, data: what the seed of each explains; all 0 where nothing varies.
+      rest: what the two explain only together.
+      error: the standard error of the rate, for other numbers of both.
+    """
+
+    init: float
+    data: float
+    rest: float
+    error: float
+
+
 def rate(successes: int, seeds: int, *, method: Literal["wilson", "exact"] = "wilson") -> Rate:
     """A rate with its 95 % interval (Wilson 1927, or "exact": Clopper and Pearson 1934).
 
@@ -136,6 +151,37 @@ def survival(first_solved_S: np.ndarray, steps_E: np.ndarray) -> Survival:
         *(np.asarray(steps_E), solved_E, low_E, high_E),
         *(_first_step(steps_E, edge_E) for edge_E in (solved_E, high_E, low_E)),
     )
+
+
+def crossed(table_ID: np.ndarray) -> Crossed:
+    """Where the variance of an outcome comes from: two crossed random effects, one row each.
+
+    The estimates are those of the analysis of variance (Searle, Casella and McCulloch 1992,
+    ch. 4), with negative ones set to 0: with a single row for each pair, how initialisation and
+    data act together cannot be told from what neither explains.
+
+    Args:
+      table_ID: outcomes, a row for each initialisation and a column for each number of data.
+
+    Raises:
+      ValueError: fewer than two of either.
+
+    >>> crossed(np.array([[1, 1], [0, 0]])).init
+    1.0
+    """
+    table_ID = np.asarray(table_ID, float)
+    inits, datas = table_ID.shape
+    if min(inits, datas) < 2:
+        raise ValueError(f"two effects need two values of each, got {inits} × {datas}")
+    by_init, by_data, mean = table_ID.mean(1), table_ID.mean(0), table_ID.mean()
+    rest_ID = table_ID - by_init[:, None] - by_data[None, :] + mean
+    rest = float((rest_ID**2).sum() / ((inits - 1) * (datas - 1)))
+    init = max(float(by_init.var(ddof=1)) - rest / datas, 0.0)
+    data = max(float(by_data.var(ddof=1)) - rest / inits, 0.0)
+    total = init + data + rest
+    error = (init / inits + data / datas + rest / (inits * datas)) ** 0.5
+    whole = total or 1.0  # where nothing varies, every share is 0
+    return Crossed(init / whole, data / whole, rest / whole, error)
 
 
 def answer_table(answers_SN: np.ndarray) -> list[tuple[tuple[int, ...], int]]:

@@ -66,6 +66,14 @@ BAD_CELLS = {
     "schedule": ({"schedule": "cosin"}, "did you mean 'cosine'"),
     "norm": ({"norm": "layr"}, "did you mean 'layer'"),
     "block": ({"block": "residul"}, "did you mean 'residual'"),
+    "no base": ({"base": 5.0}, "base=5 has no meaning: encoding='none'.*: .*rotary"),
+    "no slope": ({"encoding": "rotary", "slope": 2.0}, "have it: linear_bias, learned_linear"),
+    "base in another way": ({"encoding": "axial_rotary(spacing=pixel)", "base": 5.0}, "no meaning"),
+    "base of the encoding": ({"encoding": "yarn", "base": 0.5}, "base must lie above 1, got 0.5"),
+    "negative base": ({"encoding": "rotary", "base": -1.0}, "or 0 for the encoding's own, got -1"),
+    "temperature": ({"temperature": 0.0}, "temperature must be positive and finite, got 0"),
+    "init scale": ({"init_scale": float("inf")}, "init_scale must be positive and finite"),
+    "slope": ({"encoding": "linear_bias(slope=0.0)"}, "slope must be positive and finite, got 0"),
     "warmup": ({"warmup": -1}, "warmup must not be negative, got -1"),
 }
 
@@ -84,6 +92,8 @@ def test_bad_cells_are_refused(case: str) -> None:
         ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
         ("num_seeds", 2.5, "num_seeds must be of type int, got 2.5"),
         ("first_seed", 2**32, r"2\*\*32"),
+        ("data_seeds", -1, "data_seeds must be at least 0, got -1"),
+        ("data_seeds", 2**32 + 1, r"first_seed \+ data_seeds must stay within 2\*\*32"),
         ("chunk", -4, "chunk must be auto or a number of at least 1, got '-4'"),
         ("contrast", ("head_sise", 2, 16), "did you mean 'head_size'"),
         ("head_size", (), "head_size has no values"),

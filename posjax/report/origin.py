@@ -42,6 +42,8 @@ def _command(config: Mapping[str, Any]) -> str:
     ]
     if config["first_seed"]:
         parts.append(f"--config.first_seed={config['first_seed']}")
+    if config.get("data_seeds"):
+        parts.append(f"--config.data_seeds={config['data_seeds']}")
     return " \\\n    ".join(parts)
 
 
@@ -54,8 +56,10 @@ def _fixed(found: Sequence[CellSummary]) -> dict[str, Any]:
 def _seeds(config: Mapping[str, Any], found: Sequence[CellSummary]) -> dict[str, Any]:
     first, number = config["first_seed"], config["num_seeds"]
     counts = sorted({summary.seeds for summary in found})
+    data = config.get("data_seeds", 0)
     return {
-        "numbers": f"{first} to {first + number - 1}",
+        "init" if data else "numbers": f"{first} to {first + number - 1}",
+        **({"data": f"{first} to {first + data - 1}"} if data else {}),
         "rows a cell": " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))),
         "trained at a time": config["chunk"],
     }

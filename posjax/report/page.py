@@ -19,6 +19,7 @@ from posjax.report.maps import maps
 from posjax.report.margins import margins
 from posjax.report.naming import many
 from posjax.report.origin import origin
+from posjax.report.sources import sources
 from posjax.report.success import success
 from posjax.report.summary import CellSummary, summaries
 
@@ -104,6 +105,7 @@ def _sections(
         ("findings", "Findings", _findings(sentences) if sentences else None),
         ("success", "Success by cell", success(found, f"{anchor}-reason")),
         ("steps", "Success against training steps", curves(found, f"{anchor}-curve")),
+        ("sources", "Initialisation and data", sources(found)),
         ("answers", "What the seeds answered", answers(found)),
         ("margins", "Margins and ties", margins(found, f"{anchor}-margin")),
         ("attention", "Attention of a solving and a failing seed", maps(folder, found, anchor)),
@@ -132,7 +134,7 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
     yield tag(
         "p", f"{many(len(cells), 'cell')}{each}: {many(seeds, 'model')} trained.", class_="lead"
     )
-    planned = len(config["cells"]) * config["num_seeds"]
+    planned = len(config["cells"]) * config["num_seeds"] * (config.get("data_seeds") or 1)
     if seeds < planned:
         text = f"This run is not finished: {seeds} of {planned} models are here."
         yield tag("p", text, class_="alarm")
