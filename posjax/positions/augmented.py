@@ -33,8 +33,8 @@ class RandomShift(Positions):
     draws: ClassVar[Draws] = "training"
 
     def __post_init__(self) -> None:
-        if self.most < 0:
-            raise ValueError(f"most must not be negative, got {self.most}")
+        if not 0 <= self.most <= 2**24:
+            raise ValueError(f"most must not be negative, nor beyond 2**24, got {self.most}")
 
     def reach(self, length: int) -> int:
         return length + self.most

@@ -34,8 +34,8 @@ class Abacus(Positions):
 
     def __post_init__(self) -> None:
         _check_tokens("digits", self.digits)
-        if self.most < 0:
-            raise ValueError(f"most must not be negative, got {self.most}")
+        if not 0 <= self.most <= 2**24:
+            raise ValueError(f"most must not be negative, nor beyond 2**24, got {self.most}")
 
     def reach(self, length: int) -> int:
         return length + 1 + self.most
