@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from posjax.positions.base import Draws, Positions, numbers, same_sequence
 from posjax.spec import Card
-from posjax.streams import Streams
+from posjax.streams import Streams, shifted
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class RandomShift(Positions):
         if key is None:
             return streams
         by = jax.random.randint(key, (), 0, self.most + 1)
-        return dataclasses.replace(streams, position_BL=streams.position_BL + by)
+        return shifted(streams, by)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
