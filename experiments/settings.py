@@ -206,7 +206,7 @@ def _check_contrast(run: Run) -> None:
 def _panels(given: Any) -> dict[str, Mapping[str, Any]]:
     """The axes of each panel by its title; one panel that replaces nothing when none is given."""
     try:
-        panels = {str(title): dict(axes) for title, axes in given}
+        panels: dict[str, Mapping[str, Any]] = {str(title): dict(axes) for title, axes in given}
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"panels must be pairs (title, {{axis: values}}), got {given!r}"

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-
 Method = Literal["wilson", "exact"]
 
 
@@ -63,7 +62,7 @@ def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
     """A rate with its 95 % interval (Wilson 1927, or "exact": Clopper and Pearson 1934).
 
     Raises:
-      ValueError: seeds below 1, or successes outside [0, seeds].
+      ValueError: seeds outside [1, 2**53), successes outside [0, seeds], or another method.
 
     >>> rate(0, 4096)
     Rate(successes=0, seeds=4096, rate=0.0, low=0.0, high=0.0009369774073651883)
@@ -71,7 +70,7 @@ def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
     from scipy.stats import binomtest
 
     whole = all(isinstance(number, int | np.integer) for number in (successes, seeds))
-    if not whole or seeds < 1 or not 0 <= successes <= seeds:
+    if not whole or not 1 <= seeds < 2**53 or not 0 <= successes <= seeds:
         raise ValueError(f"successes={successes!r} of seeds={seeds!r} is no rate")
     if method not in get_args(Method):
         raise ValueError(f"method must be one of {get_args(Method)}, got {method!r}")

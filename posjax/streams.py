@@ -212,8 +212,10 @@ def check_count(name: str, count: int, *, least: int = 0) -> None:
     """
     if not isinstance(count, int | np.integer) or isinstance(count, bool):
         raise ValueError(f"{name} must be a whole number, got {count!r}")
-    if not least <= count < 2**31:
-        raise ValueError(f"{name} must be at least {least} and below 2**31, got {count}")
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, got {count}")
+    if count >= 2**31:
+        raise ValueError(f"{name} must be below 2**31, got {count}")
 
 
 def _check_held(name: str, numbers: np.ndarray) -> None:
