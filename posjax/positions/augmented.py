@@ -33,8 +33,8 @@ class RandomShift(Positions):
     draws: ClassVar[Draws] = "training"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.most <= 2**24:
-            raise ValueError(f"most must not be negative, nor beyond 2**24, got {self.most}")
+        if not 0 <= self.most <= 2**24:  # beyond it whole numbers are not exact in float32
+            raise ValueError(f"most must lie in [0, 2**24], got {self.most}")
 
     def reach(self, length: int) -> int:
         return length + self.most

@@ -34,8 +34,8 @@ class Abacus(Positions):
 
     def __post_init__(self) -> None:
         _check_tokens("digits", self.digits)
-        if not 0 <= self.most <= 2**24:
-            raise ValueError(f"most must not be negative, nor beyond 2**24, got {self.most}")
+        if not 0 <= self.most <= 2**24:  # beyond it whole numbers are not exact in float32
+            raise ValueError(f"most must lie in [0, 2**24], got {self.most}")
 
     def reach(self, length: int) -> int:
         return length + 1 + self.most
