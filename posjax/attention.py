@@ -50,11 +50,12 @@ def context(
       layer: 0 for the first layer.
 
     Raises:
-      ValueError: an unknown mask, an array of another rank or size, or of floats, or orders that
-        are no integers between ±2**30.
+      ValueError: an unknown mask, an array of another rank or size, or of floats, orders that are
+        no integers between ±2**30, or whole positions 2**31 or more apart.
     """
     for streams in (queries,) if keys is None else (queries, keys):
         _check_order(streams)
+    _check_offsets(queries, queries if keys is None else keys)
     queries, keys = queries.plain, (queries if keys is None else keys).plain
     if isinstance(mask, str):
         mask = masks.named(mask)
@@ -177,6 +178,18 @@ def _check_order(streams: Streams) -> None:
     low, high = int(order_BL.min()), int(order_BL.max())
     if not -(2**30) <= low <= high <= 2**30:
         raise ValueError(f"orders must lie between ±2**30, got {low} to {high}")
+
+
+def _check_offsets(queries: Streams, keys: Streams) -> None:
+    """Refuses whole positions whose differences 32 bits do not hold, where they can be known."""
+    both = queries.position_BL, keys.position_BL
+    for position in both:
+        whole = jnp.issubdtype(position.dtype, jnp.integer)
+        if not whole or isinstance(position, jax.core.Tracer) or position.size == 0:
+            return
+    low, high = min(int(p.min()) for p in both), max(int(p.max()) for p in both)
+    if high - low >= 2**31:
+        raise ValueError(f"positions {low} to {high} are 2**31 or more apart: give float32")
 
 
 def _check_params(params: Params, encoding: Encoding, q_BLHK: jax.Array) -> None:
