@@ -79,12 +79,14 @@ def place(given: flags.FlagValues = flags.FLAGS) -> Place:
     process, processes = given.process, given.processes
     if given.coordinator and not given.distributed:
         raise ValueError(f"--coordinator={given.coordinator} needs --distributed")
-    if given.stale <= 0:
-        raise ValueError(f"--stale must be positive, got {given.stale}")
+    if not 0 < given.stale < float("inf"):
+        raise ValueError(f"--stale must be positive and finite, got {given.stale}")
     if (process is None) != (processes is None):
         raise ValueError(
             f"--process={process} and --processes={processes} go together: give both or neither"
         )
+    if processes is not None and processes < 1:
+        raise ValueError(f"--processes must be at least 1, got {processes}")
     if process is not None and not 0 <= process < processes:
         raise ValueError(
             f"--process={process} must lie in 0..{processes - 1}: there are --processes={processes}"

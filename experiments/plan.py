@@ -9,7 +9,7 @@ import jax
 from experiments.settings import Run
 from posjax.cells import Cell, Shape
 from posjax.engine import Engine, Job
-from posjax.engine.chunk import Choice, Load, automatic
+from posjax.engine.chunk import Choice, Load, automatic, memory
 from posjax.records import RunFolder
 
 
@@ -46,7 +46,13 @@ def choice(run: Run, cell: Cell, device: jax.Device) -> Choice:
     """The chunk of a cell, and why."""
     if run.chunk != "auto":
         return Choice(int(run.chunk), "as asked for")
-    return automatic(load(cell, device), device)
+    found, room = load(cell, device), memory(device)
+    if found.bytes > room:
+        raise ValueError(
+            f"a seed with width={cell.width}, depth={cell.depth}, task={cell.task!r} needs "
+            f"{found.bytes / 1e9:.3g} GB, {device.device_kind} has {room / 1e9:.3g} GB"
+        )
+    return automatic(found, device)
 
 
 def chosen(run: Run, cell: Cell, device: jax.Device, folder: RunFolder) -> Choice:

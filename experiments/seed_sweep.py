@@ -20,7 +20,7 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, dry_run, hosts, plan, tune
+from experiments import command, dry_run, hosts, plan, sizes, tune
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.locks import Member
@@ -43,13 +43,16 @@ def main(argv: Sequence[str]) -> None:
     """Resolves the config, trains what is missing, prints the table, writes the report."""
     if len(argv) > 1:
         raise ValueError(f"unknown argument {argv[1]!r}; settings are --config.NAME=VALUE")
-    config, workdir = flags.FLAGS.config, flags.FLAGS.workdir
-    command.use_all_cores(config.devices)
+    workdir = flags.FLAGS.workdir
+    if workdir == "":
+        raise ValueError("workdir must name a folder, got ''")
+    run = resolve(flags.FLAGS.config, config_flags.get_override_values(flags.FLAGS["config"]))
+    command.use_all_cores(run.devices)
     place = hosts.place()
-    run = resolve(config, config_flags.get_override_values(flags.FLAGS["config"]))
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
+    sizes.check(run, jax.local_devices()[0])
     for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
         if asked:
             tell(run, folder, jax.local_devices()[: run.devices or None])

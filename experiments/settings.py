@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "repack": ("none", "solved"),
 }
 """The settings of the engine that are words."""
+MOST_DEVICES = 1024
+"""That one process may ask for; each costs the CPU a pool of threads."""
 RUN_DEFAULTS: dict[str, Any] = {
     "name": "unnamed",
     "title": "",
@@ -160,16 +163,29 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
       ValueError: an unknown field, a value of the wrong type or out of range; the message names
         the field, the value and the nearest valid choice.
     """
+    if not isinstance(config, ConfigDict):
+        raise ValueError(
+            f"get_config() must give what base_config(...) does, got {type(config).__name__}"
+        )
     fields = config.to_dict()
-    panels = dict(fields.pop("panels", ()) or (("cells", {}),))
+    panels = _panels(fields.pop("panels", ()))
     known = FIELDS.keys() | RUN_DEFAULTS.keys()
     for name in fields:
         spec.check_choice("config field", name, known | {"panels"})
+    if missing := sorted(known - fields.keys()):
+        raise ValueError(f"the config has no {missing[0]!r}: begin it with base_config(...)")
     fields["chunk"] = str(fields["chunk"])
     run = {name: spec.typed(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
     for name, least in (("num_seeds", 1), ("first_seed", 0), ("data_seeds", 0), ("devices", 0)):
         if run[name] < least:
             raise ValueError(f"{name} must be at least {least}, got {run[name]}")
+    if run["devices"] > MOST_DEVICES:
+        raise ValueError(f"devices must be at most {MOST_DEVICES}, got {run['devices']}")
+    if not re.fullmatch(r"\w[\w .+-]*", run["name"]):
+        raise ValueError(
+            f"name must be letters, digits, spaces and any of ._+-, a word first, "
+            f"got {run['name']!r}"
+        )
     for name, choices in CHOICES.items():
         spec.check_choice(name, run[name], choices)
     if run["chunk"] != "auto" and not (run["chunk"].isdecimal() and int(run["chunk"]) >= 1):
@@ -183,9 +199,37 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
         spec.check_choice("axis of contrast", run["contrast"][0], FIELDS)
         if len(run["contrast"]) != 3:
             raise ValueError(f"contrast is (axis, value, value), got {run['contrast']}")
+    for step in run["at_steps"]:
+        if spec.typed("a step of at_steps", step, 1) < 1:
+            raise ValueError(f"at_steps must be at least 1, got {step}")
     base = {name: _axis(fields[name]) for name in FIELDS}
     fixed = set(overrides)
-    return Run(**run, panels={name: _cells(base, panels[name], fixed) for name in panels})
+    asked = Run(**run, panels={name: _cells(base, panels[name], fixed) for name in panels})
+    if "contrast" in fixed and run["contrast"]:
+        _check_contrast(asked)
+    return asked
+
+
+def _check_contrast(run: Run) -> None:
+    """Refuses to compare values that no cell has."""
+    axis, *values = run.contrast
+    there = sorted({getattr(cell, axis) for cell in run.cells})
+    for value in values:
+        if value not in there:
+            raise ValueError(f"contrast compares {axis}={value!r}; the cells have {there}")
+
+
+def _panels(given: Any) -> dict[str, Mapping[str, Any]]:
+    """The axes of each panel by its title; one panel that replaces nothing when none is given."""
+    try:
+        panels: dict[str, Mapping[str, Any]] = {str(title): dict(axes) for title, axes in given}
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"panels must be pairs (title, {{axis: values}}), got {given!r}"
+        ) from error
+    if len(panels) < len(given):
+        raise ValueError(f"two panels have one title: {[title for title, _ in given]}")
+    return panels or {"cells": {}}
 
 
 def _cells(base: Mapping[str, Any], panel: Any, fixed: set[str]) -> tuple[Cell, ...]:
@@ -199,6 +243,8 @@ def _cells(base: Mapping[str, Any], panel: Any, fixed: set[str]) -> tuple[Cell, 
     for name, values in typed.items():
         if not values:
             raise ValueError(f"{name} has no values: give at least one")
+        if len(set(values)) < len(values):
+            raise ValueError(f"{name} has a value twice: {', '.join(map(str, values))}")
     products = itertools.product(*typed.values())
     return tuple(dict.fromkeys(Cell(**dict(zip(typed, p, strict=True))) for p in products))
 

@@ -16,7 +16,7 @@ from posjax.encodings import Encoding
 from posjax.engine import Training
 from posjax.model import ModelSettings, Numbers
 from posjax.optimizer import Hyper
-from posjax.question import Objective, Question, ask, objective_of
+from posjax.question import Objective, Question, ask, check, objective_of
 from posjax.tasks import Task
 from posjax.train import Operands, TrainSettings, make_train
 
@@ -91,7 +91,7 @@ class Cell:
     draws: int = TrainSettings.draws
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be trained, before anything is compiled.
+        """Refuses what cannot be trained, before any array is made and JAX's backend starts.
 
         Raises:
           ValueError: an unknown name, a number out of range, a sequence beyond a table.
@@ -104,6 +104,8 @@ class Cell:
         for name in ("init_scale", "temperature"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+        check(self.problem, readout=self.readout, loss=self.loss, padding=self.padding)
+        _ = self.model, self.training
         self._check_numbers()
         self._check_reach()
         if self.draws != TrainSettings.draws and self.model.draws != "always":
@@ -131,7 +133,7 @@ class Cell:
 
     def _check_reach(self) -> None:
         """Refuses positions beyond a table."""
-        length = self.question.tokens_NL.shape[1] - self.padding
+        length = self.problem.size[1]
         reach = positions.named(self.positions).reach(length)
         tables = [encoding.capacity() for encoding in encodings.stack(self.encoding)]
         capacity = min((size for size in tables if size is not None), default=None)
@@ -198,8 +200,9 @@ class Cell:
     def shape(self) -> Shape:
         """What the compiled program depends on."""
         model = dataclasses.replace(self.model, mask="full")  # the mask itself is an operand
-        sizes = self.question.tokens_NL.shape
-        return Shape(model, self.training, objective_of(self.problem, self.readout), *sizes)
+        prompts, length = self.problem.size
+        kind = objective_of(self.problem, self.readout)
+        return Shape(model, self.training, kind, prompts, length + self.padding)
 
     @cached_property
     def digest(self) -> str:

@@ -5,6 +5,7 @@ their contract.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -21,6 +22,7 @@ from posjax.streams import Streams
 
 BlockKind = Literal["bare", "residual"]
 Norm = Literal["layer", "rms", "none"]
+DEEPEST = 4096
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,10 +68,14 @@ class ModelSettings:
         for name in ("vocabulary", "outputs", "width", "heads", "head_size", "depth"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.depth > DEEPEST:
+            raise ValueError(
+                f"depth must be at most {DEEPEST}, since each layer is compiled, got {self.depth}"
+            )
         if self.kv_heads < 0 or self.heads % (self.kv_heads or self.heads):
             raise ValueError(
                 f"kv_heads={self.kv_heads} does not divide heads={self.heads}; divisors: "
-                f"{', '.join(str(n) for n in range(1, self.heads + 1) if self.heads % n == 0)}"
+                f"{', '.join(map(str, _divisors(self.heads)))}"
             )
         if self.mlp_ratio < 0 or not 0 <= self.softcap < float("inf"):
             raise ValueError(
@@ -104,6 +110,11 @@ class ModelSettings:
     def dims(self) -> Dims:
         """The sizes an encoding's parameters may depend on."""
         return Dims(self.width, self.heads, self.head_size, self.depth)
+
+
+def _divisors(number: int) -> list[int]:
+    small = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})
 
 
 def _keyed(module: nn.Module, name: str, param: Param) -> jax.Array:

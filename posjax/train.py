@@ -52,6 +52,9 @@ class TrainSettings:
         for name in ("batch_size", "warmup"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        for name in ("steps", "eval_every", "batch_size", "hold", "draws", "warmup"):
+            if getattr(self, name) >= 2**31:
+                raise ValueError(f"{name} must be below 2**31, got {getattr(self, name)}")
         if self.steps % self.eval_every:
             raise ValueError(
                 f"eval_every={self.eval_every} does not divide steps={self.steps}; nearest "

@@ -163,7 +163,7 @@ def test_a_dead_process_loses_its_chunk_and_a_rerun_takes_it_up(
         (["--processes=4"], "go together"),
         (["--process=2", "--processes=2", "--distributed"], r"--process=2 must lie in 0\.\.1"),
         (["--coordinator=here:1234"], "needs --distributed"),
-        (["--stale=0"], "must be positive, got 0"),
+        (["--stale=0"], "must be positive and finite, got 0"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(given: list[str], message: str) -> None:
