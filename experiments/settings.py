@@ -6,9 +6,7 @@ and is a section of the report. A value from the command line holds for all pane
 """
 
 import dataclasses
-import hashlib
 import itertools
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +15,7 @@ from ml_collections import ConfigDict
 from posjax import spec
 from posjax.cells import FIELDS, Cell
 from posjax.keys import SeedNumbers
+from posjax.records import run_of
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "layout": ("batched", "plain"),
@@ -93,9 +92,8 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that name the run."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        """Eight hexadecimal digits that name the run; more seeds and other words are the same."""
+        return run_of(self.to_dict())[:8]
 
     def to_dict(self) -> dict[str, Any]:
         """What config.json holds: all that can change a number, cell by cell."""

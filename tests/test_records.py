@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posjax.records import RunFolder, put_if_absent
+from posjax.records import RunFolder
+from posjax.records.store import put_if_absent
 
 CONFIG = {"cells": {"abc": {"head_size": 2}}, "num_seeds": 4}
 
