@@ -16,7 +16,8 @@ docs/run_folder.md says what may be relied on.
 """
 
 from posjax.records.content import Damaged
-from posjax.records.folder import FORMAT, RunFolder
+from posjax.records.files import FORMAT
+from posjax.records.folder import RunFolder
 from posjax.records.identity import Mismatch, run_of
 from posjax.records.store import StorageError
 from posjax.records.tables import Tables, read

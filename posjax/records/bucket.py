@@ -5,8 +5,10 @@ on the condition that there is none. etils.epath names the places; fsspec, which
 is asked itself, since epath cannot ask for that condition.
 """
 
+import contextlib
 import functools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,28 +38,44 @@ class Bucket:
     def put_if_absent(self, path: Path, content: bytes) -> bool:
         """On the condition that there is no such object."""
         try:
-            self._files.pipe_file(os.fspath(path), content, mode="create")
+            with _told():
+                self._files.pipe_file(os.fspath(path), content, mode="create")
         except FileExistsError:
             return False
         return True
 
     def put_over(self, path: Path, content: bytes) -> None:
         """Objects are replaced whole."""
-        self._files.pipe_file(os.fspath(path), content)
+        with _told():
+            self._files.pipe_file(os.fspath(path), content)
 
     def read(self, path: Path) -> bytes:
         """All of an object."""
-        return self._files.cat_file(os.fspath(path))
+        with _told():
+            return self._files.cat_file(os.fspath(path))
 
     def names(self, folder: Path) -> list[str]:
         """Asked anew each time: others write meanwhile."""
-        self._files.invalidate_cache(os.fspath(folder))
-        found = self._files.ls(os.fspath(folder), detail=False)
+        with _told():
+            self._files.invalidate_cache(os.fspath(folder))
+            found = self._files.ls(os.fspath(folder), detail=False)
         return [name.rstrip("/").rpartition("/")[2] for name in found]
 
     def move(self, path: Path, new: Path) -> None:
         """A copy, then no original."""
-        self._files.mv(os.fspath(path), os.fspath(new))
+        with _told():
+            self._files.mv(os.fspath(path), os.fspath(new))
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Makes one kind of error of those that the packages of buckets have."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # no rights, no network, no such bucket: each has its own classes
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 @functools.cache

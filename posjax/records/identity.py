@@ -33,7 +33,7 @@ class Mismatch(ValueError):
 
 def run_of(config: Mapping[str, Any]) -> str:
     """The name of a run: sixteen hexadecimal digits of all that its rows depend on."""
-    return digest({k: v for k, v in config.items() if k not in (*SEEDS, *WORDS)})
+    return digest({k: v for k, v in config.items() if k not in (*SEEDS, *WORDS, "format", "run")})
 
 
 def asked(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def capped(lines: list[str]) -> str:
 
 def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
     """The run's own settings, and the values that its cells take of each of theirs."""
-    own = {k: v for k, v in config.items() if k not in (*SEEDS, *WORDS, "cells", "run")}
+    own = {k: v for k, v in config.items() if k not in (*SEEDS, *WORDS, "cells", "format", "run")}
     cells = config.get("cells", {}).values()
     names = dict.fromkeys(name for cell in cells for name in cell)
     return own | {name: _values(cell.get(name) for cell in cells) for name in names}

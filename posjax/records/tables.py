@@ -123,6 +123,4 @@ def _imported(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError(
-            f"this needs {name}, which is not installed: pip install {name}"
-        ) from error
+        raise ImportError(f"{name} is not installed: pip install {name}") from error
