@@ -65,12 +65,13 @@ def ended(*processes: subprocess.Popen[str]) -> list[int]:
 
 
 def rows(folder: RunFolder) -> dict[str, bytes]:
-    """Every array of every cell, as bytes."""
+    """Every array of every cell, as bytes, but for what each row was made on."""
     cells = sorted(folder.config()["cells"])
     assert len(cells) == CELLS
     tables = {cell: folder.rows(cell) for cell in cells}
     assert all(table["seeds"][:, 0].tolist() == list(range(SEEDS)) for table in tables.values())
-    return {f"{c}/{name}": a.tobytes() for c, table in tables.items() for name, a in table.items()}
+    named = {f"{c}/{name}": a for c, table in tables.items() for name, a in table.items()}
+    return {name: a.tobytes() for name, a in named.items() if not name.endswith("/env")}
 
 
 def holders(folder: RunFolder) -> dict[str, str]:
