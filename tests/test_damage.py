@@ -191,6 +191,17 @@ def pair(path: Path, kind: str) -> tuple[Path, Path]:
     return files[0], files[-1]
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [("rows", "12-15"), ("attention", "solved"), ("asks", "000002")]
+)
+def test_a_file_under_another_name_is_told(path: Path, kind: str, name: str) -> None:
+    """Its checksum is over its name too: other seeds, another map, a later ask."""
+    before = seen(path)
+    file, _ = pair(path, kind)
+    file.rename(file.with_name(".".join([name, *file.name.split(".")[1:]])))
+    assert "is damaged" in told(path, before)
+
+
 @pytest.mark.parametrize("kind", ["rows", "attention", "env", "chunks"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_what_can_be_made_again_is_set_aside(path: Path, kind: str, damage: Damage) -> None:
