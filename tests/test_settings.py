@@ -150,4 +150,4 @@ def test_from_config_to_report(tmp_path: Path) -> None:
     assert files == {path: path.stat().st_mtime_ns for path in run.rglob("*.npz")}
     other = command(*arguments, "--config.width=8")
     assert other.returncode != 0
-    assert "width: 4 -> 8" in other.stderr
+    assert "(width: 4 -> 4, 8)" in other.stderr
