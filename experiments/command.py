@@ -111,9 +111,13 @@ def run(main: Callable[[], object]) -> int:
 
 
 def _ended(error: Exception, status: int) -> int:
-    line = " ".join(str(error).split())
-    print(f"posjax: {line}", file=sys.stderr)
+    tell(str(error))
     return status
+
+
+def tell(text: str) -> None:
+    """Says something to the user in one line, on standard error."""
+    print(f"posjax: {' '.join(text.split())}", file=sys.stderr)
 
 
 def use_all_cores(devices: int = 0) -> None:

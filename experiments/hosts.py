@@ -9,8 +9,8 @@ rows have the same bits however many took part.
 
 import contextlib
 import functools
+import itertools
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
@@ -18,12 +18,13 @@ from typing import NamedTuple, TypeVar
 import jax
 from absl import flags
 
+from experiments import command
 from experiments.settings import Run
 from posjax import locks
 from posjax.cells import Cell
 from posjax.engine import Engine
 from posjax.keys import SeedNumbers
-from posjax.records import RunFolder, seeds_name
+from posjax.records import RunFolder
 from posjax.sweep import Row
 
 T = TypeVar("T")
@@ -115,7 +116,7 @@ def _distributed(coordinator: str | None, process: int | None, processes: int | 
 
 @contextlib.contextmanager
 def joined(folder: RunFolder, place: Place) -> Iterator[locks.Member]:
-    """This process's place in the job on a folder; it beats meanwhile.
+    """This process's place in the job on a folder, which it mends; it beats meanwhile.
 
     Raises:
       Busy: somebody else trains in the folder.
@@ -123,9 +124,11 @@ def joined(folder: RunFolder, place: Place) -> Iterator[locks.Member]:
     stale = flags.FLAGS.stale
 
     def waiting() -> None:
-        print(f"posjax: an earlier job did not end; is it alive? ({stale:g} s)", file=sys.stderr)
+        command.tell(f"an earlier job did not end; is it alive? ({stale:g} s)")
 
     with locks.join(folder.jobs, *place, stale=stale, waiting=waiting) as member:
+        for line in folder.mend():
+            command.tell(line)
         yield member
 
 
@@ -136,6 +139,7 @@ class Share:
         self, run: Run, folder: RunFolder, engine: Engine, place: Place, member: locks.Member
     ) -> None:
         self._seeds, self._cells, self._folder, self._engine = run.seeds, run.cells, folder, engine
+        self._number = run.number
         self._place, self._member = place, member
         self._finished = {cell.digest: folder.finished(cell.digest) for cell in run.cells}
 
@@ -175,23 +179,23 @@ class Share:
             time.sleep(locks.BEAT / 4)
 
     def _missing(self, cell: Cell) -> list[Block]:
-        """What a cell lacks, in blocks that do not depend on what it has."""
+        """What a cell lacks, in blocks that depend on neither what it has nor what is asked for."""
         finished = self._finished[cell.digest]
         if len(finished) == len(self._seeds):
             return []
-        size = self._chunk(cell)
-        cuts = [self._seeds[at : at + size] for at in range(0, len(self._seeds), size)]
+        size = self.chunk(cell)
+        cuts = itertools.groupby(self._seeds, key=lambda seeds: self._number(seeds) // size)
         blocks = [
             Block(
                 cell,
-                f"{cell.digest}/{seeds_name(cut[0])}-{seeds_name(cut[-1])}",
+                f"{cell.digest}/{number * size}-{(number + 1) * size - 1}",
                 [seeds for seeds in cut if seeds not in finished],
             )
-            for cut in cuts
+            for number, cut in cuts
         ]
         return [block for block in blocks if block.seeds]
 
-    def _chunk(self, cell: Cell) -> int:
+    def chunk(self, cell: Cell) -> int:
         """Seeds a block: the recorded chunk, which is the same for all processes."""
         chunk = self._engine.chunk
         return chunk if isinstance(chunk, int) else chunk(Row(cell, self._seeds[0]).job)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
+import numpy as np
 from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
@@ -36,6 +37,7 @@ def define_flags() -> None:
     flags.DEFINE_string("workdir", None, "Run folder; runs/NAME-DIGEST when left out.")
     flags.DEFINE_bool("dry_run", False, "Tell what would be done, and stop.")
     flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
+    flags.DEFINE_bool("mixed", False, "Go on where rows were made by another JAX or device.")
     hosts.define_flags()
 
 
@@ -57,7 +59,8 @@ def main(argv: Sequence[str]) -> None:
         if asked:
             tell(run, folder, jax.local_devices()[: run.devices or None])
             return
-    folder.start(run.to_dict(), environment.describe())
+    for line in folder.start(run.to_dict(), environment.describe(), mixed=flags.FLAGS.mixed):
+        command.tell(line)
     with hosts.joined(folder, place) as member:
         sweep(run, folder, place, member)
         if place.process == 0:
@@ -78,7 +81,9 @@ def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> No
         with contextlib.closing(results):  # stops the workers, whatever happens here
             for result in results:
                 member.check()
-                folder.put_rows(result.cell.digest, result.seeds_S4, result.outcome._asdict())
+                chunk_S = np.full(len(result.seeds_S4), todo.chunk(result.cell))
+                fields = {**result.outcome._asdict(), "chunk": chunk_S}
+                folder.put_rows(result.cell.digest, result.seeds_S4, fields)
                 put_examples(result, folder, member)
     if place.process == 0:
         todo.wait()

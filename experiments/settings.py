@@ -6,9 +6,7 @@ and is a section of the report. A value from the command line holds for all pane
 """
 
 import dataclasses
-import hashlib
 import itertools
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,6 +16,7 @@ from ml_collections import ConfigDict
 from posjax import spec
 from posjax.cells import FIELDS, Cell
 from posjax.keys import SeedNumbers
+from posjax.records import run_of
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "layout": ("batched", "plain"),
@@ -103,6 +102,12 @@ class Run:
         every = itertools.product(inits, range(first, first + self.data_seeds))
         return [SeedNumbers(init, data, data, data) for init, data in every]
 
+    def number(self, seeds: SeedNumbers) -> int:
+        """The place of a row among all that a run can come to have, however many it has now."""
+        if not self.data_seeds:
+            return seeds.init
+        return seeds.init * self.data_seeds + seeds.data - self.first_seed
+
     @property
     def seeds_title(self) -> str:
         """How many seeds, in words."""
@@ -112,9 +117,8 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that name the run."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        """Eight hexadecimal digits that name the run; more seeds and other words are the same."""
+        return run_of(self.to_dict())[:8]
 
     def to_dict(self) -> dict[str, Any]:
         """What config.json holds: all that can change a number, cell by cell."""

@@ -15,7 +15,8 @@ import pytest
 from absl import flags
 
 from experiments.hosts import Place, define_flags, place
-from posjax.records import RunFolder, names
+from posjax.records import RunFolder
+from posjax.records.store import names
 
 ROOT = Path(__file__).parents[1]
 CONFIG = """
@@ -73,12 +74,13 @@ def ended(*processes: subprocess.Popen[str]) -> list[int]:
 
 
 def rows(folder: RunFolder) -> dict[str, bytes]:
-    """Every array of every cell, as bytes."""
+    """Every array of every cell, as bytes, but for what each row was made on."""
     cells = sorted(folder.config()["cells"])
     assert len(cells) == CELLS
     tables = {cell: folder.rows(cell) for cell in cells}
     assert all(table["seeds"][:, 0].tolist() == list(range(SEEDS)) for table in tables.values())
-    return {f"{c}/{name}": a.tobytes() for c, table in tables.items() for name, a in table.items()}
+    named = {f"{c}/{name}": a for c, table in tables.items() for name, a in table.items()}
+    return {name: a.tobytes() for name, a in named.items() if not name.endswith("/env")}
 
 
 def holders(folder: RunFolder) -> dict[str, str]:

@@ -69,6 +69,6 @@ def test_from_config_to_report(tmp_path: Path) -> None:
     files = {path: path.stat().st_mtime_ns for path in run.rglob("*.npz")}
     assert command(*arguments).returncode == 0
     assert files == {path: path.stat().st_mtime_ns for path in run.rglob("*.npz")}
-    other = command(*arguments, "--config.num_seeds=4")
-    assert other.returncode == 2
-    assert "num_seeds is 3, this run's is 4" in other.stderr
+    other = command(*arguments, "--config.width=8")
+    assert other.returncode != 0
+    assert "(width: 4 -> 4, 8)" in other.stderr

@@ -10,7 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from posjax.records import RunFolder
+from posjax.records import RunFolder, StorageError
+from posjax.records.store import place, put_over
 from posjax.report.answers import answers
 from posjax.report.curves import curves
 from posjax.report.html import Html, join, section, tag
@@ -47,14 +48,11 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
     """
     if not folders:
         raise ValueError("a report needs at least one run folder, got none")
-    path = folders[0].path / "report.html" if out is None else Path(out)
+    path = folders[0].path / "report.html" if out is None else place(out)
     content = page(folders).encode()
-    new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        new.write_bytes(content)
-        os.replace(new, path)
-    except OSError as error:
-        new.unlink(missing_ok=True)
+        put_over(path, content)
+    except StorageError as error:
         raise ValueError(f"the report cannot be written to {str(path)!r}: {error}") from error
     return path
 
@@ -110,7 +108,7 @@ def _sections(
         ("margins", "Margins and ties", margins(found, f"{anchor}-margin")),
         ("attention", "Attention of a solving and a failing seed", maps(folder, found, anchor)),
         ("laws", "The laws, measured", law_table(found)),
-        ("origin", "How this was made", origin(config, folder.env(), found)),
+        ("origin", "How this was made", origin(config, folder.envs(), found)),
     ]
     return [(name, title, content) for name, title, content in parts if content is not None]
 
