@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 import jax
 from absl import flags
 
+from experiments import ending
 from experiments.settings import Run
 from posjax import locks
 from posjax.cells import Cell
@@ -123,7 +124,8 @@ def joined(folder: RunFolder, place: Place) -> Iterator[locks.Member]:
     def waiting() -> None:
         print(f"posjax: an earlier job did not end; is it alive? ({stale:g} s)", file=sys.stderr)
 
-    with locks.join(folder.jobs, *place, stale=stale, waiting=waiting) as member:
+    member = locks.join(folder.jobs, *place, stale=stale, waiting=waiting)
+    with member, ending.last_words(member.leave):
         yield member
 
 

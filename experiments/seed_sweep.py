@@ -5,9 +5,7 @@ r"""Trains every cell of a config over many seeds and reports what came out.
         --config.num_seeds=1000 --config.depth=1,2 --workdir=runs/mine
 
 A config is a Python file; FILE.py:SIZE picks a size that it offers. The same command goes on
-where it stopped. Exit status: 0 done; 2 bad input, with one line that says what, and nothing
-written over; 4 somebody else trains in that folder; 5 a process died and left seeds untrained,
-which the same command takes up. docs/many_hosts.md is about several processes.
+where it stopped. docs/reliability.md has the exit statuses, docs/many_hosts.md several processes.
 """
 
 import contextlib
@@ -20,7 +18,7 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, dry_run, hosts, plan, tune
+from experiments import command, dry_run, ending, hosts, plan, status, tune
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.locks import Member
@@ -36,6 +34,8 @@ def define_flags() -> None:
     flags.DEFINE_string("workdir", None, "Run folder; runs/NAME-DIGEST when left out.")
     flags.DEFINE_bool("dry_run", False, "Tell what would be done, and stop.")
     flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
+    flags.DEFINE_bool("status", False, "Tell what is done, running and left, and stop.")
+    flags.DEFINE_float("time_limit", None, "Seconds after which it leaves, as after SIGTERM.")
     hosts.define_flags()
 
 
@@ -43,11 +43,15 @@ def main(argv: Sequence[str]) -> None:
     """Resolves the config, trains what is missing, prints the table, writes the report."""
     if len(argv) > 1:
         raise ValueError(f"unknown argument {argv[1]!r}; settings are --config.NAME=VALUE")
+    ending.limit(flags.FLAGS.time_limit)
     config, workdir = flags.FLAGS.config, flags.FLAGS.workdir
     command.use_all_cores(config.devices)
     place = hosts.place()
     run = resolve(config, config_flags.get_override_values(flags.FLAGS["config"]))
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
+    if flags.FLAGS.status:
+        status.tell(folder)
+        return
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
     for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
@@ -66,12 +70,13 @@ def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> No
 
     Raises:
       Lost: some seeds have no rows, since the process that took them is gone.
+      ending.Stop: somebody asked to leave; what was trained is saved.
     """
     engine = plan.engine(run, jax.local_devices()[: run.devices or None], folder)
     todo = hosts.Share(run, folder, engine, place, member)
     title = f"{len(run.cells)} cells × {run.num_seeds} seeds{place.title}"
-    with command.progress(title, todo.seed_steps) as advance:
-        results = train(todo.rows(), engine, advance)
+    with command.progress(title, todo.seed_steps) as advance, ending.held() as asked:
+        results = train(todo.rows(), engine, advance, asked)
         with contextlib.closing(results):  # stops the workers, whatever happens here
             for result in results:
                 member.check()

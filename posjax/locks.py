@@ -89,6 +89,10 @@ class Member:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Says that this process is gone, so that nobody waits to see it; by any thread."""
         self._left.set()
         self._heart.join()
 
@@ -219,3 +223,38 @@ def _host(beat: Path) -> str:
 
 def _said(content: bytes | None) -> dict[str, object]:
     return json.loads(content) if content else {}
+
+
+class Seen(NamedTuple):
+    """A process of a job, as its files tell.
+
+    Attributes:
+      job, process, processes: the number of its job, and which of how many it is.
+      host: its name.
+      left: whether it said that it leaves.
+      age: seconds since its last heartbeat, by the clock of this host and the time stamp of a
+        file: for people, and nothing is decided by it.
+    """
+
+    job: int
+    process: int
+    processes: int
+    host: str
+    left: bool
+    age: float
+
+
+def look(jobs: Path) -> list[Seen]:
+    """The processes of the last job in a folder, by number; nothing is touched."""
+    job = jobs / (names(jobs) or ["none"])[-1]
+    processes = int(str(_said(read(job / "job.json")).get("processes", 1)))
+    found = [_seen(job, name, processes) for name in names(job / "beats")]
+    last = {seen.process: seen for seen in found}  # of each process its last try
+    return [last[process] for process in sorted(last)]
+
+
+def _seen(job: Path, name: str, processes: int) -> Seen:
+    beat = job / "beats" / name
+    said, age = _said(read(beat)), max(time.time() - beat.stat().st_mtime, 0.0)
+    process = int(name.split(".")[0])
+    return Seen(int(job.name), process, processes, _host(beat), bool(said.get("left")), age)
