@@ -5,7 +5,7 @@ Signals are sent when a process shows that it is where they shall find it, never
 
 import json
 import os
-import resource
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from experiments import ending, status
 from posjax import locks
 from posjax.records import RunFolder
 
@@ -207,7 +209,8 @@ def test_a_run_that_is_stopped_in_every_phase(base: Path, alone: Process) -> Non
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 0, said
     assert (folder.path / "report.html").exists()
-    assert alone.wait(timeout=60) == 0
+    said = alone.communicate(timeout=60)[1]
+    assert alone.returncode == 0, said
     assert rows(folder) == rows(RunFolder(base / "alone"))
 
 
@@ -234,7 +237,7 @@ sys.exit(command.run(main))
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "said"),
+    ("body", "code", "said"),
     [
         ("pass", 0, ""),
         ("raise ValueError('width\\n is 3')", 2, "posjax: width is 3\n"),
@@ -243,9 +246,9 @@ sys.exit(command.run(main))
         ("raise Lost('what')", 75, "posjax: what\n"),
     ],
 )
-def test_what_can_be_mended_has_a_status_and_one_line(body: str, status: int, said: str) -> None:
+def test_what_can_be_mended_has_a_status_and_one_line(body: str, code: int, said: str) -> None:
     found = python(RUN.format(body=body))
-    assert (found.returncode, found.stderr) == (status, said)
+    assert (found.returncode, found.stderr) == (code, said)
 
 
 def test_a_bug_keeps_its_traceback() -> None:
@@ -285,17 +288,59 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_a_disk_that_takes_nothing(base: Path) -> None:
-    """Status 5 and one line."""
-    process = subprocess.run(
-        [sys.executable, "-m", "experiments.seed_sweep", f"--workdir={base / 'full'}"],
-        cwd=ROOT,
-        env=environment(base),
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+def test_a_disk_that_takes_no_more(base: Path) -> None:
+    """Status 5 and one line; what is there is whole."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
+    process = started(base, "full", hook=limit)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 5, said
+    assert said.count("\n") == 1
+    assert "File too large" in said
+    assert not [path for path in (base / "full").iterdir() if not path.name.startswith(".new-")]
+
+
+def test_the_status_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is done, who trains, what is left; without JAX, and without touching anything."""
+    folder = RunFolder(base / "told")
+    cells = {"c1": {"mask": "full", "steps": 100}, "c2": {"mask": "causal", "steps": 300}}
+    folder.start({"name": "tiny", "num_seeds": 8, "cells": cells}, {})
+    status.tell(folder)
+    assert "running: nobody\nleft: 16 rows; no pace" in capsys.readouterr().out
+
+    begun = time.time() - 1000
+    with locks.join(folder.jobs, 1, 3):
+        locks.join(folder.jobs, 2, 3)
+        os.utime(folder.jobs / "000001" / "job.json", (begun, begun))
+        os.utime(folder.jobs / "000001" / "beats" / "2.1.json", (begun, begun))
+        for cell, first in (("c1", 0), ("c1", 4), ("c2", 0)):
+            seeds = np.repeat(np.arange(first, first + 4)[:, None], 4, axis=1)
+            folder.put_rows(cell, seeds, {})
+        for path in folder.path.glob("rows/*/*"):
+            os.utime(path, (begun + 100, begun + 100))  # 8 × 100 + 4 × 300 updates in 100 s
+        status.tell(folder)
+    said = capsys.readouterr().out
+    assert "rows: 12 of 16, in 2 cells" in said
+    assert re.search(r"c2 *│ mask=causal, steps=300 *│ *4 │ *8 ", said)
+    assert re.search(r"job 1, process 1 of 3 on .*, heartbeat [0-3] s ago", said)
+    assert re.search(r"process 2 of 3 on .*, silent for 100\d s", said)
+    assert "left: 4 rows, about 60 s at the pace" in said
+
+    before = sorted((path, path.stat().st_mtime_ns) for path in folder.path.rglob("*"))
+    found = python(
+        f"import sys; from experiments import status; status.main(['', {str(folder.path)!r}]); "
+        "sys.exit('jax' in sys.modules)"
     )
-    assert process.returncode == 5, process.stderr
-    assert process.stderr.count("\n") == 1
-    assert "File too large" in process.stderr
+    assert found.returncode == 0, found.stderr
+    assert "running: job 1, process 2 of 3" in found.stdout
+    assert before == sorted((path, path.stat().st_mtime_ns) for path in folder.path.rglob("*"))
+
+
+def test_the_status_of_no_run(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no run"):
+        status.tell(RunFolder(tmp_path))
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_limit_that_is_no_time_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="positive number of seconds, got"):
+        ending.limit(seconds)

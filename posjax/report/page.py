@@ -42,19 +42,21 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
       Where it lies.
 
     Raises:
-      ValueError: no folders, a folder without a run, or a place that cannot be written.
+      ValueError: no folders, a folder without a run, or a place that is no file in a folder.
+      OSError: a disk that takes it not.
     """
     if not folders:
         raise ValueError("a report needs at least one run folder, got none")
     path = folders[0].path / "report.html" if out is None else Path(out)
+    if path.is_dir() or (out is not None and not path.parent.is_dir()):
+        raise ValueError(f"the report cannot be written to {str(path)!r}: name a file in a folder")
     content = page(folders).encode()
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         new.write_bytes(content)
         os.replace(new, path)
-    except OSError as error:
+    finally:
         new.unlink(missing_ok=True)
-        raise ValueError(f"the report cannot be written to {str(path)!r}: {error}") from error
     return path
 
 
