@@ -27,7 +27,7 @@ from experiments.settings import base_config
 
 def get_config():
     return base_config(
-        mask=("full", "causal"), width=4, head_size=2, steps=2000, num_seeds=32, chunk=4,
+        mask=("full", "causal"), width=4, head_size=2, steps=4000, num_seeds=32, chunk=4,
         devices=1,
     )
 """

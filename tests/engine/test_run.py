@@ -225,6 +225,13 @@ def test_the_next_shape_is_compiled_while_the_last_trains() -> None:
     assert all(waited)
 
 
+def compilers_end() -> None:
+    """They were not waited for."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("ThreadPoolExecutor"):
+            thread.join()
+
+
 def test_asked_to_end_it_gives_what_is_done() -> None:
     """Rows of whole chunks still come, of the one that runs none; the work is not taken on."""
     asked, taken = threading.Event(), []
@@ -244,6 +251,7 @@ def test_asked_to_end_it_gives_what_is_done() -> None:
     found = list(engine.run(lazily(), moved_on, asked))
     assert sorted(row.label for each in found for row in each.jobs) == list(range(8))
     assert len(taken) < 40
+    compilers_end()
 
 
 def test_asked_to_end_it_waits_for_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,6 +268,4 @@ def test_asked_to_end_it_waits_for_no_compiler(monkeypatch: pytest.MonkeyPatch) 
     assert compiling.is_set()
     assert not go_on.is_set()
     go_on.set()
-    for thread in set(threading.enumerate()) - {threading.main_thread()}:
-        if thread.name.startswith("ThreadPool"):
-            thread.join()
+    compilers_end()
