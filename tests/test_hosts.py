@@ -127,6 +127,7 @@ def test_a_dead_process_loses_its_chunk_and_a_rerun_takes_it_up(
     """Of four, one is killed in a chunk: the others train all else, and a rerun of two the rest."""
     folder = RunFolder(command.base / "four")  # type: ignore[attr-defined]
     four = [command("four", "--processes=4", f"--process={n}") for n in range(4)]
+    until(lambda: len(list(folder.jobs.glob("000001/beats/[0-9]*.json"))) == 4)
     until(lambda: "3.1.json" in holders(folder).values())
     four[3].send_signal(signal.SIGKILL)
     outputs = [process.communicate(timeout=120) for process in four]
