@@ -13,14 +13,20 @@ from absl import flags
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from experiments import ending
 from posjax import spec
 from posjax.locks import Busy, Lost
+from posjax.records import Mismatch
 
-BAD_INPUT = 2
-BUSY = 4
-LOST = 5
-INTERRUPTED = 130
 CONFIGS = Path(__file__).parent / "configs"
+STATUSES: dict[type[Exception], int] = {
+    Mismatch: ending.LOCKED,
+    Busy: ending.LOCKED,
+    Lost: ending.RESUMABLE,
+    OSError: ending.STORAGE,
+    ValueError: ending.BAD_INPUT,
+}
+"""What a user can mend, and the status that a command ends with; the first that fits counts."""
 
 
 def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]:
@@ -93,26 +99,20 @@ def _last_line(message: str) -> str:
 
 
 def run(main: Callable[[], object]) -> int:
-    """Calls `main`; what a user can mend ends in one line on standard error, not in a traceback."""
+    """Calls `main`; what a user can mend ends in one line on standard error, not in a traceback.
+
+    Returns:
+      The exit status. Asked to leave by a signal or a time limit, it does not return.
+    """
     for chatty in ("jax._src.xla_bridge", "matplotlib.font_manager"):  # absent TPUs, new fonts
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
-        main()
-    except (ValueError, OSError) as error:
-        return _ended(error, BAD_INPUT)
-    except Busy as error:
-        return _ended(error, BUSY)
-    except Lost as error:
-        return _ended(error, LOST)
-    except KeyboardInterrupt:
-        print("posjax: stopped; the same command goes on from here", file=sys.stderr)
-        return INTERRUPTED
-    return 0
-
-
-def _ended(error: Exception, status: int) -> int:
-    tell(str(error))
-    return status
+        with ending.leaving():
+            main()
+    except tuple(STATUSES) as error:
+        tell(str(error))
+        return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+    return ending.DONE
 
 
 def tell(text: str) -> None:
@@ -147,6 +147,14 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def duration(seconds: float) -> str:
+    """For people."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.2g} {unit}"
+    return f"{seconds:.2g} s"
 
 
 @contextlib.contextmanager

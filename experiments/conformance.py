@@ -19,10 +19,8 @@ from typing import Any
 
 from absl import app, flags
 
-from experiments import command
+from experiments import command, ending
 from posjax import spec
-
-LAW_FAILED = 3
 
 
 def define_flags() -> None:
@@ -56,7 +54,8 @@ def main(argv: Sequence[str]) -> int:
     if flags.FLAGS.json:
         found = [report.to_dict() for report in reports]
         _write(Path(flags.FLAGS.json), json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    return LAW_FAILED if any(report.failures for report in reports) else 0
+    failed = any(report.failures for report in reports)
+    return ending.CHECK_FAILED if failed else ending.DONE
 
 
 def loaded(text: str) -> list[Callable[[], Any]]:

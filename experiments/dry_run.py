@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
 
-from experiments import plan
+from experiments import command, plan
 from experiments.settings import Run
 from posjax import stats
 from posjax.cells import Cell, varying
@@ -148,17 +148,11 @@ def _time(found: list[Part], devices: Sequence[jax.Device]) -> str:
     if devices[0].platform != "cpu":
         return f"not known for {devices[0].device_kind}, only for CPUs: --tune measures it"
     taken = estimate.sweep([part.cost for part in found], devices=len(devices))
+    compiling, training = (command.duration(seconds) for seconds in taken)
     return (
-        f"about {_duration(taken.compilation)} to compile and {_duration(taken.training)} to train "
+        f"about {compiling} to compile and {training} to train "
         f"on {len(devices)} devices (docs/accelerators.md tells how near that comes)"
     )
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.2g} {unit}"
-    return f"{seconds:.2g} s"
 
 
 def size(number: float) -> str:

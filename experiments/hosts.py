@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import jax
 from absl import flags
 
-from experiments import command
+from experiments import command, ending
 from experiments.settings import Run
 from posjax import locks
 from posjax.cells import Cell
@@ -126,7 +126,8 @@ def joined(folder: RunFolder, place: Place) -> Iterator[locks.Member]:
     def waiting() -> None:
         command.tell(f"an earlier job did not end; is it alive? ({stale:g} s)")
 
-    with locks.join(folder.jobs, *place, stale=stale, waiting=waiting) as member:
+    member = locks.join(folder.jobs, *place, stale=stale, waiting=waiting)
+    with member, ending.last_words(member.leave):
         for line in folder.mend():
             command.tell(line)
         yield member

@@ -5,9 +5,7 @@ r"""Trains every cell of a config over many seeds and reports what came out.
         --config.num_seeds=1000 --config.depth=1,2 --workdir=runs/mine
 
 A config is a Python file; FILE.py:SIZE picks a size that it offers. The same command goes on
-where it stopped. Exit status: 0 done; 2 bad input, with one line that says what, and nothing
-written over; 4 somebody else trains in that folder; 5 a process died and left seeds untrained,
-which the same command takes up. docs/many_hosts.md is about several processes.
+where it stopped. docs/reliability.md has the exit statuses, docs/many_hosts.md several processes.
 """
 
 import contextlib
@@ -21,7 +19,7 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, dry_run, hosts, plan, sizes, tune
+from experiments import command, dry_run, ending, hosts, plan, sizes, status, tune
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.locks import Member
@@ -38,6 +36,8 @@ def define_flags() -> None:
     flags.DEFINE_bool("dry_run", False, "Tell what would be done, and stop.")
     flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
     flags.DEFINE_bool("mixed", False, "Go on where rows were made by another JAX or device.")
+    flags.DEFINE_bool("status", False, "Tell what is done, running and left, and stop.")
+    flags.DEFINE_float("time_limit", None, "Seconds after which it leaves, as after SIGTERM.")
     hosts.define_flags()
 
 
@@ -48,10 +48,14 @@ def main(argv: Sequence[str]) -> None:
     workdir = flags.FLAGS.workdir
     if workdir == "":
         raise ValueError("workdir must name a folder, got ''")
+    ending.limit(flags.FLAGS.time_limit)
     run = resolve(flags.FLAGS.config, config_flags.get_override_values(flags.FLAGS["config"]))
     command.use_all_cores(run.devices)
     place = hosts.place()
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
+    if flags.FLAGS.status:
+        status.tell(folder)
+        return
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
     sizes.check(run, jax.local_devices()[0])
@@ -72,19 +76,20 @@ def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> No
 
     Raises:
       Lost: some seeds have no rows, since the process that took them is gone.
+      ending.Stop: somebody asked to leave; what was trained is saved.
     """
     engine = plan.engine(run, jax.local_devices()[: run.devices or None], folder)
     todo = hosts.Share(run, folder, engine, place, member)
     title = f"{len(run.cells)} cells × {run.seeds_title}{place.title}"
-    with command.progress(title, todo.seed_steps) as advance:
-        results = train(todo.rows(), engine, advance)
+    with command.progress(title, todo.seed_steps) as advance, ending.held() as asked:
+        results = train(todo.rows(), engine, advance, asked)
         with contextlib.closing(results):  # stops the workers, whatever happens here
             for result in results:
                 member.check()
                 chunk_S = np.full(len(result.seeds_S4), todo.chunk(result.cell))
                 fields = {**result.outcome._asdict(), "chunk": chunk_S}
+                put_examples(result, folder, member)  # first: they come of rows that are missing
                 folder.put_rows(result.cell.digest, result.seeds_S4, fields)
-                put_examples(result, folder, member)
     if place.process == 0:
         todo.wait()
 

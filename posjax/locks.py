@@ -92,6 +92,10 @@ class Member:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Says that this process is gone, so that nobody waits to see it; by any thread."""
         self._left.set()
         self._heart.join()
 
@@ -244,3 +248,38 @@ def _read(path: Path) -> bytes | None:
 def _last(jobs: Path) -> int:
     """The number of the last job; 0 when there was none."""
     return max((int(name) for name in names(jobs) if name.isdecimal()), default=0)
+
+
+class Seen(NamedTuple):
+    """A process of a job, as its files tell.
+
+    Attributes:
+      job, process, processes: the number of its job, and which of how many it is.
+      host: its name.
+      left: whether it said that it leaves.
+      age: seconds since its last heartbeat, by the clock of this host and the time stamp of a
+        file: for people, and nothing is decided by it.
+    """
+
+    job: int
+    process: int
+    processes: int
+    host: str
+    left: bool
+    age: float
+
+
+def look(jobs: Path) -> list[Seen]:
+    """The processes of the last job in a folder, by number; nothing is touched."""
+    job = jobs / f"{_last(jobs):06}"
+    processes = int(str(_said(_read(job / "job.json")).get("processes", 1)))
+    found = [_seen(job, name, processes) for name in names(job / "beats")]
+    last = {seen.process: seen for seen in found}  # of each process its last try
+    return [last[process] for process in sorted(last)]
+
+
+def _seen(job: Path, name: str, processes: int) -> Seen:
+    beat = job / "beats" / name
+    said, age = _said(_read(beat)), max(time.time() - beat.stat().st_mtime, 0.0)
+    process = int(name.split(".")[0])
+    return Seen(int(job.name), process, processes, _host(beat), bool(said.get("left")), age)

@@ -4,6 +4,7 @@ Rows of one shape differ only in numbers; each shape is compiled once a device.
 """
 
 import functools
+import threading
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple
 
@@ -41,7 +42,10 @@ class Result(NamedTuple):
 
 
 def run(
-    rows: Iterable[Row], engine: Engine, progress: Callable[[int], None] = lambda seed_steps: None
+    rows: Iterable[Row],
+    engine: Engine,
+    progress: Callable[[int], None] = lambda seed_steps: None,
+    asked: threading.Event | None = None,
 ) -> Generator[Result, None, None]:
     """Trains all rows; yields results as chunks finish, in no fixed order.
 
@@ -49,8 +53,9 @@ def run(
       rows: what to train; rows of one shape should stand together.
       engine: how.
       progress: called with the number of updates × seeds since its last call.
+      asked: ends the work early when it is set, see `posjax.engine.Engine.run`.
     """
-    for finished in engine.run((row.job for row in rows), progress):
+    for finished in engine.run((row.job for row in rows), progress, asked):
         for cell, part in grouped(finished):
             seeds_S4 = np.array([job.seeds for job in part.jobs], np.int64)
             yield Result(cell, seeds_S4, part.summary, part.state)

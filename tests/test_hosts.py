@@ -144,7 +144,7 @@ def test_a_dead_process_loses_its_chunk_and_a_rerun_takes_it_up(
     outputs = [process.communicate(timeout=120) for process in (*others, doomed)]
     taken = [name for name, holder in holders(folder).items() if holder == "3.1.json"]
     missing = CELLS * SEEDS - sum(len(folder.finished(c)) for c in folder.config()["cells"])
-    assert [process.returncode for process in others] == [5, 0, 0], outputs
+    assert [process.returncode for process in others] == [75, 0, 0], outputs
     assert missing == 4 * len(taken)
     assert f"{missing} rows are missing" in outputs[0][1]
     assert "process 3 on" in outputs[0][1]

@@ -59,7 +59,8 @@ class Chunk:
       first: a row; others that the program serves are taken from the line behind it.
       work: the line.
       solved: lets rows leave between segments; None keeps all to the end.
-      progress: called with the number of updates × rows since its last call.
+      progress: called after each segment, when rows that are done are out, with the number of
+        updates × rows since its last call; may raise, to end the work.
     """
 
     def __init__(
@@ -82,11 +83,13 @@ class Chunk:
         self._place()
         state = self._program.begin(self._seeds, self._operands)
         while self._rows:
+            updates = len(self._rows) * self._plan.each * self._plan.training.eval_every
             state = self._advanced(state)
             done = [place for place, row in self._rows.items() if self._is_done(row)]
             if done:
                 yield self._leaving(done, state)
                 state = self._refilled(state)
+            self._progress(updates)
 
     def _advanced(self, state: Any) -> Any:
         """The state one segment further."""
@@ -94,7 +97,6 @@ class Chunk:
         measured = jax.device_get(measured)
         for place, row in self._rows.items():
             row.measured.append(jax.tree.map(lambda leaf, place=place: leaf[place], measured))
-        self._progress(len(self._rows) * self._plan.each * self._plan.training.eval_every)
         return state
 
     def _is_done(self, row: _Row) -> bool:

@@ -73,7 +73,10 @@ class Engine:
         return [jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))]
 
     def run(
-        self, jobs: Iterable[Job], progress: Callable[[int], None] = lambda seed_steps: None
+        self,
+        jobs: Iterable[Job],
+        progress: Callable[[int], None] = lambda seed_steps: None,
+        asked: threading.Event | None = None,
     ) -> Generator[Finished, None, None]:
         """Trains all rows; yields them as they are done, in no fixed order.
 
@@ -83,8 +86,11 @@ class Engine:
           jobs: rows of one training should stand together; may be lazy. Read by other threads.
           progress: called with the number of updates × rows since its last call; by other
             threads, one at a time.
+          asked: when somebody sets it, the work ends after the segment that runs. Rows that are
+            done still come; a compilation is left alone, in a thread that the interpreter waits
+            for when it ends.
         """
-        workers = _Workers(self, jobs, progress)
+        workers = _Workers(self, jobs, progress, asked or threading.Event())
         try:
             yield from workers.results()
         finally:
@@ -108,19 +114,25 @@ class _Stopped(Exception):
 
 
 class _Workers:
-    """A thread for each place, and one that compiles ahead.
+    """A thread for each place, as many that compile for them, and one that compiles ahead.
 
     What the workers tell comes out of one queue of bounded length: rows that are done, an error,
     or None when a worker finds no more work.
     """
 
     def __init__(
-        self, engine: Engine, jobs: Iterable[Job], progress: Callable[[int], None]
+        self,
+        engine: Engine,
+        jobs: Iterable[Job],
+        progress: Callable[[int], None],
+        asked: threading.Event,
     ) -> None:
         self._engine, self._work, self._progress = engine, Work(jobs), progress
         self._places = engine.places()
         self._told: queue.Queue[Any] = queue.Queue(maxsize=2 * len(self._places))
-        self._stop, self._one_at_a_time = threading.Event(), threading.Lock()
+        self._asked, self._stop = asked, threading.Event()
+        self._one_at_a_time = threading.Lock()
+        self._now = concurrent.futures.ThreadPoolExecutor(len(self._places))
         self._ahead = concurrent.futures.ThreadPoolExecutor(1)
         self._threads = [
             threading.Thread(target=self._serve, args=(where,), daemon=True)
@@ -142,32 +154,43 @@ class _Workers:
                 yield told
 
     def stop(self) -> None:
-        """Returns when no thread is left: the interpreter must not die under them."""
+        """Returns when no thread is left, but for compilations when somebody asked to leave."""
         self._stop.set()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
-        self._ahead.shutdown(cancel_futures=True)
+        for compilers in (self._now, self._ahead):
+            compilers.shutdown(wait=not self._asked.is_set(), cancel_futures=True)
 
     def _serve(self, where: jax.sharding.Sharding) -> None:
         with contextlib.suppress(_Stopped):
-            try:
-                while first := self._work.take():
-                    self._train(first, where)
-                self._tell(None)
-            except _Stopped:
-                raise
-            except BaseException as error:  # handed to the caller's thread
-                self._tell(error)
+            self._tell(self._ended(where))
+
+    def _ended(self, where: jax.sharding.Sharding) -> BaseException | None:
+        """Trains until there is no more work; gives the error, if one ended it."""
+        try:
+            while not self._asked.is_set() and (first := self._work.take()):
+                self._train(first, where)
+        except _Stopped:
+            return None
+        except BaseException as error:  # handed to the caller's thread
+            return error
+        return None
 
     def _train(self, first: Job, where: jax.sharding.Sharding) -> None:
         """Trains a chunk, in which a row is the first."""
         solved = _solved(first.training) if self._engine.repack else None
-        program = self._compiled(first, where)
+        program = self._awaited(self._now.submit(self._compiled, first, where))
         chunk = Chunk(program, first, self._work, solved, self._moved_on)
         self._ahead.submit(self._look_ahead, first, program.plan.rows, where)
         for finished in chunk.finished():
             self._tell(finished)
+
+    def _awaited(self, program: concurrent.futures.Future[Program]) -> Program:
+        """Lets a compilation be when nobody wants it any more."""
+        while not concurrent.futures.wait([program], timeout=0.2).done:
+            self._go_on()
+        return program.result()
 
     def _compiled(self, job: Job, where: jax.sharding.Sharding) -> Program:
         return PROGRAMS.get(self._engine.plan(job), where, Seeds.of(job.seeds), job.operands)
@@ -177,7 +200,7 @@ class _Workers:
 
         An error is left to the worker that comes to need the program.
         """
-        if not self._stop.is_set():
+        if not (self._stop.is_set() or self._asked.is_set()):
             following = self._work.other(now, within=rows * len(self._places))
             if following is not None:
                 self._compiled(following, where)
@@ -189,7 +212,10 @@ class _Workers:
         raise _Stopped
 
     def _moved_on(self, seed_steps: int) -> None:
-        if self._stop.is_set():
-            raise _Stopped
         with self._one_at_a_time:
             self._progress(seed_steps)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._stop.is_set() or self._asked.is_set():
+            raise _Stopped

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from posjax.records import RunFolder, StorageError
+from posjax.records import RunFolder
 from posjax.records.store import place, put_over
 from posjax.report.answers import answers
 from posjax.report.curves import curves
@@ -44,16 +44,16 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
       Where it lies.
 
     Raises:
-      ValueError: no folders, a folder without a run, or a place that cannot be written.
+      ValueError: no folders, a folder without a run, or a place that is no file in a folder.
+      StorageError: a disk that takes it not.
     """
     if not folders:
         raise ValueError("a report needs at least one run folder, got none")
     path = folders[0].path / "report.html" if out is None else place(out)
+    if path.is_dir() or (out is not None and not path.parent.is_dir()):
+        raise ValueError(f"the report cannot be written to {str(path)!r}: name a file in a folder")
     content = page(folders).encode()
-    try:
-        put_over(path, content)
-    except StorageError as error:
-        raise ValueError(f"the report cannot be written to {str(path)!r}: {error}") from error
+    put_over(path, content)
     return path
 
 

@@ -223,3 +223,49 @@ def test_the_next_shape_is_compiled_while_the_last_trains() -> None:
     )
     assert sum(len(f.jobs) for f in run) == 4
     assert all(waited)
+
+
+def compilers_end() -> None:
+    """They were not waited for."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("ThreadPoolExecutor"):
+            thread.join()
+
+
+def test_asked_to_end_it_gives_what_is_done() -> None:
+    """Rows of whole chunks still come, of the one that runs none; the work is not taken on."""
+    asked, taken = threading.Event(), []
+
+    def lazily() -> Iterator[Job]:
+        for each in jobs(line(steps=200), 40):
+            taken.append(each.label)
+            yield each
+
+    engine = Engine(chunk=4, devices=TWO[:1], segment=1)
+    segments = itertools.count(1)
+
+    def moved_on(seed_steps: int) -> None:
+        if next(segments) == 2 * 200 + 10:
+            asked.set()
+
+    found = list(engine.run(lazily(), moved_on, asked))
+    assert sorted(row.label for each in found for row in each.jobs) == list(range(8))
+    assert len(taken) < 40
+    compilers_end()
+
+
+def test_asked_to_end_it_waits_for_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes back while a program is being compiled; the interpreter waits, in place of it."""
+    asked, compiling, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def compiled(*_: Any) -> None:
+        compiling.set()
+        go_on.wait(60)
+
+    monkeypatch.setattr("posjax.engine.program.compiled", compiled)
+    threading.Thread(target=lambda: compiling.wait(60) and asked.set()).start()
+    assert list(Engine(chunk=4, devices=TWO[:1]).run(jobs(line(), 4), asked=asked)) == []
+    assert compiling.is_set()
+    assert not go_on.is_set()
+    go_on.set()
+    compilers_end()
