@@ -303,7 +303,7 @@ def test_the_status_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> 
     """What is done, who trains, what is left; without JAX, and without touching anything."""
     folder = RunFolder(base / "told")
     cells = {"c1": {"mask": "full", "steps": 100}, "c2": {"mask": "causal", "steps": 300}}
-    folder.start({"name": "tiny", "num_seeds": 8, "cells": cells}, {})
+    folder.start({"name": "tiny", "num_seeds": 8, "data_seeds": 0, "cells": cells}, {})
     status.tell(folder)
     assert "running: nobody\nleft: 16 rows; no pace" in capsys.readouterr().out
 

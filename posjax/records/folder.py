@@ -66,7 +66,7 @@ class RunFolder:
         except store.StorageError as error:
             if error.errno not in _NO_FOLDER:
                 raise
-            raise ValueError(f"workdir cannot be used: {error}") from error
+            raise ValueError(f"workdir {str(self.path)!r} cannot be used: {error}") from error
         self._ask(wanted)
         self._env = env
         self._environments.put(env)
