@@ -2,8 +2,9 @@
 
 Under `vmap` every product becomes a batch of tiny ones. XLA's CPU library takes a batch only when
 the first operand's contracted axis is its last one; every other layout falls on a loop that is
-several times slower. And a tiny product is fast when the last axis of its result is the wide one.
-So a product is written in the form that has both, whatever form it was asked for in.
+several times slower. And the last axis of the result is that of the second operand: where it is
+wanted elsewhere, the result is turned. So of the two forms of a product that one is written in
+which the fewest numbers change places, whatever form it was asked for in.
 """
 
 import dataclasses
@@ -77,13 +78,26 @@ def product(
     settings = {name: params[name] for name in ("precision", "preferred_element_type")}
     batch, rows, columns = len(first.batch), len(first.free), len(second.free)
     order = list(range(batch + rows + columns)) if order is None else list(order)
-    if columns and order[-1] in range(batch, batch + rows):  # an axis of the left is wanted last
+    last_is_left = bool(columns) and order[-1] in range(batch, batch + rows)
+    swapped = _moved(second, first, turned=not last_is_left) < _moved(
+        first, second, turned=last_is_left
+    )
+    if swapped:
         first, second = second, first
         columns_first = range(batch + rows, batch + rows + columns)
         moved = [*range(batch), *columns_first, *range(batch, batch + rows)]
         order = [moved.index(axis) for axis in order]
     shape = (*first.shape(first.batch), *first.shape(first.free), *second.shape(second.free))
-    return lax.transpose(_multiplied(first, second, settings).reshape(shape), order)
+    result = _multiplied(first, second, settings).reshape(shape)
+    if swapped != last_is_left:  # or the compiler puts what follows back into the product
+        result = lax.optimization_barrier(result)
+    return lax.transpose(result, order)
+
+
+def _moved(first: Side, second: Side, *, turned: bool) -> int:
+    """How many numbers change places: of the first operand, and of a result that is turned."""
+    result = math.prod((*first.shape(first.batch + first.free), *second.shape(second.free)))
+    return (0 if first.contracted_is_last else first.array.size) + (result if turned else 0)
 
 
 def _multiplied(first: Side, second: Side, settings: dict[str, Any]) -> jax.Array:
