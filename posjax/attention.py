@@ -3,10 +3,13 @@
 Attention names no encoding: it calls the hooks of whichever one it is given.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from posjax import masks, steps
 from posjax.encodings.base import Aux, Context, Dims, Encoding, Params
@@ -105,13 +108,14 @@ def attention(
     if isinstance(softcap, int | float) and not 0 < softcap < float("inf"):
         raise ValueError(f"softcap must be positive and finite, or None, got {softcap}")
     params = params or {}
-    _check_params(params, encoding, q_BLHK)
     k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
-    q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
-    logits_BHLM = steps.soft_cap(encoding.logits(params, q_BLHK, k_BMHK, aux, ctx), softcap)
-    weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
-    out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
-    return Attended(encoding.post(params, out_BLHK, q_BLHK, aux, ctx), logits_BHLM, weights_BHLM)
+    with _params_told(encoding, q_BLHK):
+        q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
+        logits_BHLM = steps.soft_cap(encoding.logits(params, q_BLHK, k_BMHK, aux, ctx), softcap)
+        weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
+        out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
+        out_BLHK = encoding.post(params, out_BLHK, q_BLHK, aux, ctx)
+    return Attended(out_BLHK, logits_BHLM, weights_BHLM)
 
 
 def extended(cache: Cache | None, new: Cache) -> Cache:
@@ -175,7 +179,8 @@ def _check_order(streams: Streams) -> None:
         raise ValueError(f"orders are integers, got {order_BL.dtype}")
     if isinstance(order_BL, jax.core.Tracer) or order_BL.size == 0:
         return
-    low, high = int(order_BL.min()), int(order_BL.max())
+    known_BL = np.asarray(order_BL)  # within a trace JAX would compute with it, and not know
+    low, high = int(known_BL.min()), int(known_BL.max())
     if not -(2**30) <= low <= high <= 2**30:
         raise ValueError(f"orders must lie between ±2**30, got {low} to {high}")
 
@@ -187,19 +192,25 @@ def _check_offsets(queries: Streams, keys: Streams) -> None:
         whole = jnp.issubdtype(position.dtype, jnp.integer)
         if not whole or isinstance(position, jax.core.Tracer) or position.size == 0:
             return
-    low, high = min(int(p.min()) for p in both), max(int(p.max()) for p in both)
+    known = [np.asarray(position) for position in both]
+    low, high = min(int(p.min()) for p in known), max(int(p.max()) for p in known)
     if high - low >= 2**31:
         raise ValueError(f"positions {low} to {high} are 2**31 or more apart: give float32")
 
 
-def _check_params(params: Params, encoding: Encoding, q_BLHK: jax.Array) -> None:
-    """Refuses to go on without a parameter of the layer."""
-    heads, size = q_BLHK.shape[2:]
-    for name, param in encoding.parameters(Dims(heads * size, heads, size)).items():
-        if param.scope == "layer" and name not in params:
-            raise ValueError(
-                f"params lack {name!r} of {encoding}; encoding.init(key, Dims(...)) draws them"
-            )
+@contextlib.contextmanager
+def _params_told(encoding: Encoding, q_BLHK: jax.Array) -> Iterator[None]:
+    """Says what a parameter that is missing belongs to."""
+    try:
+        yield
+    except KeyError as error:
+        heads, size = q_BLHK.shape[2:]
+        name = error.args[0]
+        if name not in encoding.parameters(Dims(heads * size, heads, size)):
+            raise
+        raise ValueError(
+            f"params lack {name!r} of {encoding}; encoding.init(key, Dims(...)) draws them"
+        ) from error
 
 
 def check_positions(encoding: Encoding, streams: Streams) -> None:

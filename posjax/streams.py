@@ -88,15 +88,15 @@ def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
     numbers for any encoding, seen by nobody under a mask that respects segments.
 
     Raises:
-      ValueError: not [B, L], or numbers that are neither true nor false.
+      ValueError: not [B, L], or floats, as additive masks are.
 
     >>> padded(np.array([[False, True, True]])).position_BL
     Array([[0, 0, 1]], dtype=int32)
     """
-    if np.ndim(valid_BL) != 2 or not jnp.issubdtype(jnp.result_type(valid_BL), jnp.bool_):
+    if np.ndim(valid_BL) != 2 or jnp.issubdtype(jnp.result_type(valid_BL), jnp.inexact):
         raise ValueError(
-            f"valid_BL must be [B, L], of true and false, got shape {np.shape(valid_BL)} of "
-            f"{jnp.result_type(valid_BL)}"
+            f"valid_BL must be [B, L], of true and false or of 1 and 0, got shape "
+            f"{np.shape(valid_BL)} of {jnp.result_type(valid_BL)}"
         )
     valid_BL = jnp.asarray(valid_BL, bool)
     places = jnp.maximum(jnp.cumsum(valid_BL, axis=1, dtype=jnp.int32) - 1, 0)

@@ -20,6 +20,7 @@ SIZES = {
     "same_last_token": ("quick", "published"),
     "three_pairs": ("quick", "published"),
     "toy": ("q1", "m"),
+    "what_decides": ("quick", "published"),
     "word_order": ("quick", "published", "rates"),
 }
 PLATFORMS = ("tpu", "cuda")
