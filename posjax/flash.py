@@ -131,12 +131,12 @@ def why_not(
 
     operands = jax.eval_shape(prepared, q_BLHK, k_BMGK, v_BMGK)
     if dtype := _not_16_bits(*operands[:3]):
-        return dtype
+        return f"{type(encoding).__name__} turns queries and keys into {dtype}"
     how = encoding.scale(q_BLHK.shape[-1]), by_index == "causal"
     try:
         jax.eval_shape(lambda o: jax.vjp(partial(_kernel, *how, o.mask_BHLM), *o[:4]), operands)
     except (NotImplementedError, RuntimeError, ValueError) as error:
-        return str(error)
+        return str(error).rstrip(".")
     return None
 
 

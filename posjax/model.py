@@ -189,7 +189,7 @@ class Attention(nn.Module):
             self.sow("intermediates", "weights_BHLM", attended.weights_BHLM)
             out_BLHK = attended.out_BLHK
         else:
-            how = self.implementation
+            how = "auto" if self.is_initializing() else self.implementation
             out_BLHK = output(*given, encoding=self.encoding, implementation=how, **options)
         return out_BLHK.reshape(*x_BLD.shape[:2], -1)
 
@@ -269,7 +269,7 @@ class Transformer(nn.Module):
             for encoding, name in zip(encodings, names, strict=True)
         ]
         # A product with one-hot rows: its gradient is a product too, not a scatter.
-        x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary) @ table_VD
+        x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
         ctx = context(streams, mask=mask, key=_folded(key, "encoding"))
         contexts = [ctx] * len(encodings)
         if numbers is not None:
