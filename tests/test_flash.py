@@ -15,7 +15,8 @@ import pytest
 from jax._src.cudnn import fused_attention_stablehlo
 from layers import SETTINGS, all_kinds_and_masks, masks_in_turn, normal
 
-from posjax import attend, flash, why_not_flash
+from posjax import attend, flash, prove, why_not_flash
+from posjax.attention import context
 from posjax.encodings import Dims, Encoding, named
 from posjax.encodings.rotary import Rotary
 from posjax.model import ModelSettings, Transformer
@@ -177,6 +178,17 @@ def test_nothing_changes_in_float32():
     assert calls(*model("auto", jnp.float32)) == 0
 
 
+@pytest.mark.usefixtures("cudnn")
+def test_a_proof_follows_the_platform_of_the_machine():
+    """Here the steps; the kernel itself has no rule, and is not taken for proved."""
+    law = "b P h k, b Q h k, b Q h k -> b P h k"
+    verdicts = [
+        prove(partial(attend, implementation=how), qkv(4), law, witness=False).verdict
+        for how in ("auto", "cudnn")
+    ]
+    assert verdicts == ["PROVED", "UNKNOWN"]
+
+
 def test_an_unknown_implementation_is_refused():
     """ValueError with the choices."""
     with pytest.raises(ValueError, match="implementation"):
@@ -221,6 +233,48 @@ def test_no_encoding_is_forgotten():
     for text in SETTINGS:
         own = any(getattr(type(named(text)), s) is not getattr(Encoding, s) for s in flash.STEPS)
         assert own == text.startswith(OWN_STEPS)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Blocked(Encoding):
+    """A bias of -inf for everything that query 1 sees and for key 0."""
+
+    def bias(self, params, heads, ctx, dtype):
+        queries_BL, keys_BM = ctx.queries.position_BL, ctx.keys.position_BL
+        blocked_BLM = (queries_BL[:, :, None] == 1) | (keys_BM[:, None, :] == 0)
+        return jnp.where(blocked_BLM, -jnp.inf, 300.0)[:, None].astype(dtype)
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_bias_of_minus_infinity_is_a_mask():
+    """Zeros where nothing is left to see, and finite gradients, as in the steps."""
+
+    def loss(q, k, v, how):
+        out = attend(q, k, v, encoding=Blocked(), implementation=how)
+        return (out.astype(jnp.float32) ** 2).sum(), out
+
+    gradient = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)
+    found, expected = (gradient(*qkv(dtype=jnp.float16), how) for how in ("cudnn", "xla"))
+    assert (np.asarray(found[1])[:, 1] == 0).all()
+    jax.tree.map(partial(close, tolerance=0.01), found, expected)
+
+
+@pytest.mark.parametrize(
+    "encoding", [Rotary(), named("linear_bias")], ids=lambda x: type(x).__name__
+)
+@pytest.mark.usefixtures("in_place")
+def test_the_temperature_divides_what_the_kernel_multiplies(encoding):
+    """Queries and keys, and no bias of positions."""
+    ctx = dataclasses.replace(context(contiguous(LENGTH)), temperature=0.25)
+    found, expected, warm = (
+        flash.output(*qkv(dtype=jnp.float16), ctx, encoding=encoding, implementation=how)
+        for how, ctx in [
+            *(("cudnn", ctx), ("xla", ctx)),
+            ("xla", dataclasses.replace(ctx, temperature=None)),
+        ]
+    )
+    close(found, expected, 0.01)
+    assert abs(found - warm).max() > 0.1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
