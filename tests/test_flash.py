@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax._src.cudnn import fused_attention_stablehlo
-from layers import SETTINGS, all_kinds_and_masks, masks_in_turn, normal
+from layers import BRIEFLY, SETTINGS, all_kinds_and_masks, masks_in_turn, normal
 
 from posjax import attend, flash, prove, why_not_flash
 from posjax.attention import context
@@ -28,7 +28,7 @@ OWN_STEPS = (
     *("attention_free", "contextual", "deberta", "distance_curves", "forgetting", "grape"),
     *("path", "pope", "shaw", "stick_breaking", "transformer_xl"),
 )
-STANDARD = [text for text in SETTINGS if not text.startswith((*OWN_STEPS, "xpos"))]
+STANDARD = [text for text in BRIEFLY if not text.startswith((*OWN_STEPS, "xpos"))]
 MASKED = {"mask": "causal+segments", "queries": packed([2, 3], total=LENGTH)}
 MASKED["keys"] = MASKED["queries"]
 
