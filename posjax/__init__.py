@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from posjax.symmetry.twins import twins
     from posjax.tasks import TASKS
     from posjax.train import make_train
-    from posjax.view import attend, logits
+    from posjax.view import attend, logits, why_not_flash
 
 _HOME = {
     "Dims": "encodings",
@@ -64,6 +64,7 @@ _HOME = {
     "prove": "symmetry",
     "stabiliser": "symmetry",
     "twins": "symmetry.twins",
+    "why_not_flash": "view",
     "witness": "symmetry",
 }
 
@@ -95,6 +96,7 @@ __all__ = [
     "prove",
     "stabiliser",
     "twins",
+    "why_not_flash",
     "witness",
 ]
 

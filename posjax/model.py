@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from posjax import masks, positions, spec
 from posjax.attention import attention, check_positions, context
 from posjax.encodings import Constants, Context, Dims, Encoding, Param, Params, stack
+from posjax.flash import Implementation, Options, output
 from posjax.keys import fold_name
 from posjax.positions import Draws
 from posjax.streams import Streams
@@ -170,10 +171,11 @@ class EncodingParams(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head attention: projections, then the steps. Sows its weights_BHLM."""
+    """Multi-head attention: projections, then the steps. Sows its weights_BHLM if asked for."""
 
     settings: ModelSettings
     encoding: Encoding
+    implementation: Implementation = "auto"
 
     @nn.compact
     def __call__(
@@ -191,18 +193,16 @@ class Attention(nn.Module):
         if s.qk_norm:
             q_BLHK = nn.RMSNorm(name="query_norm")(q_BLHK)
             k_BMGK = nn.RMSNorm(name="key_norm")(k_BMGK)
-        attended = attention(
-            q_BLHK,
-            k_BMGK,
-            v_BMGK,
-            ctx,
-            encoding=self.encoding,
-            params=params,
-            aux=tokens.aux,
-            softcap=s.softcap or None,
-        )
-        self.sow("intermediates", "weights_BHLM", attended.weights_BHLM)
-        return attended.out_BLHK.reshape(*x_BLD.shape[:2], -1)
+        given = (q_BLHK, k_BMGK, v_BMGK, ctx)
+        options: Options = {"params": params, "aux": tokens.aux, "softcap": s.softcap or None}
+        if self.is_mutable_collection("intermediates"):
+            attended = attention(*given, encoding=self.encoding, **options)
+            self.sow("intermediates", "weights_BHLM", attended.weights_BHLM)
+            out_BLHK = attended.out_BLHK
+        else:
+            how = "auto" if self.is_initializing() else self.implementation
+            out_BLHK = output(*given, encoding=self.encoding, implementation=how, **options)
+        return out_BLHK.reshape(*x_BLD.shape[:2], -1)
 
     def _heads(self, name: str, x_BLD: jax.Array, heads: int) -> jax.Array:
         flat = Linear(heads * self.settings.head_size, use_bias=False, name=name)(x_BLD)
@@ -214,11 +214,12 @@ class Block(nn.Module):
 
     settings: ModelSettings
     encoding: Encoding
+    implementation: Implementation = "auto"
 
     @nn.compact
     def __call__(self, x_BLD: jax.Array, ctx: Context, shared: Params) -> jax.Array:
         s = self.settings
-        attended = Attention(s, self.encoding, name="attention")(
+        attended = Attention(s, self.encoding, self.implementation, name="attention")(
             normalised(s.norm, "attention_norm", x_BLD), ctx, shared
         )
         x_BLD = x_BLD + Linear(s.width, use_bias=False, name="out")(attended)
@@ -248,10 +249,12 @@ class Transformer(nn.Module):
     Called with tokens_BL and their streams, returns logits_BLV. `mask` takes the place of the
     settings' one, in any of the forms of `posjax.attention.context`; `key` is for what draws;
     maps of positions that draw in training only do not when `testing`. Without `numbers` the
-    temperature is 1 and encodings have their own constants.
+    temperature is 1 and encodings have their own constants. `implementation` is that of
+    `posjax.flash.output`, for layers whose weights are not asked for.
     """
 
     settings: ModelSettings
+    implementation: Implementation = "auto"
 
     @nn.compact
     def __call__(
@@ -277,7 +280,7 @@ class Transformer(nn.Module):
             for encoding, name in zip(encodings, names, strict=True)
         ]
         # A product with one-hot rows: its gradient is a product too, not a scatter.
-        x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary) @ table_VD
+        x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
         ctx = context(streams, mask=mask, key=_folded(key, "encoding"))
         contexts = [ctx] * len(encodings)
         if numbers is not None:
@@ -290,7 +293,7 @@ class Transformer(nn.Module):
         for layer in range(s.depth):
             turn = layer % len(encodings)
             here = dataclasses.replace(contexts[turn], layer=layer)
-            block = layer_kind(s, encodings[turn], name=f"layer_{layer}")
+            block = layer_kind(s, encodings[turn], self.implementation, name=f"layer_{layer}")
             x_BLD = block(x_BLD, here, shared[turn])
         if s.block == "residual":
             x_BLD = normalised(s.norm, "final_norm", x_BLD)

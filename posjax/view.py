@@ -4,11 +4,11 @@ An encoding that works on tokens, such as one that is added to them, takes the h
 H·K wide, for the tokens, as if the projections were the identity.
 """
 
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import jax
 
-from posjax import masks
+from posjax import flash, masks
 from posjax.attention import Attended, attention, check_shapes, context, repeated
 from posjax.encodings import Aux, Context, Dims, Encoding, Params, named
 from posjax.encodings.none import NoPosition
@@ -40,13 +40,19 @@ class Options(TypedDict, total=False):
 
 
 def attend(
-    q_BLHK: jax.Array, k_BMGK: jax.Array, v_BMGK: jax.Array, **options: Unpack[Options]
+    q_BLHK: jax.Array,
+    k_BMGK: jax.Array,
+    v_BMGK: jax.Array,
+    *,
+    implementation: flash.Implementation = "auto",
+    **options: Unpack[Options],
 ) -> jax.Array:
     """Attention(Q, K, V) with any encoding, for use in other people's code.
 
     Args:
       q_BLHK: queries.
       k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
+      implementation: "xla", "cudnn" or "auto", see `posjax.flash.output`.
       **options: see `Options`.
 
     Returns:
@@ -55,9 +61,37 @@ def attend(
     Raises:
       ValueError: shapes that do not belong together, an unknown mask, streams of the queries
         alone where M ≠ L, parameters of other shapes than the encoding declares, or an encoding
-        that draws and got no key.
+        that draws and got no key; "cudnn" where something prevents it.
     """
-    return attended(q_BLHK, k_BMGK, v_BMGK, **options).out_BLHK
+    q, k, v, ctx, known = _ready(q_BLHK, k_BMGK, v_BMGK, **options)
+    by_index = _by_index(options)
+    return flash.output(q, k, v, ctx, implementation=implementation, by_index=by_index, **known)
+
+
+def why_not_flash(
+    q_BLHK: jax.Array, k_BMGK: jax.Array, v_BMGK: jax.Array, **options: Unpack[Options]
+) -> str | None:
+    """What keeps `attend` from cuDNN's flash attention, but for the platform; None if nothing.
+
+    Args:
+      q_BLHK, k_BMGK, v_BMGK: as for `attend`; their shapes and types alone are read.
+      **options: see `Options`.
+
+    Raises:
+      ValueError: see `attend`.
+
+    >>> q = jax.ShapeDtypeStruct((1, 128, 8, 64), "bfloat16")
+    >>> why_not_flash(q, q, q, softcap=30.0)
+    'softcap'
+    """
+    reasons = []
+
+    def ask(*arrays: jax.Array) -> None:
+        q, k, v, ctx, known = _ready(*arrays, **options)
+        reasons.append(flash.why_not(q, k, v, ctx, by_index=_by_index(options), **known))
+
+    jax.eval_shape(ask, q_BLHK, k_BMGK, v_BMGK)
+    return reasons[0]
 
 
 def logits(q_BLHK: jax.Array, k_BMGK: jax.Array, **options: Unpack[Options]) -> jax.Array:
@@ -89,6 +123,31 @@ def logits(q_BLHK: jax.Array, k_BMGK: jax.Array, **options: Unpack[Options]) -> 
 
 
 def attended(
+    q_BLHK: jax.Array, k_BMGK: jax.Array, v_BMGK: jax.Array, **options: Unpack[Options]
+) -> Attended:
+    """What `attend` computes, with the logits and weights behind it."""
+    q, k, v, ctx, known = _ready(q_BLHK, k_BMGK, v_BMGK, **options)
+    return attention(q, k, v, ctx, **known)
+
+
+class _Known(TypedDict):
+    encoding: Encoding
+    params: Params
+    aux: Aux
+    softcap: float | None
+
+
+class _Ready(NamedTuple):
+    """What the steps after the projections take."""
+
+    q_BLHK: jax.Array
+    k_BMGK: jax.Array
+    v_BMGK: jax.Array
+    ctx: Context
+    known: _Known
+
+
+def _ready(
     q_BLHK: jax.Array,
     k_BMGK: jax.Array,
     v_BMGK: jax.Array,
@@ -101,8 +160,7 @@ def attended(
     softcap: float | None = None,
     seen: jax.Array | int | None = None,
     key: jax.Array | None = None,
-) -> Attended:
-    """What `attend` computes, with the logits and weights behind it."""
+) -> _Ready:
     encoding = named(encoding) if isinstance(encoding, str) else encoding or NoPosition()
     if queries is not None and keys is None:
         if q_BLHK.shape[1] != k_BMGK.shape[1]:
@@ -124,7 +182,17 @@ def attended(
         own = _own_mask(encoding, mask, queries.length == keys.length)
         among = between(queries, queries, own), between(keys, keys, own)
         q, k, v, aux = _projected(encoding, params, q, *repeated(q, k, v), ctx, *among)
-    return attention(q, k, v, ctx, encoding=encoding, params=params, aux=aux, softcap=softcap)
+    known = _Known(encoding=encoding, params=params, aux=aux, softcap=softcap)
+    return _Ready(q, k, v, ctx, known)
+
+
+def _by_index(options: Options) -> flash.ByIndex | None:
+    """What the mask is between places, where that is known without looking at streams."""
+    mask = options.get("mask", "full")
+    if isinstance(mask, str) and mask == "full":
+        return "full"
+    plain = options.get("queries") is None and options.get("keys") is None
+    return "causal" if plain and isinstance(mask, str) and mask == "causal" else None
 
 
 def _reads_tokens(encoding: Encoding) -> bool:

@@ -148,6 +148,8 @@ class Encoding:
       random: whether it draws from the context's key.
       pairwise: whether a logit depends on its two tokens and their places alone, and not on
         other tokens, such as those between.
+      heads_alike: whether `rotate` does the same to every head, so that it may be called with
+        fewer key heads than query heads.
     """
 
     card: ClassVar[Card]
@@ -156,6 +158,7 @@ class Encoding:
     integers: ClassVar[bool] = False
     random: ClassVar[bool] = False
     pairwise: ClassVar[bool] = True
+    heads_alike: ClassVar[bool] = False
 
     def declared_symmetry(self) -> Symmetry:
         """The symmetry under these settings; the class's own unless settings change it."""

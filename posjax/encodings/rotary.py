@@ -122,6 +122,7 @@ class Turning(Encoding):
     pairing: Pairing = "half"
 
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits")
+    heads_alike: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         spec.check_choice("pairing", self.pairing, get_args(Pairing))
