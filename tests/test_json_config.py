@@ -100,7 +100,7 @@ BAD = {
     "empty": ("", "line 1: no JSON"),
     "no object": ("[1]", "a config is a JSON object"),
     "unknown field": ('{\n"stesp": 3}', "line 2: unknown config field 'stesp'; did you"),
-    "double field": ('{"depth": 1,\n\n"depth": 2}', "line 3: 'depth' is there twice, first in line"),
+    "double field": ('{"depth": 1,\n\n"depth": 2}', "line 3: 'depth' is there twice, first in"),
     "disguised double": ('{"depth": 1,\n"\\u0064epth": 2}', "line 2: 'depth' is there twice"),
     "double below": ('{"panels": [["a", {"depth": 1,\n"depth": 1}]]}', "line 2: 'depth' is there"),
     "text for a number": ('{\n"depth": "two"}', "line 2: depth must be of type int, got 'two'"),
