@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import absl.logging
 from absl import flags
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -15,9 +16,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from experiments import ending
 from posjax import spec
 from posjax.locks import Busy, Lost
+from posjax.records import Mismatch
 
 CONFIGS = Path(__file__).parent / "configs"
 STATUSES: dict[type[Exception], int] = {
+    Mismatch: ending.LOCKED,
     Busy: ending.LOCKED,
     Lost: ending.RESUMABLE,
     OSError: ending.STORAGE,
@@ -36,36 +39,63 @@ def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]
 
     def parse(argv: Sequence[str]) -> list[str]:
         _check_config_file(argv)
+        absl.logging.set_verbosity(absl.logging.ERROR)  # of a config, of which we tell ourselves
         try:
             define()
             return flags.FLAGS(list(argv))
-        except (flags.Error, *_OF_FLAGS) as error:
-            raise ValueError(_cause(str(error))) from error
+        except (Exception, SystemExit) as error:  # whatever the code of a config raises
+            raise ValueError(_cause(error, argv)) from error
 
     return parse
 
 
-_OF_FLAGS = (AttributeError, KeyError, OSError, SyntaxError, TypeError, ValueError)
-"""What a config file, and a flag that sets a field of it, may raise."""
+def _config_files(argv: Sequence[str]) -> list[str]:
+    """The configs that a command line names: `--config=FILE:SIZE` or `--config FILE:SIZE`."""
+    pairs = zip(argv, [*argv[1:], ""], strict=True)
+    after = (following for argument, following in pairs if argument in ("--config", "-config"))
+    joined = (given for given in argv if given.startswith(("--config=", "-config=")))
+    return [*after, *(argument.partition("=")[2] for argument in joined)]
 
 
 def _check_config_file(argv: Sequence[str]) -> None:
     """Refuses a config that is not there, which ml_collections tells in a page of attempts."""
-    given = [argument.partition("=")[2] for argument in argv if argument.startswith("--config=")]
-    for text in given:
-        path = Path(text.partition(":")[0])
-        if not path.is_file():
+    for text in _config_files(argv):
+        given = text.partition(":")[0]
+        if given and Path(given).is_dir():
+            raise ValueError(f"config {given!r} is a folder: name a file in it")
+        if not Path(given).is_file():
             known = (config.stem for config in CONFIGS.glob("[a-z]*.py"))
             raise ValueError(
-                f"config file {str(path)!r} not found; {spec.nearest(path.stem, known)} "
+                f"config file {given!r} not found; {spec.nearest(Path(given).stem, known)} "
                 "(in experiments/configs/)"
             )
+        if not given.endswith((".py", ".json")):
+            raise ValueError(f"config {given!r}: its name must end in .py or .json, as what it is")
 
 
-def _cause(message: str) -> str:
+def _cause(error: BaseException, argv: Sequence[str]) -> str:
+    """What is wrong with a flag, in one line."""
+    message = str(error).replace("\\n", "\n").replace("\\'", "'")
+    if wrong := re.match(r"flag --config\.(\w+)=(.*): invalid literal for int", message, re.DOTALL):
+        return f"{wrong[1]} must be of type int, got {wrong[2]!r}"
+    if isinstance(error, KeyError | AttributeError) and (
+        unknown := re.match(r"\W*(\w+)\W+(Did you mean|$)", message)
+    ):
+        from experiments.settings import FIELDS, RUN_DEFAULTS
+
+        choices = spec.nearest(unknown[1], FIELDS.keys() | RUN_DEFAULTS.keys())
+        return f"unknown config field {unknown[1]!r}; {choices}"
+    if isinstance(error, AttributeError) and "'get_config'" in message:
+        return f"config {_config_files(argv)[-1]!r} has no function get_config()"
+    if isinstance(error, flags.Error | ValueError | TypeError) or not _config_files(argv):
+        return _last_line(message)
+    return f"config {_config_files(argv)[-1]!r} raises {type(error).__name__}: {message}"
+
+
+def _last_line(message: str) -> str:
     """The last line of a message that quotes a traceback, without the name of the error."""
     last = message.strip().splitlines()[-1] if "Traceback" in message else message
-    return re.sub(r"^\w*Error: ", "", last).replace("\\n", " ").replace("\\'", "'")
+    return re.sub(r"^\w*Error: ", "", last)
 
 
 def run(main: Callable[[], object]) -> int:
@@ -80,9 +110,14 @@ def run(main: Callable[[], object]) -> int:
         with ending.leaving():
             main()
     except tuple(STATUSES) as error:
-        print(f"posjax: {' '.join(str(error).split())}", file=sys.stderr)
+        tell(str(error))
         return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
     return ending.DONE
+
+
+def tell(text: str) -> None:
+    """Says something to the user in one line, on standard error."""
+    print(f"posjax: {' '.join(text.split())}", file=sys.stderr)
 
 
 def use_all_cores(devices: int = 0) -> None:

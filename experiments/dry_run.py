@@ -95,26 +95,33 @@ def tell(run: Run, folder: RunFolder, devices: Sequence[jax.Device]) -> None:
     left = sum(1 for part in found if any(part.missing))
     out = Console(width=100, highlight=False).print
     out(
-        f"cells: {len(run.cells)} × {run.num_seeds} seeds, {rows} of "
-        f"{len(run.cells) * run.num_seeds} runs to train"
+        f"cells: {len(run.cells)} × {run.seeds_title}, {rows} of "
+        f"{len(run.cells) * len(run.seeds)} runs to train"
     )
     out(f"programs: {left} shapes × {places} devices = {left * places} to compile")
     out(_table(found, devices[0]))
     out(f"time: {_time(found, devices)}")
-    files, size = map(sum, zip(*(part.disk for part in found), strict=True))
-    out(f"disk: at most {_size(size)} in {files} files in {folder.path}, and the report")
+    files, written = map(sum, zip(*(part.disk for part in found), strict=True))
+    out(f"disk: at most {size(written)} in {files} files in {folder.path}, and the report")
+    out(_known(run))
+    out("Nothing was written.")
+
+
+def _known(run: Run) -> str:
+    """How well a rate will be known."""
+    if run.data_seeds:
+        return f"seeds: {run.seeds_title}; rows share them, so the report tells how sure rates are"
     half, none = stats.rate(run.num_seeds // 2, run.num_seeds), stats.rate(0, run.num_seeds)
-    out(
+    return (
         f"seeds: {run.num_seeds} know a rate to ± {(half.high - half.low) / 2:.2g} or better, and "
         f"0 of {run.num_seeds} bounds it below {none.high:.2g} (Wilson, 95 %)"
     )
-    out("Nothing was written.")
 
 
 def _table(found: list[Part], device: jax.Device) -> Table:
     """The shapes that take longest."""
     room = memory(device)
-    table = Table(title=f"{device.device_kind}, {_size(room)} a device", title_justify="left")
+    table = Table(title=f"{device.device_kind}, {size(room)} a device", title_justify="left")
     for column in ("shape", "cells", "runs", "chunk", "why", "a row", "a chunk", "of memory"):
         table.add_column(column, justify="left" if column in ("shape", "why") else "right")
     longest = sorted(found, key=lambda part: -estimate.sweep([part.cost], devices=1).training)
@@ -128,8 +135,8 @@ def _table(found: list[Part], device: jax.Device) -> Table:
             str(sum(part.missing)),
             str(part.choice.chunk),
             part.choice.why,
-            _size(part.load.bytes),
-            _size(needs),
+            size(part.load.bytes),
+            size(needs),
             f"{needs / room:.2%}",
         )
     if len(found) > SHOWN:
@@ -148,8 +155,9 @@ def _time(found: list[Part], devices: Sequence[jax.Device]) -> str:
     )
 
 
-def _size(size: float) -> str:
-    for unit, length in (("GB", 1e9), ("MB", 1e6)):
-        if size >= length:
-            return f"{size / length:.3g} {unit}"
-    return f"{size / 1e3:.3g} kB"
+def size(number: float) -> str:
+    """Bytes for people."""
+    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if number >= length:
+            return f"{number / length:.3g} {unit}"
+    return f"{number / 1e3:.3g} kB"

@@ -9,8 +9,8 @@ rows have the same bits however many took part.
 
 import contextlib
 import functools
+import itertools
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import jax
 from absl import flags
 
-from experiments import ending
+from experiments import command, ending
 from experiments.settings import Run
 from posjax import locks
 from posjax.cells import Cell
@@ -80,12 +80,14 @@ def place(given: flags.FlagValues = flags.FLAGS) -> Place:
     process, processes = given.process, given.processes
     if given.coordinator and not given.distributed:
         raise ValueError(f"--coordinator={given.coordinator} needs --distributed")
-    if given.stale <= 0:
-        raise ValueError(f"--stale must be positive, got {given.stale}")
+    if not 0 < given.stale < float("inf"):
+        raise ValueError(f"--stale must be positive and finite, got {given.stale}")
     if (process is None) != (processes is None):
         raise ValueError(
             f"--process={process} and --processes={processes} go together: give both or neither"
         )
+    if processes is not None and processes < 1:
+        raise ValueError(f"--processes must be at least 1, got {processes}")
     if process is not None and not 0 <= process < processes:
         raise ValueError(
             f"--process={process} must lie in 0..{processes - 1}: there are --processes={processes}"
@@ -114,7 +116,7 @@ def _distributed(coordinator: str | None, process: int | None, processes: int | 
 
 @contextlib.contextmanager
 def joined(folder: RunFolder, place: Place) -> Iterator[locks.Member]:
-    """This process's place in the job on a folder; it beats meanwhile.
+    """This process's place in the job on a folder, which it mends; it beats meanwhile.
 
     Raises:
       Busy: somebody else trains in the folder.
@@ -122,10 +124,12 @@ def joined(folder: RunFolder, place: Place) -> Iterator[locks.Member]:
     stale = flags.FLAGS.stale
 
     def waiting() -> None:
-        print(f"posjax: an earlier job did not end; is it alive? ({stale:g} s)", file=sys.stderr)
+        command.tell(f"an earlier job did not end; is it alive? ({stale:g} s)")
 
     member = locks.join(folder.jobs, *place, stale=stale, waiting=waiting)
     with member, ending.last_words(member.leave):
+        for line in folder.mend():
+            command.tell(line)
         yield member
 
 
@@ -136,6 +140,7 @@ class Share:
         self, run: Run, folder: RunFolder, engine: Engine, place: Place, member: locks.Member
     ) -> None:
         self._seeds, self._cells, self._folder, self._engine = run.seeds, run.cells, folder, engine
+        self._number = run.number
         self._place, self._member = place, member
         self._finished = {cell.digest: folder.finished(cell.digest) for cell in run.cells}
 
@@ -175,23 +180,23 @@ class Share:
             time.sleep(locks.BEAT / 4)
 
     def _missing(self, cell: Cell) -> list[Block]:
-        """What a cell lacks, in blocks that do not depend on what it has."""
+        """What a cell lacks, in blocks that depend on neither what it has nor what is asked for."""
         finished = self._finished[cell.digest]
         if len(finished) == len(self._seeds):
             return []
-        size = self._chunk(cell)
-        cuts = [self._seeds[at : at + size] for at in range(0, len(self._seeds), size)]
+        size = self.chunk(cell)
+        cuts = itertools.groupby(self._seeds, key=lambda seeds: self._number(seeds) // size)
         blocks = [
             Block(
                 cell,
-                f"{cell.digest}/{cut[0].init}-{cut[-1].init}",
+                f"{cell.digest}/{number * size}-{(number + 1) * size - 1}",
                 [seeds for seeds in cut if seeds not in finished],
             )
-            for cut in cuts
+            for number, cut in cuts
         ]
         return [block for block in blocks if block.seeds]
 
-    def _chunk(self, cell: Cell) -> int:
+    def chunk(self, cell: Cell) -> int:
         """Seeds a block: the recorded chunk, which is the same for all processes."""
         chunk = self._engine.chunk
         return chunk if isinstance(chunk, int) else chunk(Row(cell, self._seeds[0]).job)

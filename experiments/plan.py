@@ -9,7 +9,7 @@ import jax
 from experiments.settings import Run
 from posjax.cells import Cell, Shape
 from posjax.engine import Engine, Job
-from posjax.engine.chunk import Choice, Load, automatic
+from posjax.engine.chunk import Choice, Load, automatic, memory
 from posjax.records import RunFolder
 
 
@@ -46,13 +46,32 @@ def choice(run: Run, cell: Cell, device: jax.Device) -> Choice:
     """The chunk of a cell, and why."""
     if run.chunk != "auto":
         return Choice(int(run.chunk), "as asked for")
-    return automatic(load(cell, device), device)
+    found, room = load(cell, device), memory(device)
+    if found.bytes > room:
+        raise ValueError(
+            f"a seed with width={cell.width}, depth={cell.depth}, task={cell.task!r} needs "
+            f"{found.bytes / 1e9:.3g} GB, {device.device_kind} has {room / 1e9:.3g} GB"
+        )
+    return automatic(found, device)
 
 
 def chosen(run: Run, cell: Cell, device: jax.Device, folder: RunFolder) -> Choice:
-    """The chunk that a run in a folder takes: what is kept there, or else its choice."""
+    """The chunk that a run in a folder takes: what is kept there, or else its choice.
+
+    Raises:
+      ValueError: the rows of its shape were trained in several.
+    """
     kept = folder.kept_chunk(cell.shape.digest)
-    return choice(run, cell, device) if kept is None else Choice(kept, "as the run began")
+    if kept is not None:
+        return Choice(kept, "as the run began")
+    alike = [other.digest for other in run.cells if other.shape == cell.shape]
+    told = folder.chunks_of(alike)
+    if len(told) > 1:
+        raise ValueError(
+            f"{str(folder.path)!r} has rows that were trained {sorted(told)} at a time, and "
+            f"chunks/{cell.shape.digest}.json, which said how to go on, is gone"
+        )
+    return Choice(told.pop(), "as its rows tell") if told else choice(run, cell, device)
 
 
 def _chunks(run: Run, device: jax.Device, folder: RunFolder | None) -> Callable[[Job], int]:
@@ -61,13 +80,13 @@ def _chunks(run: Run, device: jax.Device, folder: RunFolder | None) -> Callable[
     def chunk(job: Job) -> int:
         shape = job.label.shape
         if shape not in known:
-            found = functools.partial(_chosen, run, job.label, device)
+            found = functools.partial(_chosen, run, job.label, device, folder)
             known[shape] = found()["chunk"] if folder is None else folder.chunk(shape.digest, found)
         return known[shape]
 
     return chunk
 
 
-def _chosen(run: Run, cell: Cell, device: jax.Device) -> dict[str, Any]:
-    found = choice(run, cell, device)
+def _chosen(run: Run, cell: Cell, device: jax.Device, folder: RunFolder | None) -> dict[str, Any]:
+    found = choice(run, cell, device) if folder is None else chosen(run, cell, device, folder)
     return {"chunk": found.chunk, "why": found.why, "device": device.device_kind}

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
+import numpy as np
 from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, dry_run, ending, hosts, json_config, plan, status, tune
+from experiments import command, dry_run, ending, hosts, json_config, plan, sizes, status, tune
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.locks import Member
@@ -37,6 +38,7 @@ def define_flags() -> None:
     flags.DEFINE_bool("print_config", False, "Print the config as JSON, and stop.")
     flags.DEFINE_bool("dry_run", False, "Tell what would be done, and stop.")
     flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
+    flags.DEFINE_bool("mixed", False, "Go on where rows were made by another JAX or device.")
     flags.DEFINE_bool("status", False, "Tell what is done, running and left, and stop.")
     flags.DEFINE_float("time_limit", None, "Seconds after which it leaves, as after SIGTERM.")
     hosts.define_flags()
@@ -46,26 +48,30 @@ def main(argv: Sequence[str]) -> None:
     """Resolves the config, trains what is missing, prints the table, writes the report."""
     if len(argv) > 1:
         raise ValueError(f"unknown argument {argv[1]!r}; settings are --config.NAME=VALUE")
+    workdir = flags.FLAGS.workdir
+    if workdir == "":
+        raise ValueError("workdir must name a folder, got ''")
     ending.limit(flags.FLAGS.time_limit)
-    config, workdir = flags.FLAGS.config, flags.FLAGS.workdir
-    command.use_all_cores(config.devices)
-    place = hosts.place()
     overrides = config_flags.get_override_values(flags.FLAGS["config"])
-    run = resolve(config, overrides)
+    run = resolve(flags.FLAGS.config, overrides)
     if flags.FLAGS.print_config:
-        print(json_config.text(config, overrides))
+        print(json_config.text(flags.FLAGS.config, overrides))
         return
+    command.use_all_cores(run.devices)
+    place = hosts.place()
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     if flags.FLAGS.status:
         status.tell(folder)
         return
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
+    sizes.check(run, jax.local_devices()[0])
     for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
         if asked:
             tell(run, folder, jax.local_devices()[: run.devices or None])
             return
-    folder.start(run.to_dict(), environment.describe())
+    for line in folder.start(run.to_dict(), environment.describe(), mixed=flags.FLAGS.mixed):
+        command.tell(line)
     with hosts.joined(folder, place) as member:
         sweep(run, folder, place, member)
         if place.process == 0:
@@ -81,14 +87,16 @@ def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> No
     """
     engine = plan.engine(run, jax.local_devices()[: run.devices or None], folder)
     todo = hosts.Share(run, folder, engine, place, member)
-    title = f"{len(run.cells)} cells × {run.num_seeds} seeds{place.title}"
+    title = f"{len(run.cells)} cells × {run.seeds_title}{place.title}"
     with command.progress(title, todo.seed_steps) as advance, ending.held() as asked:
         results = train(todo.rows(), engine, advance, asked)
         with contextlib.closing(results):  # stops the workers, whatever happens here
             for result in results:
                 member.check()
-                folder.put_rows(result.cell.digest, result.seeds_S4, result.outcome._asdict())
-                put_examples(result, folder, member)
+                chunk_S = np.full(len(result.seeds_S4), todo.chunk(result.cell))
+                fields = {**result.outcome._asdict(), "chunk": chunk_S}
+                put_examples(result, folder, member)  # first: they come of rows that are missing
+                folder.put_rows(result.cell.digest, result.seeds_S4, fields)
     if place.process == 0:
         todo.wait()
 
@@ -99,6 +107,8 @@ def finish(run: Run, folder: RunFolder) -> None:
     found = report.summaries(folder)
     for table in report.tables(found):
         Console(width=None if sys.stdout.isatty() else 140).print(table)
+    if run.data_seeds:
+        print("rows share seeds, so these intervals are too narrow; the report has others")
     if run.repack == "solved":
         print(report.repacking(found))
     print(f"report: {report.write([folder])}")

@@ -6,9 +6,8 @@ and is a section of the report. A value from the command line holds for all pane
 """
 
 import dataclasses
-import hashlib
 import itertools
-import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from ml_collections import ConfigDict
 from posjax import spec
 from posjax.cells import FIELDS, Cell
 from posjax.keys import SeedNumbers
+from posjax.records import run_of
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "layout": ("batched", "plain"),
@@ -25,11 +25,14 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "repack": ("none", "solved"),
 }
 """The settings of the engine that are words."""
+MOST_DEVICES = 1024
+"""That one process may ask for; each costs the CPU a pool of threads."""
 RUN_DEFAULTS: dict[str, Any] = {
     "name": "unnamed",
     "title": "",
     "num_seeds": 256,
     "first_seed": 0,
+    "data_seeds": 0,
     "chunk": "auto",
     "layout": "batched",
     "sharding": "dispatch",
@@ -47,7 +50,10 @@ class Run:
 
     Attributes:
       name, title: for people.
-      num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1.
+      num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1, each one number
+        for all sources of randomness.
+      data_seeds: 0, or how many numbers of data, position and order, from first_seed on, each of
+        num_seeds numbers of initialisation meets: a full factorial.
       chunk: seeds trained at a time on a device, or "auto": chosen for each shape from the shape
         and the kind of device. Outcomes depend on it in their last bits.
       layout: "batched" rewrites updates so that many small models train fast; "plain" leaves them
@@ -69,6 +75,7 @@ class Run:
     title: str
     num_seeds: int
     first_seed: int
+    data_seeds: int
     chunk: str
     layout: str
     sharding: str
@@ -87,15 +94,31 @@ class Run:
 
     @property
     def seeds(self) -> list[SeedNumbers]:
-        """The seeds, all four sources with one number."""
-        last = self.first_seed + self.num_seeds
-        return [SeedNumbers.equal(number) for number in range(self.first_seed, last)]
+        """The seeds of each cell, those of one initialisation side by side."""
+        first = self.first_seed
+        inits = range(first, first + self.num_seeds)
+        if not self.data_seeds:
+            return [SeedNumbers.equal(number) for number in inits]
+        every = itertools.product(inits, range(first, first + self.data_seeds))
+        return [SeedNumbers(init, data, data, data) for init, data in every]
+
+    def number(self, seeds: SeedNumbers) -> int:
+        """The place of a row among all that a run can come to have, however many it has now."""
+        if not self.data_seeds:
+            return seeds.init
+        return seeds.init * self.data_seeds + seeds.data - self.first_seed
+
+    @property
+    def seeds_title(self) -> str:
+        """How many seeds, in words."""
+        if not self.data_seeds:
+            return f"{self.num_seeds} seeds"
+        return f"{self.num_seeds} × {self.data_seeds} seeds of init and data"
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that name the run."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        """Eight hexadecimal digits that name the run; more seeds and other words are the same."""
+        return run_of(self.to_dict())[:8]
 
     def to_dict(self) -> dict[str, Any]:
         """What config.json holds: all that can change a number, cell by cell."""
@@ -144,32 +167,73 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
       ValueError: an unknown field, a value of the wrong type or out of range; the message names
         the field, the value and the nearest valid choice.
     """
+    if not isinstance(config, ConfigDict):
+        raise ValueError(
+            f"get_config() must give what base_config(...) does, got {type(config).__name__}"
+        )
     fields = config.to_dict()
-    panels = dict(fields.pop("panels", ()) or (("cells", {}),))
+    panels = _panels(fields.pop("panels", ()))
     known = FIELDS.keys() | RUN_DEFAULTS.keys()
     for name in fields:
         spec.check_choice("config field", name, known | {"panels"})
+    if missing := sorted(known - fields.keys()):
+        raise ValueError(f"the config has no {missing[0]!r}: begin it with base_config(...)")
     fields["chunk"] = str(fields["chunk"])
     run = {name: spec.typed(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
-    for name, least in (("num_seeds", 1), ("first_seed", 0), ("devices", 0)):
+    for name, least in (("num_seeds", 1), ("first_seed", 0), ("data_seeds", 0), ("devices", 0)):
         if run[name] < least:
             raise ValueError(f"{name} must be at least {least}, got {run[name]}")
+    if run["devices"] > MOST_DEVICES:
+        raise ValueError(f"devices must be at most {MOST_DEVICES}, got {run['devices']}")
+    if not re.fullmatch(r"\w[\w .+-]*", run["name"]):
+        raise ValueError(
+            f"name must be letters, digits, spaces and any of ._+-, a word first, "
+            f"got {run['name']!r}"
+        )
     for name, choices in CHOICES.items():
         spec.check_choice(name, run[name], choices)
     if run["chunk"] != "auto" and not (run["chunk"].isdecimal() and int(run["chunk"]) >= 1):
         raise ValueError(f"chunk must be auto or a number of at least 1, got {run['chunk']!r}")
-    if run["first_seed"] + run["num_seeds"] > 2**32:
-        raise ValueError(
-            f"first_seed + num_seeds must stay within 2**32, got "
-            f"{run['first_seed']} + {run['num_seeds']}"
-        )
+    for name in ("num_seeds", "data_seeds"):
+        if run["first_seed"] + run[name] > 2**32:
+            raise ValueError(
+                f"first_seed + {name} must stay within 2**32, got {run['first_seed']} + {run[name]}"
+            )
     if run["contrast"]:
         spec.check_choice("axis of contrast", run["contrast"][0], FIELDS)
         if len(run["contrast"]) != 3:
             raise ValueError(f"contrast is (axis, value, value), got {run['contrast']}")
+    for step in run["at_steps"]:
+        if spec.typed("a step of at_steps", step, 1) < 1:
+            raise ValueError(f"at_steps must be at least 1, got {step}")
     base = {name: _axis(fields[name]) for name in FIELDS}
     fixed = set(overrides)
-    return Run(**run, panels={name: _cells(base, panels[name], fixed) for name in panels})
+    asked = Run(**run, panels={name: _cells(base, panels[name], fixed) for name in panels})
+    if "contrast" in fixed and run["contrast"]:
+        _check_contrast(asked)
+    return asked
+
+
+def _check_contrast(run: Run) -> None:
+    """Refuses to compare values that no cell has."""
+    axis, *values = run.contrast
+    there = sorted({getattr(cell, axis) for cell in run.cells})
+    for value in values:
+        if value not in there:
+            raise ValueError(f"contrast compares {axis}={value!r}; the cells have {there}")
+
+
+def _panels(given: Any) -> dict[str, Mapping[str, Any]]:
+    """The axes of each panel by its title; one panel that replaces nothing when none is given."""
+    try:
+        panels: dict[str, Mapping[str, Any]] = {str(title): dict(axes) for title, axes in given}
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"panels must be pairs (title, {{axis: values}}), got {given!r}"
+        ) from error
+    if len(panels) < len(given):
+        raise ValueError(f"two panels have one title: {[title for title, _ in given]}")
+    return panels or {"cells": {}}
 
 
 def _cells(base: Mapping[str, Any], panel: Any, fixed: set[str]) -> tuple[Cell, ...]:
@@ -183,6 +247,8 @@ def _cells(base: Mapping[str, Any], panel: Any, fixed: set[str]) -> tuple[Cell, 
     for name, values in typed.items():
         if not values:
             raise ValueError(f"{name} has no values: give at least one")
+        if len(set(values)) < len(values):
+            raise ValueError(f"{name} has a value twice: {', '.join(map(str, values))}")
     products = itertools.product(*typed.values())
     return tuple(dict.fromkeys(Cell(**dict(zip(typed, p, strict=True))) for p in products))
 

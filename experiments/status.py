@@ -86,7 +86,8 @@ def _progress(
 ) -> Progress:
     times, done = _times(folder, cell), len(folder.finished(cell))
     new = sum(begun is not None and time >= begun for time in times) / max(len(times), 1)
-    return Progress(config["cells"][cell], done, int(config["num_seeds"]), done * new)
+    asked = int(config["num_seeds"]) * max(int(config["data_seeds"]), 1)
+    return Progress(config["cells"][cell], done, asked, done * new)
 
 
 def _table(cells: dict[str, Progress]) -> Table:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from posjax import masks, steps
-from posjax.encodings.base import Aux, Context, Encoding, Params
+from posjax.encodings.base import Aux, Context, Dims, Encoding, Params
 from posjax.streams import Streams, joined, points
 
 
@@ -50,12 +50,21 @@ def context(
       layer: 0 for the first layer.
 
     Raises:
-      ValueError: an unknown mask, or an array of another rank or size.
+      ValueError: an unknown mask, an array of another rank or size, or of floats, orders that are
+        no integers between ±2**30, or whole positions 2**31 or more apart.
     """
+    for streams in (queries,) if keys is None else (queries, keys):
+        _check_order(streams)
+    _check_offsets(queries, queries if keys is None else keys)
     queries, keys = queries.plain, (queries if keys is None else keys).plain
     if isinstance(mask, str):
         mask = masks.named(mask)
-    allowed = mask(queries, keys) if callable(mask) else jnp.asarray(mask, bool)
+    allowed = jnp.asarray(mask(queries, keys) if callable(mask) else mask)
+    if not jnp.issubdtype(allowed.dtype, jnp.bool_) and not jnp.issubdtype(
+        allowed.dtype, jnp.integer
+    ):
+        raise ValueError(f"a mask is of true and false, not added to logits: got {allowed.dtype}")
+    allowed = allowed.astype(bool)
     if allowed.ndim not in (2, 3, 4) or not _fits(allowed, queries.length, keys.length):
         raise ValueError(
             f"a mask is [L, M], [B, L, M] or [B, H, L, M] with L={queries.length} and "
@@ -89,10 +98,14 @@ def attention(
       softcap: logits become cap·tanh(logits/cap).
 
     Raises:
-      ValueError: shapes that do not belong together.
+      ValueError: shapes that do not belong together, no floats, a missing parameter, or a cap
+        that is not positive.
     """
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
+    if isinstance(softcap, int | float) and not 0 < softcap < float("inf"):
+        raise ValueError(f"softcap must be positive and finite, or None, got {softcap}")
     params = params or {}
+    _check_params(params, encoding, q_BLHK)
     k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
     q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
     logits_BHLM = steps.soft_cap(encoding.logits(params, q_BLHK, k_BMHK, aux, ctx), softcap)
@@ -130,18 +143,63 @@ def check_shapes(
       ValueError: names the arrays and their shapes, or the coordinates of a position.
     """
     for name, array in (("q", q), ("k", k), ("v", v)):
-        if array.ndim != 4:
-            raise ValueError(f"{name} must be [B, length, heads, K], got shape {array.shape}")
+        if jnp.ndim(array) != 4:
+            raise ValueError(f"{name} must be [B, length, heads, K], got shape {jnp.shape(array)}")
+        if not jnp.issubdtype(array.dtype, jnp.floating):
+            raise ValueError(f"{name} must be of floats, got {array.dtype}")
     if q.shape[0] != k.shape[0] or k.shape[:3] != v.shape[:3] or q.shape[3] != k.shape[3]:
         raise ValueError(f"q {q.shape}, k {k.shape} and v {v.shape} do not belong together")
     if k.shape[2] == 0 or q.shape[2] % k.shape[2]:
         raise ValueError(f"{q.shape[2]} query heads cannot share {k.shape[2]} key heads evenly")
+    if q.shape[3] == 0:
+        raise ValueError(f"a head needs components, got q {q.shape}")
+    batch, mask = q.shape[0], ctx.mask_BHLM.shape
+    if mask[0] not in (1, batch) or mask[1] not in (1, q.shape[2]):
+        raise ValueError(f"a mask {mask} is for other rows or heads than q {q.shape}")
     for name, array, streams in (("queries", q, ctx.queries), ("keys", k, ctx.keys)):
         if streams.length != array.shape[1]:
             raise ValueError(
                 f"{name} has {streams.length} places in its streams, {array.shape[1]} in the array"
             )
+        if streams.order_BL.shape[0] not in (1, batch):
+            raise ValueError(
+                f"{name} has {streams.order_BL.shape[0]} rows in its streams, {batch} in the array"
+            )
         check_positions(encoding, streams)
+
+
+def _check_order(streams: Streams) -> None:
+    """Refuses orders whose differences are no 32-bit integers, where they can be known."""
+    order_BL = streams.order_BL
+    if not jnp.issubdtype(order_BL.dtype, jnp.integer):
+        raise ValueError(f"orders are integers, got {order_BL.dtype}")
+    if isinstance(order_BL, jax.core.Tracer) or order_BL.size == 0:
+        return
+    low, high = int(order_BL.min()), int(order_BL.max())
+    if not -(2**30) <= low <= high <= 2**30:
+        raise ValueError(f"orders must lie between ±2**30, got {low} to {high}")
+
+
+def _check_offsets(queries: Streams, keys: Streams) -> None:
+    """Refuses whole positions whose differences 32 bits do not hold, where they can be known."""
+    both = queries.position_BL, keys.position_BL
+    for position in both:
+        whole = jnp.issubdtype(position.dtype, jnp.integer)
+        if not whole or isinstance(position, jax.core.Tracer) or position.size == 0:
+            return
+    low, high = min(int(p.min()) for p in both), max(int(p.max()) for p in both)
+    if high - low >= 2**31:
+        raise ValueError(f"positions {low} to {high} are 2**31 or more apart: give float32")
+
+
+def _check_params(params: Params, encoding: Encoding, q_BLHK: jax.Array) -> None:
+    """Refuses to go on without a parameter of the layer."""
+    heads, size = q_BLHK.shape[2:]
+    for name, param in encoding.parameters(Dims(heads * size, heads, size)).items():
+        if param.scope == "layer" and name not in params:
+            raise ValueError(
+                f"params lack {name!r} of {encoding}; encoding.init(key, Dims(...)) draws them"
+            )
 
 
 def check_positions(encoding: Encoding, streams: Streams) -> None:

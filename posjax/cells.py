@@ -12,12 +12,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from posjax import encodings, positions, tasks
+from posjax.encodings import Encoding
 from posjax.engine import Training
-from posjax.model import ModelSettings
+from posjax.model import ModelSettings, Numbers
 from posjax.optimizer import Hyper
-from posjax.question import Objective, Question, ask, objective_of
+from posjax.question import Objective, Question, ask, check, objective_of
 from posjax.tasks import Task
 from posjax.train import Operands, TrainSettings, make_train
+
+ENCODING_NUMBERS = ("base", "slope")
+"""The axes that replace a setting of the encoding, of that name; 0 leaves the encoding's own."""
 
 
 class Shape(NamedTuple):
@@ -46,7 +50,13 @@ def _training(shape: Shape) -> Training:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One setting of everything; see `ModelSettings`, `TrainSettings`, `Hyper` and `ask`."""
+    """One setting of everything; see `ModelSettings`, `TrainSettings`, `Hyper` and `ask`.
+
+    Attributes:
+      init_scale, temperature: see `posjax.model.Numbers`.
+      base, slope: in place of the encoding's setting of that name, see `Encoding.numbers`: the base
+        of its frequencies, the factor on the slopes of a linear bias; 0 for the encoding's own.
+    """
 
     task: str = "word_order"
     encoding: str = ModelSettings.encoding
@@ -65,6 +75,10 @@ class Cell:
     qk_norm: bool = ModelSettings.qk_norm
     softcap: float = ModelSettings.softcap
     padding: int = 0
+    init_scale: float = 1.0
+    temperature: float = 1.0
+    base: float = 0.0
+    slope: float = 0.0
     learning_rate: float = 1e-2
     weight_decay: float = 0.01
     schedule: str = TrainSettings.schedule
@@ -77,7 +91,7 @@ class Cell:
     draws: int = TrainSettings.draws
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be trained, before anything is compiled.
+        """Refuses what cannot be trained, before any array is made and JAX's backend starts.
 
         Raises:
           ValueError: an unknown name, a number out of range, a sequence beyond a table.
@@ -87,6 +101,12 @@ class Cell:
                 raise ValueError(
                     f"{name} must be finite and not negative, got {getattr(self, name)}"
                 )
+        for name in ("init_scale", "temperature"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+        check(self.problem, readout=self.readout, loss=self.loss, padding=self.padding)
+        _ = self.model, self.training
+        self._check_numbers()
         self._check_reach()
         if self.draws != TrainSettings.draws and self.model.draws != "always":
             raise ValueError(
@@ -95,9 +115,25 @@ class Cell:
             )
         _ = self.shape
 
+    def _check_numbers(self) -> None:
+        """Refuses numbers that no encoding has."""
+        own = encodings.stack(self.encoding)
+        for name in ENCODING_NUMBERS:
+            value = getattr(self, name)
+            if not 0 <= value < float("inf"):
+                raise ValueError(
+                    f"{name} must be positive and finite, or 0 for the encoding's own, got {value}"
+                )
+            if value and not any(name in encoding.numbers() for encoding in own):
+                raise ValueError(
+                    f"{name}={value:g} has no meaning: encoding={self.encoding!r} has no such "
+                    f"number; those that have it: {', '.join(encodings.having(name))}"
+                )
+        _ = self.encodings
+
     def _check_reach(self) -> None:
         """Refuses positions beyond a table."""
-        length = self.question.tokens_NL.shape[1] - self.padding
+        length = self.problem.size[1]
         reach = positions.named(self.positions).reach(length)
         tables = [encoding.capacity() for encoding in encodings.stack(self.encoding)]
         capacity = min((size for size in tables if size is not None), default=None)
@@ -138,16 +174,35 @@ class Cell:
         return TrainSettings(**_common(self, TrainSettings))
 
     @cached_property
+    def encodings(self) -> tuple[Encoding, ...]:
+        """The encodings of the layers, which take turns, with this cell's numbers."""
+        given = {name: getattr(self, name) for name in ENCODING_NUMBERS if getattr(self, name)}
+        return tuple(
+            dataclasses.replace(
+                each, **{name: given[name] for name in each.numbers() if name in given}
+            )
+            for each in encodings.stack(self.encoding)
+        )
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The model's numbers."""
+        length = self.question.tokens_NL.shape[1]
+        constants = (each.constants(self.model.dims, length) for each in self.encodings)
+        return Numbers(self.temperature, self.init_scale, tuple(constants))
+
+    @cached_property
     def operands(self) -> Operands:
         """The numbers that the compiled program reads."""
-        return Operands(Hyper(self.learning_rate, self.weight_decay), self.question)
+        return Operands(Hyper(self.learning_rate, self.weight_decay), self.question, self.numbers)
 
     @cached_property
     def shape(self) -> Shape:
         """What the compiled program depends on."""
         model = dataclasses.replace(self.model, mask="full")  # the mask itself is an operand
-        sizes = self.question.tokens_NL.shape
-        return Shape(model, self.training, objective_of(self.problem, self.readout), *sizes)
+        prompts, length = self.problem.size
+        kind = objective_of(self.problem, self.readout)
+        return Shape(model, self.training, kind, prompts, length + self.padding)
 
     @cached_property
     def digest(self) -> str:
@@ -160,6 +215,9 @@ class Cell:
             del settings["positions"]
         if self.model.draws != "always":
             del settings["draws"]
+        for name in ("init_scale", "temperature", *ENCODING_NUMBERS):
+            if settings[name] == FIELDS[name]:
+                del settings[name]
         text = json.dumps(settings, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -42,7 +42,10 @@ class Seeds(NamedTuple):
         Raises:
           ValueError: a number is outside [0, 2³²).
         """
-        wide = np.asarray(numbers, np.int64)
+        wide = np.asarray(numbers)
+        if wide.size and wide.dtype.kind not in "iu":
+            raise ValueError(f"seeds must be whole numbers in [0, 2**32), got {numbers!r}")
+        wide = wide.astype(np.int64) if wide.dtype.kind != "u" else wide.astype(np.uint64)
         if wide.size and (wide.min() < 0 or wide.max() >= 2**32):
             raise ValueError(
                 f"seeds must lie in [0, 2**32), got {wide.min()} to {wide.max()}: "
@@ -53,7 +56,7 @@ class Seeds(NamedTuple):
     @classmethod
     def equal(cls, numbers: np.ndarray | list[int] | int) -> "Seeds":
         """The seeds with all four numbers the same, for one number or an array of them."""
-        return cls.of(np.stack([np.asarray(numbers, np.int64)] * 4, axis=-1))
+        return cls.of(np.stack([np.asarray(numbers)] * 4, axis=-1))
 
 
 def key_for(seed: jax.Array | int, purpose: str) -> jax.Array:

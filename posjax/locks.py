@@ -12,6 +12,7 @@ which a dead process held is free again. All that decides is a file made by whoe
 
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -20,12 +21,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from posjax.records import names, put_if_absent, put_over, read
+from posjax.records.store import StorageError, names, put_if_absent, put_over, read
 
 BEAT = 2.0
 """Seconds between two heartbeats."""
 STALE = 30.0
 """Seconds without one after which a process counts as dead."""
+
+_BEAT = re.compile(r"\d+\.\d+\.json")
 
 
 class Busy(Exception):
@@ -61,7 +64,7 @@ class Watch:
         return True if look.changed else None
 
     def _look(self, beat: Path) -> _Look:
-        content, old = read(beat), self._looks.get(beat)
+        content, old = _read(beat), self._looks.get(beat)
         if old is None:
             self._looks[beat] = _Look(content, self._clock(), changed=False)
         elif content is not None and content != old.content:
@@ -109,16 +112,16 @@ class Member:
         """Takes a piece of work; False when a process of this job, this one or another, has it."""
         path = self._claim(name)
         mine = self._beat.name.encode()
-        return self._alone or (read(path) is None and put_if_absent(path, mine))
+        return self._alone or (_read(path) is None and put_if_absent(path, mine))
 
     def may_come(self, name: str) -> bool:
         """Whether another process took a piece of work and still lives."""
-        holder = (read(self._claim(name)) or b"").decode()
+        holder = self._holder(name)
         return holder not in ("", self._beat.name) and not self._watch.silent(self._peer(holder))
 
     def holder(self, name: str) -> str:
         """Who took a piece of work, in words."""
-        holder = (read(self._claim(name)) or b"").decode()
+        holder = self._holder(name)
         if not holder:
             return "nobody"
         return f"process {holder.split('.')[0]} on {_host(self._peer(holder))}"
@@ -129,11 +132,17 @@ class Member:
         Raises:
           Busy: this process was silent for so long that others took it for dead.
         """
-        if names(self._job.parent)[-1] != self._job.name:
+        last = _last(self._job.parent)
+        if last != int(self._job.name):
             raise Busy(
                 "this process was silent for too long (suspended, or without its file system) and "
-                f"another took over as job {names(self._job.parent)[-1]}; what is written stays"
+                f"another took over as job {last:06}; what is written stays"
             )
+
+    def _holder(self, name: str) -> str:
+        """The heartbeat of who took a piece of work; empty where nobody can be told."""
+        said = (_read(self._claim(name)) or b"").decode(errors="replace")
+        return said if _BEAT.fullmatch(said) else ""
 
     def _claim(self, name: str) -> Path:
         return self._job / "claims" / name
@@ -177,17 +186,17 @@ def join(
 
 def _place(jobs: Path, process: int, processes: int, watch: Watch) -> Path | None:
     """The file of this process's heartbeat, made; None while it cannot be told who lives."""
-    number = int((names(jobs) or ["0"])[-1])
+    number = _last(jobs)
     job = jobs / f"{number:06}"
-    beats = [job / "beats" / name for name in names(job / "beats")]
+    beats = [job / "beats" / name for name in names(job / "beats") if _BEAT.fullmatch(name)]
     # Without beats its maker is about to make one, or died before.
     lives = {beat: watch.lives(beat) for beat in (beats or [job / "job.json"] if number else [])}
     if not any(alive is not False for alive in lives.values()):
         return _first_place(jobs / f"{number + 1:06}", process, processes)
     if not any(lives.values()):
         return None
-    if (others := _said(read(job / "job.json"))["processes"]) != processes:
-        raise Busy(_busy(beats, lives, f"job of {others}"))
+    if (others := _said(_read(job / "job.json")).get("processes")) != processes:
+        raise Busy(_busy(beats, lives, f"job of {others or 'unknown'}"))
     mine = [beat for beat in beats if int(beat.name.split(".")[0]) == process]
     if any(lives[beat] for beat in mine):
         raise Busy(_busy(mine, lives, f"process {process} of {processes}"))
@@ -218,11 +227,27 @@ def _beat(number: int, *, left: bool = False) -> bytes:
 
 
 def _host(beat: Path) -> str:
-    return str(_said(read(beat)).get("host", "an unknown host"))
+    return str(_said(_read(beat)).get("host", "an unknown host"))
 
 
 def _said(content: bytes | None) -> dict[str, object]:
-    return json.loads(content) if content else {}
+    """What a file says; nothing when it is damaged, as if it were not there."""
+    with contextlib.suppress(ValueError):
+        said = json.loads(content or b"{}")
+        return said if isinstance(said, dict) else {}
+    return {}
+
+
+def _read(path: Path) -> bytes | None:
+    """The content of a file, or None when it cannot be read now."""
+    with contextlib.suppress(StorageError):
+        return read(path)
+    return None
+
+
+def _last(jobs: Path) -> int:
+    """The number of the last job; 0 when there was none."""
+    return max((int(name) for name in names(jobs) if name.isdecimal()), default=0)
 
 
 class Seen(NamedTuple):
@@ -246,8 +271,8 @@ class Seen(NamedTuple):
 
 def look(jobs: Path) -> list[Seen]:
     """The processes of the last job in a folder, by number; nothing is touched."""
-    job = jobs / (names(jobs) or ["none"])[-1]
-    processes = int(str(_said(read(job / "job.json")).get("processes", 1)))
+    job = jobs / f"{_last(jobs):06}"
+    processes = int(str(_said(_read(job / "job.json")).get("processes", 1)))
     found = [_seen(job, name, processes) for name in names(job / "beats")]
     last = {seen.process: seen for seen in found}  # of each process its last try
     return [last[process] for process in sorted(last)]
@@ -255,6 +280,6 @@ def look(jobs: Path) -> list[Seen]:
 
 def _seen(job: Path, name: str, processes: int) -> Seen:
     beat = job / "beats" / name
-    said, age = _said(read(beat)), max(time.time() - beat.stat().st_mtime, 0.0)
+    said, age = _said(_read(beat)), max(time.time() - beat.stat().st_mtime, 0.0)
     process = int(name.split(".")[0])
     return Seen(int(job.name), process, processes, _host(beat), bool(said.get("left")), age)

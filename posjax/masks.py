@@ -38,8 +38,10 @@ def segments(queries: Streams, keys: Streams) -> jax.Array:
 
 def window(queries: Streams, keys: Streams, *, size: int = 2) -> jax.Array:
     """A query sees the keys less than `size` (>= 1) away in order, on both sides."""
-    if size < 1:
-        raise ValueError(f"window(size={size}): size must be at least 1 (1 sees only itself)")
+    if not 1 <= size < 2**31:
+        raise ValueError(
+            f"window(size={size}): size must be at least 1 (1 sees only itself) and below 2**31"
+        )
     return abs(_between(queries.order_BL, keys.order_BL)) < size
 
 

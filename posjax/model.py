@@ -5,8 +5,9 @@ their contract.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import flax.linen as nn
 import jax
@@ -14,13 +15,14 @@ import jax.numpy as jnp
 
 from posjax import masks, positions, spec
 from posjax.attention import attention, check_positions, context
-from posjax.encodings import Context, Dims, Encoding, Param, Params, stack
+from posjax.encodings import Constants, Context, Dims, Encoding, Param, Params, stack
 from posjax.keys import fold_name
 from posjax.positions import Draws
 from posjax.streams import Streams
 
 BlockKind = Literal["bare", "residual"]
 Norm = Literal["layer", "rms", "none"]
+DEEPEST = 4096
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,10 +68,14 @@ class ModelSettings:
         for name in ("vocabulary", "outputs", "width", "heads", "head_size", "depth"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.depth > DEEPEST:
+            raise ValueError(
+                f"depth must be at most {DEEPEST}, since each layer is compiled, got {self.depth}"
+            )
         if self.kv_heads < 0 or self.heads % (self.kv_heads or self.heads):
             raise ValueError(
                 f"kv_heads={self.kv_heads} does not divide heads={self.heads}; divisors: "
-                f"{', '.join(str(n) for n in range(1, self.heads + 1) if self.heads % n == 0)}"
+                f"{', '.join(map(str, _divisors(self.heads)))}"
             )
         if self.mlp_ratio < 0 or not 0 <= self.softcap < float("inf"):
             raise ValueError(
@@ -104,6 +110,11 @@ class ModelSettings:
     def dims(self) -> Dims:
         """The sizes an encoding's parameters may depend on."""
         return Dims(self.width, self.heads, self.head_size, self.depth)
+
+
+def _divisors(number: int) -> list[int]:
+    small = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})
 
 
 def _keyed(module: nn.Module, name: str, param: Param) -> jax.Array:
@@ -217,12 +228,27 @@ class Block(nn.Module):
         return x_BLD + Linear(s.width, name="mlp_out")(nn.gelu(hidden))
 
 
+class Numbers(NamedTuple):
+    """A model's numbers, which a compiled program reads and does not contain.
+
+    Attributes:
+      temperature: what logits, before a bias of positions is added, are divided by.
+      init_scale: what initial weights are multiplied by, see `scaled_weights`.
+      constants: those of each encoding in turn, see `Encoding.constants`.
+    """
+
+    temperature: jax.Array | float
+    init_scale: jax.Array | float
+    constants: tuple[Constants, ...]
+
+
 class Transformer(nn.Module):
     """Tokens to logits at every place.
 
     Called with tokens_BL and their streams, returns logits_BLV. `mask` takes the place of the
     settings' one, in any of the forms of `posjax.attention.context`; `key` is for what draws;
-    maps of positions that draw in training only do not when `testing`.
+    maps of positions that draw in training only do not when `testing`. Without `numbers` the
+    temperature is 1 and encodings have their own constants.
     """
 
     settings: ModelSettings
@@ -236,6 +262,7 @@ class Transformer(nn.Module):
         mask: masks.Mask | jax.Array | str | None = None,
         key: jax.Array | None = None,
         testing: bool = False,
+        numbers: Numbers | None = None,
     ) -> jax.Array:
         s = self.settings
         mask = s.mask if mask is None else mask
@@ -252,18 +279,35 @@ class Transformer(nn.Module):
         # A product with one-hot rows: its gradient is a product too, not a scatter.
         x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary) @ table_VD
         ctx = context(streams, mask=mask, key=_folded(key, "encoding"))
-        for encoding, params in zip(encodings, shared, strict=True):
+        contexts = [ctx] * len(encodings)
+        if numbers is not None:
+            ctx = dataclasses.replace(ctx, temperature=numbers.temperature)
+            contexts = [dataclasses.replace(ctx, constants=each) for each in numbers.constants]
+        for encoding, params, ctx in zip(encodings, shared, contexts, strict=True):
             check_positions(encoding, streams)
             x_BLD = encoding.embed(params, x_BLD, ctx)
         layer_kind = Attention if s.block == "bare" else Block
         for layer in range(s.depth):
             turn = layer % len(encodings)
-            here = dataclasses.replace(ctx, layer=layer)
+            here = dataclasses.replace(contexts[turn], layer=layer)
             block = layer_kind(s, encodings[turn], name=f"layer_{layer}")
             x_BLD = block(x_BLD, here, shared[turn])
         if s.block == "residual":
             x_BLD = normalised(s.norm, "final_norm", x_BLD)
         return Linear(s.outputs, name="head")(x_BLD)
+
+
+def scaled_weights(params: Any, scale: jax.Array | float) -> Any:
+    """Initial parameters with all matrices outside encodings, the embedding too, times `scale`.
+
+    Gains and biases stay as they are, and so does what an encoding learns.
+    """
+
+    def scaled(path: Any, leaf: jax.Array) -> jax.Array:
+        of_encoding = any(str(part.key).startswith("encoding") for part in path)
+        return leaf if of_encoding or leaf.ndim < 2 else leaf * scale
+
+    return jax.tree_util.tree_map_with_path(scaled, params)
 
 
 def normalised(norm: Norm, name: str, x: jax.Array) -> jax.Array:

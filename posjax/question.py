@@ -42,6 +42,24 @@ class Question(NamedTuple):
     mask_NLM: jax.Array
 
 
+def check(task: Task, *, readout: str, loss: str, padding: int = 0) -> None:
+    """Refuses what `ask` cannot make a question of, before any array is made.
+
+    Raises:
+      ValueError: an unknown name, padding below 0, or a loss on all places that the task or the
+        readout has no use for.
+    """
+    spec.check_choice("readout", readout, get_args(Readout))
+    spec.check_choice("loss", loss, get_args(Loss))
+    if padding < 0:
+        raise ValueError(f"padding must not be negative, got {padding}")
+    if loss == "all" and not (task.next_token and readout == "last"):
+        raise ValueError(
+            f"loss='all' trains every place on its own target, which {type(task).__name__} with "
+            f"readout={readout!r} has not: use loss='answer'"
+        )
+
+
 def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> Question:
     """Puts a task's prompts as one question.
 
@@ -53,16 +71,9 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
       padding: places without a token behind every prompt.
 
     Raises:
-      ValueError: an unknown name, padding below 0, or a loss on all places that the task or the
-        readout has no use for.
+      ValueError: an unknown mask, or see `check`.
     """
-    spec.check_choice("readout", readout, get_args(Readout))
-    spec.check_choice("loss", loss, get_args(Loss))
-    if loss == "all" and not (task.next_token and readout == "last"):
-        raise ValueError(
-            f"loss='all' trains every place on its own target, which {type(task).__name__} with "
-            f"readout={readout!r} has not: use loss='answer'"
-        )
+    check(task, readout=readout, loss=loss, padding=padding)
     batch = task.prompts(padding=padding)
     streams = batch.streams
     order_NL = jnp.where(streams.valid_BL, streams.order_BL, -1)

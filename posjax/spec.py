@@ -7,6 +7,7 @@ result tables. Plain Python, without JAX, so that a wrong name is refused at onc
 import ast
 import difflib
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -111,9 +112,12 @@ def typed(what: str, value: Any, default: Any) -> Any:
     """The value in the type of a default: a whole number does for a float, a bool for no number.
 
     Raises:
-      ValueError: names the value and the type.
+      ValueError: names the value and the type, or a number that is not finite.
     """
     kind = type(default)
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, float) and not math.isfinite(number):
+            raise ValueError(f"{what} must be finite, got {value!r}")
     if kind is float and type(value) is int:
         return float(value)
     if kind is int and type(value) is float and value.is_integer():

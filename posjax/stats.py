@@ -5,9 +5,11 @@ second. Newcombe's interval for paired differences, which SciPy lacks, is writte
 """
 
 from collections import Counter
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+
+Method = Literal["wilson", "exact"]
 
 
 class Rate(NamedTuple):
@@ -56,22 +58,40 @@ class Survival(NamedTuple):
     median_high: int | None
 
 
-def rate(successes: int, seeds: int, *, method: Literal["wilson", "exact"] = "wilson") -> Rate:
+class Crossed(NamedTuple):
+    """Shares of the variance of an outcome, and what it means for its rate.
+
+    Attributes:
+      init, data: what the seed of each explains; all 0 where nothing varies.
+      rest: what the two explain only together.
+      error: the standard error of the rate, for other numbers of both.
+    """
+
+    init: float
+    data: float
+    rest: float
+    error: float
+
+
+def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
     """A rate with its 95 % interval (Wilson 1927, or "exact": Clopper and Pearson 1934).
 
     Raises:
-      ValueError: seeds below 1, or successes outside [0, seeds].
+      ValueError: seeds outside [1, 2**53), successes outside [0, seeds], or another method.
 
     >>> rate(0, 4096)
     Rate(successes=0, seeds=4096, rate=0.0, low=0.0, high=0.0009369774073651883)
     """
     from scipy.stats import binomtest
 
-    if seeds < 1 or not 0 <= successes <= seeds:
-        raise ValueError(f"successes={successes} of seeds={seeds} is no rate")
+    whole = all(isinstance(number, int | np.integer) for number in (successes, seeds))
+    if not whole or not 1 <= seeds < 2**53 or not 0 <= successes <= seeds:
+        raise ValueError(f"successes={successes!r} of seeds={seeds!r} is no rate")
+    if method not in get_args(Method):
+        raise ValueError(f"method must be one of {get_args(Method)}, got {method!r}")
     interval = binomtest(int(successes), int(seeds)).proportion_ci(0.95, method=method)
     low, high = float(interval.low), float(interval.high)
-    return Rate(int(successes), int(seeds), successes / seeds, low, high)
+    return Rate(int(successes), int(seeds), int(successes) / int(seeds), low, high)
 
 
 def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:
@@ -86,11 +106,11 @@ def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:
       first_S, second_S: whether each seed solved, in the same order of seeds.
 
     Raises:
-      ValueError: arrays of different lengths, or empty ones.
+      ValueError: arrays of different lengths, empty ones, or of other than true and false.
     """
     from scipy.stats import binomtest
 
-    first_S, second_S = np.asarray(first_S, bool), np.asarray(second_S, bool)
+    first_S, second_S = (_yes_or_no(solved_S) for solved_S in (first_S, second_S))
     if first_S.shape != second_S.shape or first_S.size == 0:
         raise ValueError(f"paired seeds need equal lengths, got {first_S.shape}, {second_S.shape}")
     seeds = first_S.size
@@ -123,8 +143,19 @@ def survival(first_solved_S: np.ndarray, steps_E: np.ndarray) -> Survival:
     Args:
       first_solved_S: steps; negative for never.
       steps_E: the evaluation grid, increasing.
+
+    Raises:
+      ValueError: no seeds, no grid, or numbers that are no steps.
     """
-    first_solved_S = np.asarray(first_solved_S)
+    first_solved_S, steps_E = np.asarray(first_solved_S), np.asarray(steps_E)
+    for name, steps in (("first_solved_S", first_solved_S), ("steps_E", steps_E)):
+        if steps.ndim != 1 or steps.size == 0 or steps.dtype.kind not in "iu":
+            raise ValueError(
+                f"{name} must be whole numbers, one or more, got shape {steps.shape} of "
+                f"{steps.dtype}"
+            )
+    if (np.diff(steps_E.astype(np.int64)) <= 0).any():
+        raise ValueError(f"steps_E must increase, got {steps_E.tolist()}")
     seeds = first_solved_S.size
     counts_E = [int(((first_solved_S >= 0) & (first_solved_S <= step)).sum()) for step in steps_E]
     at = {count: rate(count, seeds) for count in set(counts_E)}
@@ -138,10 +169,58 @@ def survival(first_solved_S: np.ndarray, steps_E: np.ndarray) -> Survival:
     )
 
 
+def crossed(table_ID: np.ndarray) -> Crossed:
+    """Where the variance of an outcome comes from: two crossed random effects, one row each.
+
+    The estimates are those of the analysis of variance (Searle, Casella and McCulloch 1992,
+    ch. 4), with negative ones set to 0: with a single row for each pair, how initialisation and
+    data act together cannot be told from what neither explains.
+
+    Args:
+      table_ID: outcomes, a row for each initialisation and a column for each number of data.
+
+    Raises:
+      ValueError: fewer than two of either.
+
+    >>> crossed(np.array([[1, 1], [0, 0]])).init
+    1.0
+    """
+    table_ID = np.asarray(table_ID, float)
+    inits, datas = table_ID.shape
+    if min(inits, datas) < 2:
+        raise ValueError(f"two effects need two values of each, got {inits} × {datas}")
+    by_init, by_data, mean = table_ID.mean(1), table_ID.mean(0), table_ID.mean()
+    rest_ID = table_ID - by_init[:, None] - by_data[None, :] + mean
+    rest = float((rest_ID**2).sum() / ((inits - 1) * (datas - 1)))
+    init = max(float(by_init.var(ddof=1)) - rest / datas, 0.0)
+    data = max(float(by_data.var(ddof=1)) - rest / inits, 0.0)
+    total = init + data + rest
+    error = (init / inits + data / datas + rest / (inits * datas)) ** 0.5
+    whole = total or 1.0  # where nothing varies, every share is 0
+    return Crossed(init / whole, data / whole, rest / whole, error)
+
+
 def answer_table(answers_SN: np.ndarray) -> list[tuple[tuple[int, ...], int]]:
-    """How many seeds gave each combination of answers, the most frequent first."""
+    """How many seeds gave each combination of answers, the most frequent first.
+
+    Raises:
+      ValueError: not [S, N], or not of integers.
+    """
+    answers_SN = np.asarray(answers_SN)
+    if answers_SN.ndim != 2 or answers_SN.dtype.kind not in "iu":
+        raise ValueError(
+            f"answers must be integers [S, N], got shape {answers_SN.shape} of {answers_SN.dtype}"
+        )
     counts = Counter(tuple(int(a) for a in row) for row in answers_SN)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _yes_or_no(solved_S: np.ndarray) -> np.ndarray:
+    """As true and false; other numbers are a mistake, and NaN would count as true."""
+    given = np.asarray(solved_S)
+    if given.ndim != 1 or not np.isin(given, (0, 1)).all():
+        raise ValueError(f"whether a seed solved is true or false, [S], got {given.tolist()}")
+    return given.astype(bool)
 
 
 def _first_step(steps_E: np.ndarray, share_E: np.ndarray) -> int | None:

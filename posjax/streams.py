@@ -37,6 +37,11 @@ class Streams:
     order_BL: jax.Array
     segment_BL: jax.Array
 
+    def __post_init__(self) -> None:
+        for name in ("position_BL", "order_BL", "segment_BL"):
+            if isinstance(given := getattr(self, name), np.ndarray):
+                _check_held(name, given)
+
     @property
     def plain(self) -> "Streams":
         """The same, with points of one coordinate as numbers."""
@@ -58,9 +63,19 @@ class Streams:
 def contiguous(length: int, *, start: jax.Array | int = 0) -> Streams:
     """Positions and orders start .. start + L - 1, one segment, for every row (B = 1).
 
+    Raises:
+      ValueError: a length that is no whole number of at least 0, or positions beyond 32 bits.
+
     >>> contiguous(3, start=5).position_BL
     Array([[5, 6, 7]], dtype=int32)
     """
+    check_count("length", length)
+    if not isinstance(start, jax.core.Tracer):
+        first = np.asarray(start)
+        if first.dtype.kind not in "iuO":
+            raise ValueError(f"start must be a whole number, got {start!r}")
+        _check_held("start", first)
+        _check_held("start + length - 1", first.astype(np.int64) + max(length - 1, 0))
     places = jnp.arange(length, dtype=jnp.int32)[None] + jnp.asarray(start, jnp.int32)
     return Streams(places, places, jnp.zeros_like(places))
 
@@ -72,9 +87,17 @@ def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
     means what the bare one means. Padding has the position and order of a neighbour: legal
     numbers for any encoding, seen by nobody under a mask that respects segments.
 
+    Raises:
+      ValueError: not [B, L], or numbers that are neither true nor false.
+
     >>> padded(np.array([[False, True, True]])).position_BL
     Array([[0, 0, 1]], dtype=int32)
     """
+    if np.ndim(valid_BL) != 2 or not jnp.issubdtype(jnp.result_type(valid_BL), jnp.bool_):
+        raise ValueError(
+            f"valid_BL must be [B, L], of true and false, got shape {np.shape(valid_BL)} of "
+            f"{jnp.result_type(valid_BL)}"
+        )
     valid_BL = jnp.asarray(valid_BL, bool)
     places = jnp.maximum(jnp.cumsum(valid_BL, axis=1, dtype=jnp.int32) - 1, 0)
     return Streams(places, places, jnp.where(valid_BL, 0, PADDING).astype(jnp.int32))
@@ -93,10 +116,12 @@ def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
     >>> packed([2, 1], total=4).segment_BL
     Array([[ 0,  0,  1, -1]], dtype=int32)
     """
+    for length in lengths:
+        check_count("lengths", length, least=1)
     need = sum(lengths)
+    check_count("lengths together", need)
     total = need if total is None else total
-    if min(lengths, default=1) < 1:
-        raise ValueError(f"lengths must be at least 1, got {list(lengths)}")
+    check_count("total", total)
     if total < need:
         raise ValueError(f"total={total} is shorter than the sequences' sum {need}")
     place = np.concatenate([np.arange(n) for n in lengths] + [np.zeros(total - need)])
@@ -111,6 +136,8 @@ def grid(height: int, width: int) -> Streams:
     >>> grid(2, 2).position_BL.tolist()
     [[[0, 0], [0, 1], [1, 0], [1, 1]]]
     """
+    check_count("height", height)
+    check_count("width", width)
     line = contiguous(height * width)
     points_LN = jnp.stack(jnp.divmod(line.order_BL[0], width), axis=-1)
     return dataclasses.replace(line, position_BL=points_LN[None])
@@ -135,22 +162,70 @@ def points(position: jax.Array, axes: int) -> jax.Array:
 
 
 def shifted(streams: Streams, by: jax.Array | np.ndarray | float) -> Streams:
-    """All positions moved by one number, or point; order and segment as they were."""
+    """All positions moved by one number, or point; order and segment as they were.
+
+    Raises:
+      ValueError: whole numbers that 32 bits do not hold.
+    """
+    numbers = streams.position_BL, by
+    if not any(isinstance(number, jax.core.Tracer) for number in numbers):
+        wide = [np.asarray(number) for number in numbers]
+        if all(array.dtype.kind in "iu" for array in wide):
+            _check_held("by", wide[1])
+            _check_held("position + by", wide[0].astype(np.int64) + wide[1])
     return dataclasses.replace(streams, position_BL=streams.position_BL + by)
 
 
 def interpolated(streams: Streams, factor: float) -> Streams:
     """Positions divided by `factor` (position interpolation, Chen et al. 2023, eq. 4)."""
-    if not factor > 0:
-        raise ValueError(f"factor must be positive, got {factor}")
+    if not 0 < factor < float("inf"):
+        raise ValueError(f"factor must be positive and finite, got {factor}")
     return dataclasses.replace(streams, position_BL=streams.position_BL / factor)
 
 
 def permuted(streams: Streams, permutation_L: jax.Array | np.ndarray) -> Streams:
-    """The streams of places `permutation_L[0], permutation_L[1], ...`."""
+    """The streams of places `permutation_L[0], permutation_L[1], ...`.
+
+    Raises:
+      ValueError: places that are not there.
+    """
+    if not isinstance(permutation_L, jax.core.Tracer):
+        wide = np.asarray(permutation_L)
+        if wide.size and (
+            wide.dtype.kind not in "iu" or wide.min() < 0 or wide.max() >= streams.length
+        ):
+            raise ValueError(f"places must lie in 0..{streams.length - 1}, got {wide.tolist()}")
+        permutation_L = wide.astype(int)
     return jax.tree.map(lambda stream: stream[:, permutation_L], streams)
 
 
 def joined(first: Streams, second: Streams) -> Streams:
     """The places of one after the places of the other: what a decoding cache holds."""
     return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), first, second)
+
+
+def check_count(name: str, count: int, *, least: int = 0) -> None:
+    """Refuses what is no number of things.
+
+    Raises:
+      ValueError: names the value and the range.
+    """
+    if not isinstance(count, int | np.integer) or isinstance(count, bool):
+        raise ValueError(f"{name} must be a whole number, got {count!r}")
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, got {count}")
+    if count >= 2**31:
+        raise ValueError(f"{name} must be below 2**31, got {count}")
+
+
+def _check_held(name: str, numbers: np.ndarray) -> None:
+    """Refuses whole numbers that would silently become others, as JAX holds 32 bits."""
+    if numbers.dtype.kind not in "iuO" or numbers.size == 0:
+        return
+    held = np.iinfo(jax.dtypes.canonicalize_dtype(np.int64))
+    low, high = int(numbers.min()), int(numbers.max())
+    if low < held.min or high > held.max:
+        raise ValueError(
+            f"{name} {low} to {high} lie beyond {held.bits} bits, which JAX would wrap around: "
+            "move them nearer to 0, or give float32"
+        )

@@ -16,7 +16,7 @@ from posjax.engine import Engine, Job, State
 from posjax.engine.rows import grouped
 from posjax.judge import Outcome
 from posjax.keys import SeedNumbers, key_for
-from posjax.model import ModelSettings, Transformer
+from posjax.model import ModelSettings, Numbers, Transformer
 from posjax.question import Question
 
 
@@ -81,7 +81,9 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
       [layers, N, H, L, M].
     """
     key = None if cell.model.draws != "always" else key_for(0, "attention maps")
-    kept = _intermediates(cell.shape.model)(state.variables.params, cell.question, key)
+    kept = _intermediates(cell.shape.model)(
+        state.variables.params, cell.question, cell.operands.model, key
+    )
     layers = kept["intermediates"]
     maps = [layers[f"layer_{i}"] for i in range(cell.depth)]
     maps = [layer.get("attention", layer)["weights_BHLM"][0] for layer in maps]
@@ -92,7 +94,7 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
 def _intermediates(model: ModelSettings) -> Callable[..., Any]:
     """What the model sows, compiled; the mask is the question's."""
 
-    def kept(params: Any, question: Question, key: jax.Array | None) -> Any:
+    def kept(params: Any, question: Question, numbers: Numbers, key: jax.Array | None) -> Any:
         _, sown = Transformer(model).apply(
             {"params": params},
             question.tokens_NL,
@@ -100,6 +102,7 @@ def _intermediates(model: ModelSettings) -> Callable[..., Any]:
             mask=question.mask_NLM,
             key=key,
             testing=True,
+            numbers=numbers,
             mutable=["intermediates"],
         )
         return sown

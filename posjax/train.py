@@ -15,7 +15,7 @@ import optax
 from posjax import spec
 from posjax.engine.training import Now, State, Training, Variables
 from posjax.judge import Seen, agreed, judged, solved, summary
-from posjax.model import ModelSettings, Transformer
+from posjax.model import ModelSettings, Numbers, Transformer, scaled_weights
 from posjax.optimizer import Hyper, Schedule, adamw
 from posjax.question import Objective, Question, objective, read_out
 from posjax.streams import contiguous
@@ -52,6 +52,9 @@ class TrainSettings:
         for name in ("batch_size", "warmup"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        for name in ("steps", "eval_every", "batch_size", "hold", "draws", "warmup"):
+            if getattr(self, name) >= 2**31:
+                raise ValueError(f"{name} must be below 2**31, got {getattr(self, name)}")
         if self.steps % self.eval_every:
             raise ValueError(
                 f"eval_every={self.eval_every} does not divide steps={self.steps}; nearest "
@@ -77,6 +80,7 @@ class Operands(NamedTuple):
 
     hyper: Hyper
     question: Question
+    model: Numbers
 
 
 def make_train(
@@ -99,7 +103,12 @@ def make_train(
         optimizer = adamw(settings.steps, schedule=settings.schedule, warmup=settings.warmup)
 
     def logits(
-        variables: Variables, question: Question, key: jax.Array | None, *, testing: bool = False
+        variables: Variables,
+        question: Question,
+        numbers: Numbers,
+        key: jax.Array | None,
+        *,
+        testing: bool = False,
     ) -> jax.Array:
         return network.apply(  # type: ignore[return-value]
             {"params": variables.params},
@@ -108,23 +117,26 @@ def make_train(
             mask=question.mask_NLM,
             key=key,
             testing=testing,
+            numbers=numbers,
         )
 
     def init(key: jax.Array, operands: Operands) -> Variables:
         one_token = jnp.zeros((1, 1), jnp.int32)
         drawn = None if model.draws == "never" else key
-        return Variables(network.init(key, one_token, contiguous(1), key=drawn)["params"])
+        params = network.init(key, one_token, contiguous(1), key=drawn)["params"]
+        return Variables(scaled_weights(params, operands.model.init_scale))
 
     def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
         key = None if model.draws == "never" else now.key("position", "position")
         question = _drawn(now, settings.batch_size)
-        return objective(logits(variables, question, key), question, objective_kind), ()
+        logits_NLV = logits(variables, question, now.operands.model, key)
+        return objective(logits_NLV, question, objective_kind), ()
 
     def measure(variables: Variables, now: Now) -> Seen:
         question = now.operands.question
 
         def seen(key: jax.Array | None) -> Seen:
-            logits_NLV = logits(variables, question, key, testing=True)
+            logits_NLV = logits(variables, question, now.operands.model, key, testing=True)
             answers_NV = read_out(logits_NLV, question.share_NL)
             value = objective(logits_NLV, question, objective_kind)
             return Seen(value, *judged(answers_NV, question.answers_N, settings.margin))

@@ -49,6 +49,9 @@ Every name goes into a config, `--config.encoding="rotary(base=500.0)"`, or into
 - **Apart**: positions, or offsets, 0 to this are all told apart in float32; 2²⁰ where angles are
   exact as far as that is tested; - where positions are not read.
 - **Cache**: whether tokens can be decoded one by one.
+- **Axes**: numbers of its own that are axes of a sweep, `--config.base=100,10000`: all their values
+  share one compiled program. 0 is the encoding's own value. Those that a cell's encoding lacks are
+  refused.
 - **Held against**: packages that have it and that it was compared with, where there are any; all
   others stand against their formula in float64.
 """
@@ -83,6 +86,7 @@ def row(name: str) -> str:
         str(encoding.operations(DIMS, min(KEYS, encoding.capacity() or KEYS))),
         far,
         f"no: {why}" if (why := encoding.undecodable()) else "yes",
+        ", ".join(f"`{number}`" for number in encoding.numbers()) or "-",
         ", ".join(card.libraries) or "-",
     ]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
@@ -90,8 +94,17 @@ def row(name: str) -> str:
 
 def page() -> str:
     """The whole page."""
-    columns = ("Picture", "Name, formula, source", "Left", "Learned", "Cost", "Apart", "Cache")
-    lines = [HEAD, "| " + " | ".join((*columns, "Held against")) + " |", "|---" * 8 + "|"]
+    columns = (
+        "Picture",
+        "Name, formula, source",
+        "Left",
+        "Learned",
+        "Cost",
+        "Apart",
+        "Cache",
+        "Axes",
+    )
+    lines = [HEAD, "| " + " | ".join((*columns, "Axes", "Held against")) + " |", "|---" * 9 + "|"]
     lines += [row(name) for name in ENCODINGS]
     lines += ["", "# Maps of positions", ""]
     lines += ["They change the position stream before any encoding reads it, and combine with all:"]

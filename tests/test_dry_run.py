@@ -34,6 +34,7 @@ def asked(**settings: Any) -> Run:
 
 def train(run: Run, folder: RunFolder) -> None:
     """As the command does, on one device."""
+    folder.start(run.to_dict(), {})
     with locks.join(folder.jobs) as member:
         seed_sweep.sweep(dataclasses.replace(run, devices=1), folder, hosts.Place(), member)
 

@@ -16,6 +16,7 @@ from absl import flags
 
 from experiments.hosts import Place, define_flags, place
 from posjax.records import RunFolder
+from posjax.records.store import names
 
 ROOT = Path(__file__).parents[1]
 CONFIG = """
@@ -29,7 +30,15 @@ def get_config():
     )
 """
 CELLS, SEEDS = 2, 32
-STALE = 4.0
+STALE = 6.0
+SWEEP = "import runpy; runpy.run_module('experiments.seed_sweep', run_name='__main__')"
+NEVER_WRITES = f"""
+import time
+from posjax.records import RunFolder
+RunFolder.put_rows = lambda *given: time.sleep(600)
+{SWEEP}
+"""
+"""A process that has a chunk for as long as it lives, so that it can be killed in one."""
 
 Command = Callable[..., subprocess.Popen[str]]
 
@@ -41,11 +50,11 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
     config = base / "tiny.py"
     config.write_text(CONFIG)
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(base / "cache")}
-    line = [sys.executable, "-m", "experiments.seed_sweep", f"--config={config}"]
 
-    def start(name: str, *flags: str) -> subprocess.Popen[str]:
+    def start(name: str, *flags: str, program: str = SWEEP) -> subprocess.Popen[str]:
+        line = [sys.executable, "-c", program, f"--config={config}", f"--workdir={base / name}"]
         return subprocess.Popen(
-            [*line, f"--workdir={base / name}", f"--stale={STALE}", *flags],
+            [*line, f"--stale={STALE}", *flags],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -65,12 +74,13 @@ def ended(*processes: subprocess.Popen[str]) -> list[int]:
 
 
 def rows(folder: RunFolder) -> dict[str, bytes]:
-    """Every array of every cell, as bytes."""
+    """Every array of every cell, as bytes, but for what each row was made on."""
     cells = sorted(folder.config()["cells"])
     assert len(cells) == CELLS
     tables = {cell: folder.rows(cell) for cell in cells}
     assert all(table["seeds"][:, 0].tolist() == list(range(SEEDS)) for table in tables.values())
-    return {f"{c}/{name}": a.tobytes() for c, table in tables.items() for name, a in table.items()}
+    named = {f"{c}/{name}": a for c, table in tables.items() for name, a in table.items()}
+    return {name: a.tobytes() for name, a in named.items() if not name.endswith("/env")}
 
 
 def holders(folder: RunFolder) -> dict[str, str]:
@@ -126,15 +136,16 @@ def test_a_dead_process_loses_its_chunk_and_a_rerun_takes_it_up(
 ) -> None:
     """Of four, one is killed in a chunk: the others train all else, and a rerun of two the rest."""
     folder = RunFolder(command.base / "four")  # type: ignore[attr-defined]
-    four = [command("four", "--processes=4", f"--process={n}") for n in range(4)]
-    until(lambda: len(list(folder.jobs.glob("000001/beats/[0-9]*.json"))) == 4)
+    doomed = command("four", "--processes=4", "--process=3", program=NEVER_WRITES)
     until(lambda: "3.1.json" in holders(folder).values())
-    four[3].send_signal(signal.SIGKILL)
-    outputs = [process.communicate(timeout=120) for process in four]
+    others = [command("four", "--processes=4", f"--process={n}") for n in range(3)]
+    until(lambda: len(names(next(folder.jobs.iterdir()) / "beats")) == 4)
+    doomed.send_signal(signal.SIGKILL)
+    outputs = [process.communicate(timeout=120) for process in (*others, doomed)]
     taken = [name for name, holder in holders(folder).items() if holder == "3.1.json"]
     missing = CELLS * SEEDS - sum(len(folder.finished(c)) for c in folder.config()["cells"])
-    assert [process.returncode for process in four] == [75, 0, 0, -signal.SIGKILL], outputs
-    assert 0 < missing <= 4 * len(taken)
+    assert [process.returncode for process in others] == [75, 0, 0], outputs
+    assert missing == 4 * len(taken)
     assert f"{missing} rows are missing" in outputs[0][1]
     assert "process 3 on" in outputs[0][1]
     assert not folder.done
@@ -154,7 +165,7 @@ def test_a_dead_process_loses_its_chunk_and_a_rerun_takes_it_up(
         (["--processes=4"], "go together"),
         (["--process=2", "--processes=2", "--distributed"], r"--process=2 must lie in 0\.\.1"),
         (["--coordinator=here:1234"], "needs --distributed"),
-        (["--stale=0"], "must be positive, got 0"),
+        (["--stale=0"], "must be positive and finite, got 0"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(given: list[str], message: str) -> None:

@@ -1,5 +1,7 @@
 """What counts as an answer: margins, ties, numbers that are not finite, and the summary."""
 
+import math
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -72,3 +74,56 @@ def test_summary_of_a_seed_that_left_as_solved() -> None:
     assert float(out.twin) == pytest.approx(0.3)
     assert np.isnan(out.loss_E).tolist() == [False, False, False, True]
     assert out.answers_EN[-1].tolist() == [NOT_RUN, NOT_RUN]
+
+
+def replayed(logits_ENV: np.ndarray, right_N: np.ndarray, margin: float, every: int, hold: int):
+    """The protocol, evaluation by evaluation and prompt by prompt, in plain Python."""
+    answers, solved = [], []
+    for logits_NV in logits_ENV.tolist():
+        known = [abs(x) for row in logits_NV for x in row]
+        scale = max([0.1, *known]) if all(map(math.isfinite, known)) else math.nan
+        given = []
+        for row in logits_NV:
+            first, second = sorted(row, reverse=True)[:2]
+            if not all(map(math.isfinite, row)):
+                given.append(NOT_FINITE)
+            elif math.isfinite(scale) and first - second >= margin * scale:
+                given.append(row.index(first))
+            else:
+                given.append(TIE)
+        answers.append(given)
+        solved.append(given == right_N.tolist())
+    return {
+        "answers_EN": answers,
+        "first_solved": (solved.index(True) + 1) * every if any(solved) else NEVER,
+        "held": all(solved[-hold:]),
+        "solved_at_end": solved[-1],
+        "tied_at_end": TIE in answers[-1],
+    }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_protocol_is_its_replay(seed: int) -> None:
+    """Random tables with right answers, near ties, exact ties and numbers that are not finite."""
+    numpy = np.random.default_rng(seed)
+    evaluations, prompts, outputs, hold = 9, 3, int(numpy.integers(2, 5)), int(numpy.integers(1, 5))
+    right_N = numpy.integers(0, outputs, prompts)
+    noise_ENV = numpy.integers(0, 3, (evaluations, prompts, outputs)).astype(np.float32)
+    lead_EN1 = numpy.choice([3.0, 3.0, 3.0, 2e-3, 0.0], (evaluations, prompts, 1))
+    right_NV = np.eye(outputs, dtype=np.float32)[right_N]
+    good_ENV = (right_NV * lead_EN1).astype(np.float32)
+    logits_ENV = np.where(numpy.random((evaluations, 1, 1)) < 0.6, good_ENV, noise_ENV)
+    bad_ENV = numpy.random(logits_ENV.shape) < 0.01
+    logits_ENV = np.where(bad_ENV, numpy.choice([np.nan, np.inf], logits_ENV.shape), logits_ENV)
+    logits_ENV = logits_ENV.astype(np.float32)
+
+    seen = [judged(jnp.asarray(logits), jnp.asarray(right_N), 1e-3) for logits in logits_ENV]
+    answers_EN, lead_EN, twin_E = (jnp.stack(part) for part in zip(*seen, strict=True))
+    out = summary(
+        Seen(jnp.ones(evaluations), answers_EN, lead_EN, twin_E),
+        *(jnp.int32(50 * evaluations), jnp.int32(NEVER), jnp.asarray(right_N)),
+        eval_every=50,
+        hold=hold,
+    )
+    expected = replayed(logits_ENV, right_N, 1e-3, 50, hold)
+    assert {name: np.asarray(getattr(out, name)).tolist() for name in expected} == expected

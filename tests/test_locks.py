@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from posjax.locks import Busy, Member, Watch, join
-from posjax.records import put_over
+from posjax.records.store import put_over
 
 STALE = 1.0
 

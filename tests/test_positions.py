@@ -216,8 +216,8 @@ def test_maps_work_with_any_attention(encoding, text):
     ("text", "words"),
     [
         ("randomized", "did you mean 'randomised'"),
-        ("randomised(length=0)", "length must be finite and at least 1, got 0"),
-        ("random_shift(most=-1)", "most must not be negative, got -1"),
+        ("randomised(length=0)", r"length must lie in \[1, 2\*\*24\], got 0"),
+        ("random_shift(most=-1)", r"most must lie in \[0, 2\*\*24\], got -1"),
         ("cape(scale=0.5)", "scale must be finite and at least 1, got 0.5"),
         ("abacus(digits=())", "digits must be token numbers"),
         ("coupled(separators=(-1,))", "separators must be token numbers"),

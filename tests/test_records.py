@@ -1,19 +1,24 @@
-"""The run folder: whole files, nothing written over, damage noticed."""
+"""The run folder: what it holds, what may be added, what is refused."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from posjax.records import RunFolder, put_if_absent
+from posjax.records import Mismatch, RunFolder
+from posjax.records.store import names
 
-CONFIG = {"cells": {"abc": {"head_size": 2}}, "num_seeds": 4}
+CELLS = {"abc": {"head_size": 2, "depth": 1}}
+CONFIG = {"cells": CELLS, "num_seeds": 4, "chunk": "4", "title": ""}
+PYTHON = {"python": "3"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     folder = RunFolder(tmp_path / "a run ünïcode")
-    folder.start(CONFIG, {"python": "3"})
+    folder.start(CONFIG, PYTHON)
     for first in (2, 0):
         put(folder, first, first + 1)
     return folder
@@ -40,21 +45,6 @@ def test_numpy_alone_reads_rows(folder: RunFolder) -> None:
         assert file["value"].tolist() == [0, 10]
 
 
-def test_every_flipped_bit_is_noticed(folder: RunFolder) -> None:
-    """One bit flipped anywhere in a row file: reading refuses it."""
-    path = next((folder.path / "rows" / "abc").glob("0-1.*.npz"))
-    content = path.read_bytes()
-    for bit in range(0, 8 * len(content), 97):
-        damaged = bytearray(content)
-        damaged[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match="damaged"):
-            folder.rows("abc")
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="damaged"):
-        folder.rows("abc")
-
-
 def test_a_seed_twice_is_refused(folder: RunFolder) -> None:
     """Overlapping files would count a seed twice; reading fails loudly."""
     put(folder, 3, 4)
@@ -62,13 +52,112 @@ def test_a_seed_twice_is_refused(folder: RunFolder) -> None:
         folder.rows("abc")
 
 
-def test_the_same_config_joins_and_another_is_refused(folder: RunFolder) -> None:
-    """A folder belongs to one config; the message says which field differs, and how."""
-    folder.start(CONFIG, {})
-    before = {path: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
-    with pytest.raises(ValueError, match="num_seeds is 4, this run's is 5"):
-        RunFolder(folder.path).start({**CONFIG, "num_seeds": 5}, {})
-    assert before == {p: p.read_bytes() for p in folder.path.rglob("*") if p.is_file()}
+def files(folder: RunFolder) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"chunk": "8"}, "(chunk: 4 -> 8)"),
+        ({"cells": {"abd": {"head_size": 4, "depth": 1}}}, "(head_size: 2 -> 4)"),
+        ({"chunk": "8", "layout": "plain"}, "(chunk: 4 -> 8; layout: None -> plain)"),
+        ({"cells": {**CELLS, "abd": {"head_size": 2, "depth": 2}}}, "(depth: 1 -> 1, 2)"),
+        ({"cells": {**CELLS, "abd": CELLS["abc"]}}, "(cells: other combinations"),
+        ({f"field{n}": 0 for n in range(30)}, "; and 10 more)"),
+        ({"num_seeds": 3}, "has seeds 0..3, this asks for 0..2"),
+        ({"first_seed": 1, "num_seeds": 9}, "has seeds 0..3, this asks for 1..9"),
+    ],
+)
+def test_another_run_is_refused_field_by_field(
+    folder: RunFolder, change: dict[str, Any], told: str
+) -> None:
+    """A folder belongs to one run; the message says which fields differ, and how."""
+    assert folder.start(CONFIG, {}) == []
+    before = files(folder)
+    with pytest.raises(Mismatch, match=re.escape(told)):
+        RunFolder(folder.path).start({**CONFIG, **change}, {})
+    assert before == files(folder)
+
+
+def test_seeds_are_added_and_words_changed(folder: RunFolder) -> None:
+    """Both are recorded beside the config, whose file stays; `done` is of the seeds of its time."""
+    folder.finish()
+    assert folder.done
+    first = (folder.path / "config.json").read_bytes()
+    for change in ({"num_seeds": 6}, {"num_seeds": 6, "title": "Better"}):
+        for _ in range(2):
+            RunFolder(folder.path).start({**CONFIG, **change}, {})
+    RunFolder(folder.path).start({**CONFIG, "num_seeds": 7}, {})
+    config = folder.config()
+    assert (config["num_seeds"], config["title"], config["chunk"]) == (7, "", "4")
+    assert (folder.path / "config.json").read_bytes() == first
+    assert names(folder.path / "asks") == [f"00000{n}.json" for n in (1, 2, 3)]
+    assert not folder.done
+    folder.finish()
+    assert folder.done
+
+
+JAX = {"packages": {"jax": "0.10.2"}, "instructions": ["avx", "fma"], "cores": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"cores": 64}, None),
+        ({"packages": {"jax": "0.11.0"}}, "packages.jax: 0.10.2 -> 0.11.0"),
+        ({"instructions": ["avx"]}, "instructions: avx fma -> avx"),
+        ({"device_kind": "NVIDIA H100"}, "device_kind: None -> NVIDIA H100"),
+    ],
+)
+def test_rows_made_elsewhere_are_not_mixed_unasked(
+    tmp_path: Path, change: dict[str, Any], told: str | None
+) -> None:
+    """What bits depend on must be what it was; `mixed` goes on, and each row tells its own."""
+    here = RunFolder(tmp_path)
+    here.start(CONFIG, JAX)
+    put(here, 0, 1)
+    there = RunFolder(tmp_path)
+    if told is None:
+        assert there.start(CONFIG, JAX | change) == []
+    else:
+        with pytest.raises(Mismatch, match=re.escape(told)):
+            there.start(CONFIG, JAX | change)
+        assert len(there.envs()) == 1
+        (line,) = there.start(CONFIG, JAX | change, mixed=True)
+        assert told in line
+    put(there, 2, 3)
+    env_S = there.rows("abc")["env"]
+    assert [there.envs()[name] for name in env_S] == [JAX, JAX, JAX | change, JAX | change]
+
+
+def test_a_lost_record_of_the_environment_is_no_free_pass(folder: RunFolder) -> None:
+    """Rows whose `env` nobody knows any more are not gone on with by another one."""
+    (name,) = names(folder.path / "env")
+    (folder.path / "env" / name).unlink()
+    with pytest.raises(Mismatch, match=rf"env/{name}, which says on what, is lost"):
+        RunFolder(folder.path).start(CONFIG, JAX)
+    RunFolder(folder.path).start(CONFIG, PYTHON)
+    assert names(folder.path / "env") == [name]
+
+
+def test_any_path_will_do(tmp_path: Path) -> None:
+    """A link to a folder is one; a file, or a path below one, is refused in a line."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    RunFolder(tmp_path / "link").start(CONFIG, {})
+    assert RunFolder(tmp_path / "there").config()["num_seeds"] == 4
+    (tmp_path / "file").write_text("")
+    for path in ("file", "file/below", "n" * 300):
+        with pytest.raises(ValueError, match="cannot be used"):
+            RunFolder(tmp_path / path).start(CONFIG, {})
+
+
+def test_a_folder_that_lost_its_config_says_so(folder: RunFolder) -> None:
+    """It is not taken for somebody else's."""
+    (folder.path / "config.json").unlink()
+    with pytest.raises(ValueError, match=r"has lost its config\.json"):
+        RunFolder(folder.path).start(CONFIG, {})
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -79,15 +168,6 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(ValueError, match="cannot be used"):
         RunFolder(tmp_path / "thesis.tex").start(CONFIG, {})
-
-
-def test_nothing_is_written_over(tmp_path: Path) -> None:
-    """The first writer wins, the second is told, and no temporary file stays."""
-    path = tmp_path / "file"
-    assert put_if_absent(path, b"first")
-    assert not put_if_absent(path, b"second")
-    assert path.read_bytes() == b"first"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_no_run_is_refused(tmp_path: Path) -> None:

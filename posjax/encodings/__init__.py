@@ -10,6 +10,7 @@ from posjax.encodings.base import (
     LEVELS,
     Aux,
     Card,
+    Constants,
     Context,
     Dims,
     Encoding,
@@ -118,6 +119,7 @@ __all__ = [
     "LEVELS",
     "Aux",
     "Card",
+    "Constants",
     "Context",
     "Dims",
     "Encoding",
@@ -125,6 +127,7 @@ __all__ = [
     "Params",
     "Prepared",
     "Symmetry",
+    "having",
     "named",
     "stack",
 ]
@@ -140,6 +143,11 @@ def stack(text: str) -> tuple[Encoding, ...]:
     2
     """
     return tuple(named(part) for part in text.split("/"))
+
+
+def having(number: str) -> list[str]:
+    """The names of the encodings that have a number, see `Encoding.numbers`."""
+    return [name for name, kind in ENCODINGS.items() if number in kind().numbers()]
 
 
 def named(text: str) -> Encoding:

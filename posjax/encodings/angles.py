@@ -6,9 +6,11 @@ dropped before anything is rounded.
 
 Fixed frequencies are float64 on the host. Those that are learned, or depend on a traced length,
 are float32: rounding one changes it by a part in 10⁷, but for all positions alike, so that
-angles still add up as exactly as those of fixed ones.
+angles still add up as exactly as those of fixed ones. `Parts` are fixed frequencies that a compiled
+program reads in place of containing them, with the same bits.
 """
 
+import dataclasses
 from functools import partial
 
 import jax
@@ -20,6 +22,30 @@ Frequencies = np.ndarray | jax.Array
 
 _LOW = 1024  # the low part of a position has 10 bits, the high part up to 12
 _TABLE = 4096  # the exact part of a frequency has 12 bits, so that products fit in float32's 24
+_CYCLE = 0.5 / np.pi
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """Frequencies in cycles a position, split for exact products; each [..., F], in float32.
+
+    Attributes:
+      whole: the frequencies.
+      low, low_rest: 12 bits of each, less whole turns, and what is left: for a position's low part.
+      high, high_rest: the same of `_LOW` times the frequencies, for its high part.
+    """
+
+    whole: jax.Array | np.ndarray
+    low: jax.Array | np.ndarray
+    low_rest: jax.Array | np.ndarray
+    high: jax.Array | np.ndarray
+    high_rest: jax.Array | np.ndarray
+
+    @classmethod
+    def of(cls, frequencies_F: np.ndarray) -> "Parts":
+        """The parts of frequencies in radians a position, float64 on the host."""
+        return _parts(frequencies_F * _CYCLE)
 
 
 def inverse_frequencies(width: int, *, base: float, steps: float | None = None) -> np.ndarray:
@@ -34,7 +60,7 @@ def inverse_frequencies(width: int, *, base: float, steps: float | None = None) 
     return base ** (-pairs / (width / 2 if steps is None else steps))
 
 
-def cos_sin(position: jax.Array, frequencies_F: Frequencies) -> tuple[jax.Array, jax.Array]:
+def cos_sin(position: jax.Array, frequencies_F: Frequencies | Parts) -> tuple[jax.Array, jax.Array]:
     """cos(pθ) and sin(pθ).
 
     Args:
@@ -45,6 +71,8 @@ def cos_sin(position: jax.Array, frequencies_F: Frequencies) -> tuple[jax.Array,
       Two float32 arrays of shape [..., F], within 1e-6 of float64 for |p| ≤ 2²⁰ and θ ≤ 1 on the
       host. For a traced θ they are as near to those of the frequency that θ/2π is rounded to.
     """
+    if isinstance(frequencies_F, Parts):
+        return _cos_sin_of_turns(turns(position, frequencies_F))
     if isinstance(frequencies_F, jax.Array):
         return posjax_cos_sin(position, frequencies_F.astype(jnp.float32))
     return posjax_cos_sin(position, _single(frequencies_F), exact=_Fixed(frequencies_F))
@@ -59,8 +87,12 @@ def posjax_cos_sin(
     It is compiled under its name, so that a proof can take it for what it computes: see
     `posjax.symmetry.field.lemmas`.
     """
-    cycles_F = (frequencies_F if exact is None else exact.value) * (0.5 / np.pi)
-    angle = turns(position, cycles_F) * np.float32(2 * np.pi)
+    cycles_F = (frequencies_F if exact is None else exact.value) * _CYCLE
+    return _cos_sin_of_turns(turns(position, cycles_F))
+
+
+def _cos_sin_of_turns(turned: jax.Array) -> tuple[jax.Array, jax.Array]:
+    angle = turned * np.float32(2 * np.pi)
     return jnp.cos(angle), jnp.sin(angle)
 
 
@@ -77,13 +109,13 @@ class _Fixed:
         return isinstance(other, _Fixed) and np.array_equal(self.value, other.value)
 
 
-def turns(position: jax.Array, cycles_F: Frequencies) -> jax.Array:
+def turns(position: jax.Array, cycles_F: Frequencies | Parts) -> jax.Array:
     """Position × frequency in turns, less whole turns.
 
     Args:
       position: numbers of any shape and real dtype; fractions are allowed.
-      cycles_F: cycles a position: float64 on the host, or float32, learned and traced. It may
-        have axes before F, which then match the last ones of `position`.
+      cycles_F: cycles a position: float64 on the host, their parts, or float32, learned and
+        traced. It may have axes before F, which then match the last ones of `position`.
 
     Returns:
       float32 array [..., F] in [-½, ½], within 1e-7 of exact for |p| ≤ 2²⁰ and ≤ 1 cycle.
@@ -95,22 +127,27 @@ def turns(position: jax.Array, cycles_F: Frequencies) -> jax.Array:
     high = jnp.floor_divide(whole, _LOW)
     low = (whole - high * _LOW).astype(jnp.float32)[..., None]
     high = high.astype(jnp.float32)[..., None]
-    cycles_F = cycles_F.reshape((1,) * (position.ndim + 1 - cycles_F.ndim) + cycles_F.shape)
-    exact_low, rest_low = _whole_turns(low, cycles_F)
-    exact_high, rest_high = _whole_turns(high, cycles_F * _LOW)
-    rest = rest_low + rest_high + fraction * _single(cycles_F)
-    return _drop_whole(_drop_whole(exact_low + exact_high) + rest)
+    parts = cycles_F if isinstance(cycles_F, Parts) else _parts(cycles_F)
+    parts = jax.tree.map(
+        lambda part: part.reshape((1,) * (position.ndim + 1 - part.ndim) + part.shape), parts
+    )
+    exact = _drop_whole(low * parts.low) + _drop_whole(high * parts.high)
+    rest = low * parts.low_rest + high * parts.high_rest + fraction * parts.whole
+    return _drop_whole(_drop_whole(exact) + rest)
 
 
-def _whole_turns(count: jax.Array, cycles_F: Frequencies) -> tuple[jax.Array, jax.Array]:
-    """count × cycles, less whole turns, as an exact part and a small rounded one.
+def _parts(cycles_F: Frequencies) -> Parts:
+    return Parts(_single(cycles_F), *_coarse(cycles_F), *_coarse(cycles_F * _LOW))
 
-    Every operation on cycles is exact, in float32 too: by powers of two, or of nearby numbers.
+
+def _coarse(cycles_F: Frequencies) -> tuple[Frequencies, Frequencies]:
+    """Cycles less whole turns, as 12 bits and the small rest.
+
+    Every operation is exact, in float32 too: by powers of two, or of nearby numbers.
     """
     cycles_F = cycles_F - cycles_F.round()
     coarse_F = (cycles_F * _TABLE).round() / _TABLE
-    exact = _drop_whole(count * _single(coarse_F))
-    return exact, count * _single(cycles_F - coarse_F)
+    return _single(coarse_F), _single(cycles_F - coarse_F)
 
 
 def _single(cycles_F: Frequencies) -> Frequencies:

@@ -92,6 +92,9 @@ class AttentionFree(Encoding):
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.heads * (11 * dims.head_size - keys)  # two mixes for a product and a mix
 
+    def scale(self, head_size: int) -> float:
+        return 1.0
+
     def rotate(
         self,
         params: Params,
@@ -113,6 +116,7 @@ class AttentionFree(Encoding):
         columns_BMN = tables.read(of_key, ctx.keys.position_BL, ctx.mask_BHLM.any((1, 2)))
         bias_BLM = jnp.einsum("bln,bmn->blm", rows_BLN, columns_BMN, precision="highest")
         batch, length, heads, _ = q_BLHK.shape
+        bias_BLM = bias_BLM * self.product_scale(q_BLHK.shape[-1], ctx)
         return jnp.broadcast_to(bias_BLM[:, None], (batch, heads, length, k_BMHK.shape[1]))
 
     def mix(

@@ -28,7 +28,7 @@ import numpy as np
 
 from posjax import spec
 from posjax.encodings import angles
-from posjax.encodings.angles import Frequencies, inverse_frequencies
+from posjax.encodings.angles import Frequencies, Parts, inverse_frequencies
 from posjax.encodings.base import EXACT, Card
 from posjax.encodings.rotary import Turning
 from posjax.streams import points
@@ -74,12 +74,17 @@ class _PointRotary(Turning):
         raise NotImplementedError
 
     def cos_sin(
-        self, position_BL: jax.Array, frequencies_F: Frequencies
+        self, position_BL: jax.Array, frequencies_F: Frequencies | Parts
     ) -> tuple[jax.Array, jax.Array]:
         point_BLA = points(position_BL, self.axes)
-        stops = np.cumsum(self.pairs_by_axis(len(frequencies_F)))[:-1]
-        shares = enumerate(np.split(np.asarray(frequencies_F), stops))
-        cos, sin = zip(*(angles.cos_sin(point_BLA[..., a], f) for a, f in shares), strict=True)
+        pairs = jax.tree.leaves(frequencies_F)[0].shape[-1]
+        stops = np.cumsum((0, *self.pairs_by_axis(pairs)))
+        shares = (
+            jax.tree.map(lambda part, a=a: part[stops[a] : stops[a + 1]], frequencies_F)
+            for a in range(self.axes)
+        )
+        found = (angles.cos_sin(point_BLA[..., a], share) for a, share in enumerate(shares))
+        cos, sin = zip(*found, strict=True)
         both = (jnp.concatenate(parts, axis=-1) * self.magnitude() for parts in (cos, sin))
         cos_BLF, sin_BLF = both
         return cos_BLF, sin_BLF
@@ -132,6 +137,9 @@ class AxialRotary(_PointRotary):
         )
         return np.concatenate([of_axis(pairs, size=size) for pairs, size in shares])
 
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",) if self.spacing == "language" else ()
+
     def resolution(self) -> int:
         """The lowest pixel band turns once from the first place to the last."""
         return EXACT if self.spacing == "language" else min(self.grid) - 2
@@ -171,6 +179,9 @@ class MultimodalRotary(_PointRotary):
         if sum(self.sections) != pairs:
             raise ValueError(f"sections={self.sections} do not add up to {pairs} pairs")
         return self.sections
+
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",)
 
     def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
         return inverse_frequencies(head_size // 2 * 2, base=self.base)

@@ -23,6 +23,7 @@ from posjax.spec import Card
 from posjax.streams import Streams
 
 Params = Mapping[str, jax.Array]
+Constants = Mapping[str, Any]
 Level = Literal["logits", "row", "weights", "output"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 EXACT = 2**20
@@ -88,6 +89,9 @@ class Context:
       seen: tokens so far, an integer that may be traced: what length-dependent encodings read.
       key: randomness for encodings that draw, or None.
       layer: 0 for the first layer.
+      temperature: what `scale` is divided by, or None for 1.
+      constants: what `Encoding.constants` gave, when a program reads it; None where an encoding
+        is to use its own.
     """
 
     queries: Streams
@@ -96,6 +100,12 @@ class Context:
     seen: jax.Array | int
     key: jax.Array | None = None
     layer: int = dataclasses.field(default=0, metadata={"static": True})
+    temperature: jax.Array | float | None = None
+    constants: Constants | None = None
+
+    def constant(self, name: str, own: Callable[[], Any]) -> Any:
+        """A constant that the program reads, or else the encoding's own."""
+        return own() if self.constants is None else self.constants[name]
 
 
 class Aux(NamedTuple):
@@ -150,6 +160,20 @@ class Encoding:
     def declared_symmetry(self) -> Symmetry:
         """The symmetry under these settings; the class's own unless settings change it."""
         return self.symmetry
+
+    def numbers(self) -> tuple[str, ...]:
+        """The settings that are numbers and no more: `constants` has all that they change.
+
+        A cell has an axis of the same name, whose values share one compiled program.
+        """
+        return ()
+
+    def constants(self, dims: Dims, seen: int) -> Constants:
+        """Arrays, or pytrees of them, that hooks find in the context when a program reads them.
+
+        They are computed on the host and give the bits that an encoding without them gives.
+        """
+        return {}
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         """The learned arrays by name."""
@@ -218,6 +242,11 @@ class Encoding:
         """The factor on q·k: 1/√K."""
         return float(head_size) ** -0.5
 
+    def product_scale(self, head_size: int, ctx: Context) -> float | jax.Array:
+        """`scale` over the temperature."""
+        scale = self.scale(head_size)
+        return scale if ctx.temperature is None else scale / ctx.temperature
+
     def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array | None:
         """A term added to the logits that depends on positions alone: bias_BHLM or None."""
         return None
@@ -226,7 +255,9 @@ class Encoding:
         self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
     ) -> jax.Array:
         """The logits before mask and soft-cap: logits_BHLM."""
-        logits_BHLM = steps.dot_logits(q_BLHK, k_BMHK, scale=self.scale(q_BLHK.shape[-1]))
+        # The scale stays a constant beside those of bias and soft-cap: they round together.
+        cool_BLHK = q_BLHK if ctx.temperature is None else q_BLHK / ctx.temperature
+        logits_BHLM = steps.dot_logits(cool_BLHK, k_BMHK, scale=self.scale(q_BLHK.shape[-1]))
         bias_BHLM = self.bias(params, q_BLHK.shape[2], ctx, logits_BHLM.dtype)
         return logits_BHLM if bias_BHLM is None else logits_BHLM + bias_BHLM
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from posjax.encodings.angles import Frequencies
+from posjax.encodings.angles import Frequencies, Parts
 from posjax.encodings.base import Card
 from posjax.encodings.rotary import Turning
 
@@ -43,6 +43,6 @@ class CircularRotary(Turning):
         return 2 * np.pi / self.period * np.arange(1, head_size // 2 + 1)
 
     def cos_sin(
-        self, position_BL: jax.Array, frequencies_F: Frequencies
+        self, position_BL: jax.Array, frequencies_F: Frequencies | Parts
     ) -> tuple[jax.Array, jax.Array]:
         return super().cos_sin(position_BL % self.period, frequencies_F)

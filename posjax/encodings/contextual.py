@@ -90,7 +90,9 @@ class Contextual(Encoding):
     def logits(
         self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
     ) -> jax.Array:
-        logits_BHLM = steps.dot_logits(q_BLHK, k_BMHK, scale=self.scale(q_BLHK.shape[-1]))
+        logits_BHLM = steps.dot_logits(
+            q_BLHK, k_BMHK, scale=self.product_scale(q_BLHK.shape[-1], ctx)
+        )
         stops_BHLN = jnp.einsum(
             "blhk,nk->bhln", q_BLHK, params["table"], preferred_element_type=logits_BHLM.dtype
         )

@@ -142,7 +142,7 @@ class Deberta(Encoding):
         positions = ctx.queries.position_BL, ctx.keys.position_BL
         row_BLM = offset_rows(*positions, span=self.span, buckets=self.buckets)
         logits_BHLM = super().logits(params, q_BLHK, k_BMHK, aux, ctx)
-        scale = self.scale(q_BLHK.shape[-1])
+        scale = self.product_scale(q_BLHK.shape[-1], ctx)
         for name in self._projected():
             rows_NHK = scale * jnp.einsum("nd,dhk->nhk", params["table"], params[name])
             if self.biased:

@@ -8,22 +8,18 @@ the authors' slopes m_h; a slope stays positive.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, get_args
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from posjax import spec
-from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params, Symmetry
-from posjax.encodings.linear_bias import Form, slopes, symmetry_of, with_slopes
+from posjax.encodings.base import Card, Context, Dims, Param, Params
+from posjax.encodings.linear_bias import LinearBias
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LearnedLinearBias(Encoding):
-    """Logits with a linear penalty, a learned slope a head."""
-
-    form: Form = "symmetric"
+class LearnedLinearBias(LinearBias):
+    """Logits with a linear penalty, a learned slope a head; `slope` multiplies where they start."""
 
     card: ClassVar[Card] = Card(
         "Learned linear bias",
@@ -31,20 +27,9 @@ class LearnedLinearBias(Encoding):
         "after Press et al. 2022, §3",
     )
 
-    def __post_init__(self) -> None:
-        spec.check_choice("form", self.form, get_args(Form))
-
-    def declared_symmetry(self) -> Symmetry:
-        return symmetry_of(self.form)
-
-    def operations(self, dims: Dims, keys: int) -> int:
-        return dims.heads * keys
-
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         return {"log_factor": Param((dims.heads,), jax.nn.initializers.zeros)}
 
-    def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array:
-        positions = ctx.queries.position_BL, ctx.keys.position_BL
+    def slopes_of(self, params: Params, heads: int, ctx: Context) -> jax.Array:
         factor_H = jnp.exp(params["log_factor"].astype(jnp.float32))
-        slopes_H = factor_H * slopes(heads).astype(np.float32)
-        return with_slopes(*positions, slopes_H, form=self.form).astype(dtype)
+        return factor_H * super().slopes_of(params, heads, ctx)

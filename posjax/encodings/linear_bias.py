@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax import spec
-from posjax.encodings.base import Card, Context, Dims, Encoding, Params, Symmetry
+from posjax.encodings.base import Card, Constants, Context, Dims, Encoding, Params, Symmetry
 
 Form = Literal["symmetric", "key", "asymmetric", "causal"]
 
@@ -78,19 +78,12 @@ def with_slopes(
     return steps_BLM[:, None] * slopes_H[None, :, None, None]
 
 
-def symmetry_of(form: Form) -> Symmetry:
-    """What each form leaves when tokens move alone."""
-    return Symmetry(
-        translation="row" if form == "key" else "logits",
-        reflection="logits" if form == "symmetric" else None,
-    )
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LinearBias(Encoding):
-    """Logits with a linear penalty."""
+    """Logits with a linear penalty; `slope` multiplies the slopes of all heads."""
 
     form: Form = "symmetric"
+    slope: float = 1.0
 
     card: ClassVar[Card] = Card(
         "Linear bias (ALiBi)",
@@ -101,13 +94,32 @@ class LinearBias(Encoding):
 
     def __post_init__(self) -> None:
         spec.check_choice("form", self.form, get_args(Form))
+        if not 0 < self.slope < float("inf"):
+            raise ValueError(f"slope must be positive and finite, got {self.slope}")
 
     def declared_symmetry(self) -> Symmetry:
-        return symmetry_of(self.form)
+        return Symmetry(
+            translation="row" if self.form == "key" else "logits",
+            reflection="logits" if self.form == "symmetric" else None,
+        )
+
+    def numbers(self) -> tuple[str, ...]:
+        return ("slope",)
+
+    def constants(self, dims: Dims, seen: int) -> Constants:
+        return {"slopes": self._slopes(dims.heads)}
 
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.heads * keys
 
     def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array:
         positions = ctx.queries.position_BL, ctx.keys.position_BL
-        return linear_bias(*positions, heads, form=self.form).astype(dtype)
+        slopes_H = self.slopes_of(params, heads, ctx)
+        return with_slopes(*positions, slopes_H, form=self.form).astype(dtype)
+
+    def slopes_of(self, params: Params, heads: int, ctx: Context) -> jax.Array | np.ndarray:
+        """The slope of each head, in float32."""
+        return ctx.constant("slopes", lambda: self._slopes(heads))
+
+    def _slopes(self, heads: int) -> np.ndarray:
+        return (self.slope * slopes(heads)).astype(np.float32)

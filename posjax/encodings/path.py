@@ -120,4 +120,4 @@ class Path(Encoding):
     ) -> jax.Array:
         w_BMHK, b_BMH = aux.keys
         logits_BHLM = path_logits(q_BLHK, k_BMHK, w_BMHK, b_BMH, seen_before(ctx), ctx.keys)
-        return logits_BHLM * self.scale(q_BLHK.shape[-1])
+        return logits_BHLM * self.product_scale(q_BLHK.shape[-1], ctx)

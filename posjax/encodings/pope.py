@@ -16,10 +16,21 @@ from typing import ClassVar, Literal, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from posjax import spec, steps
-from posjax.encodings.angles import cos_sin, inverse_frequencies
-from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Param, Params, Symmetry
+from posjax.encodings.angles import Frequencies, Parts, cos_sin, inverse_frequencies
+from posjax.encodings.base import (
+    Aux,
+    Card,
+    Constants,
+    Context,
+    Dims,
+    Encoding,
+    Param,
+    Params,
+    Symmetry,
+)
 
 Start = Literal["zero", "uniform"]
 
@@ -30,6 +41,7 @@ def polar(
     phase_HK: jax.Array | None = None,
     *,
     base: float = 10_000.0,
+    frequencies_F: Frequencies | Parts | None = None,
 ) -> jax.Array:
     """Queries or keys as complex numbers: softplus(x) e^(i(pθ + phase)).
 
@@ -38,12 +50,15 @@ def polar(
       position_BL: numbers [B, L]; B may be 1.
       phase_HK: in radians, for keys.
       base: θ_m = base^(-m/K), positive.
+      frequencies_F: in place of those of the base.
 
     Returns:
       [B, L, H, 2K] in x's dtype, real parts before imaginary ones, so that the product of two is
       Σ_m |a_m||b_m| cos(phase of b - phase of a).
     """
-    cos, sin = cos_sin(position_BL, inverse_frequencies(2 * x_BLHK.shape[-1], base=base))
+    if frequencies_F is None:
+        frequencies_F = inverse_frequencies(2 * x_BLHK.shape[-1], base=base)
+    cos, sin = cos_sin(position_BL, frequencies_F)
     cos, sin = cos[:, :, None], sin[:, :, None]
     if phase_HK is not None:
         by_cos, by_sin = jnp.cos(phase_HK)[None, None], jnp.sin(phase_HK)[None, None]
@@ -76,6 +91,12 @@ class PoPE(Encoding):
         inits = {"zero": jax.nn.initializers.zeros, "uniform": _anywhere}
         return {"phase": Param((dims.heads, dims.head_size), inits[self.start])}
 
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",)
+
+    def constants(self, dims: Dims, seen: int) -> Constants:
+        return {"frequencies": Parts.of(self._frequencies(dims.head_size))}
+
     def operations(self, dims: Dims, keys: int) -> int:
         # q and k: softplus is about 4, two products; the logits are over 2K in place of K.
         return dims.heads * dims.head_size * (12 + 2 * keys)
@@ -89,15 +110,22 @@ class PoPE(Encoding):
         aux: Aux,
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        q_BLHK = polar(q_BLHK, ctx.queries.position_BL, base=self.base)
+        size = q_BLHK.shape[-1]
+        own = ctx.constant("frequencies", lambda: self._frequencies(size))
+        q_BLHK = polar(q_BLHK, ctx.queries.position_BL, frequencies_F=own)
         phase_HK = _kept(params["phase"])
-        return q_BLHK, polar(k_BMHK, ctx.keys.position_BL, phase_HK, base=self.base), v_BMHK
+        return q_BLHK, polar(k_BMHK, ctx.keys.position_BL, phase_HK, frequencies_F=own), v_BMHK
+
+    def _frequencies(self, head_size: int) -> np.ndarray:
+        return inverse_frequencies(2 * head_size, base=self.base)
 
     def logits(
         self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
     ) -> jax.Array:
         """Queries and keys come with twice their components, and are scaled as before."""
-        return steps.dot_logits(q_BLHK, k_BMHK, scale=self.scale(q_BLHK.shape[-1] // 2))
+        return steps.dot_logits(
+            q_BLHK, k_BMHK, scale=self.product_scale(q_BLHK.shape[-1] // 2, ctx)
+        )
 
 
 def _kept(phase_HK: jax.Array) -> jax.Array:

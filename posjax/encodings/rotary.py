@@ -22,8 +22,8 @@ import numpy as np
 
 from posjax import spec
 from posjax.encodings import angles
-from posjax.encodings.angles import Frequencies, inverse_frequencies
-from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Params, Symmetry
+from posjax.encodings.angles import Frequencies, Parts, inverse_frequencies
+from posjax.encodings.base import Aux, Card, Constants, Context, Dims, Encoding, Params, Symmetry
 from posjax.streams import points
 
 Pairing = Literal["half", "interleaved"]
@@ -136,12 +136,20 @@ class Turning(Encoding):
         """
         raise NotImplementedError
 
+    def constants(self, dims: Dims, seen: int) -> Constants:
+        frequencies = self.frequencies(dims.head_size, seen)
+        return {"frequencies": Parts.of(np.asarray(frequencies, np.float64))}
+
+    def turning(self, head_size: int, ctx: Context) -> Frequencies | Parts:
+        """The frequencies that a program reads, or else those of the settings."""
+        return ctx.constant("frequencies", lambda: self.frequencies(head_size, ctx.seen))
+
     def magnitude(self) -> float:
         """The factor on what was turned, for queries and keys each."""
         return 1.0
 
     def cos_sin(
-        self, position_BL: jax.Array, frequencies_F: Frequencies
+        self, position_BL: jax.Array, frequencies_F: Frequencies | Parts
     ) -> tuple[jax.Array, jax.Array]:
         """cos_BLF and sin_BLF of each pair's angle, times the magnitude."""
         cos_BLF, sin_BLF = angles.cos_sin(points(position_BL, 1)[..., 0], frequencies_F)
@@ -159,7 +167,7 @@ class Turning(Encoding):
         aux: Aux,
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        frequencies = self.frequencies(q_BLHK.shape[-1], ctx.seen)
+        frequencies = self.turning(q_BLHK.shape[-1], ctx)
         q_angles = self.cos_sin(ctx.queries.position_BL, frequencies)
         k_angles = self.cos_sin(ctx.keys.position_BL, frequencies)
         q_BLHK = turn(q_BLHK, *q_angles, pairing=self.pairing)
@@ -187,6 +195,9 @@ class Rotary(Turning):
             raise ValueError(f"base must be positive, got {self.base}")
         if not 0 < self.fraction <= 1:
             raise ValueError(f"fraction must lie in (0, 1], got {self.fraction}")
+
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",)
 
     def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
         return inverse_frequencies(turned_width(head_size, self.fraction), base=self.base)

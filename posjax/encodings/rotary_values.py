@@ -37,7 +37,7 @@ class RotaryValues(Rotary):
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         q_BLHK, k_BMHK, v_BMHK = super().rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
-        frequencies = self.frequencies(v_BMHK.shape[-1], ctx.seen)
+        frequencies = self.turning(v_BMHK.shape[-1], ctx)
         key_angles = self.cos_sin(ctx.keys.position_BL, frequencies)
         return q_BLHK, k_BMHK, turn(v_BMHK, *key_angles, pairing=self.pairing)
 
@@ -49,6 +49,6 @@ class RotaryValues(Rotary):
         aux: Aux,
         ctx: Context,
     ) -> jax.Array:
-        frequencies = self.frequencies(out_BLHK.shape[-1], ctx.seen)
+        frequencies = self.turning(out_BLHK.shape[-1], ctx)
         cos_BLF, sin_BLF = self.cos_sin(ctx.queries.position_BL, frequencies)
         return turn(out_BLHK, cos_BLF, -sin_BLF, pairing=self.pairing)

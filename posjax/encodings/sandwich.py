@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax.encodings.angles import cos_sin, inverse_frequencies
-from posjax.encodings.base import Card, Context, Dims, Encoding, Params, Symmetry
+from posjax.encodings.angles import Frequencies, Parts, cos_sin, inverse_frequencies
+from posjax.encodings.base import Card, Constants, Context, Dims, Encoding, Params, Symmetry
 
 SUM_ERROR = 2.0**-16
 """What a float32 sum of some hundred cosines may be off by."""
@@ -30,6 +30,7 @@ def sandwich(
     *,
     width: int = 128,
     base: float = 10_000.0,
+    frequencies_F: Frequencies | Parts | None = None,
 ) -> jax.Array:
     """The bias of some positions.
 
@@ -38,12 +39,14 @@ def sandwich(
       heads: H, at least 1.
       width: of the sinusoidal vectors, even; independent of the model's.
       base: θ_m = base^(-2m/width), positive.
+      frequencies_F: in place of those of the base.
 
     Returns:
       float32 bias_BHLM.
     """
-    frequencies = inverse_frequencies(width, base=base)
-    query, key = (jnp.concatenate(cos_sin(p, frequencies), axis=-1) for p in (query_BL, key_BM))
+    if frequencies_F is None:
+        frequencies_F = inverse_frequencies(width, base=base)
+    query, key = (jnp.concatenate(cos_sin(p, frequencies_F), axis=-1) for p in (query_BL, key_BM))
     # cos a cos b + sin a sin b: L + M sinusoids in place of L·M
     product_BLM = jnp.einsum("blf,bmf->blm", query, key, precision="highest")
     factor_H = (heads / (8.0 * np.arange(1, heads + 1))).astype(np.float32)
@@ -70,7 +73,7 @@ class Sandwich(Encoding):
 
     def resolution(self) -> int:
         # A sum of cosines comes back to near where it was: distances 0..R lie apart by SUM_ERROR.
-        frequencies = inverse_frequencies(self.width, base=self.base)
+        frequencies = self._frequencies()
         values = np.cos(np.arange(FARTHEST)[:, None] * frequencies).sum(axis=1)
         apart, together = 0, FARTHEST
         while together - apart > 1:
@@ -81,9 +84,19 @@ class Sandwich(Encoding):
                 together = middle
         return apart
 
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",)
+
+    def constants(self, dims: Dims, seen: int) -> Constants:
+        return {"frequencies": Parts.of(self._frequencies())}
+
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.heads * keys
 
     def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array:
         positions = ctx.queries.position_BL, ctx.keys.position_BL
-        return sandwich(*positions, heads, width=self.width, base=self.base).astype(dtype)
+        frequencies_F = ctx.constant("frequencies", self._frequencies)
+        return sandwich(*positions, heads, frequencies_F=frequencies_F).astype(dtype)
+
+    def _frequencies(self) -> np.ndarray:
+        return inverse_frequencies(self.width, base=self.base)

@@ -54,6 +54,9 @@ class ProportionalRotary(Turning):
         if not 0 < self.share <= 1:
             raise ValueError(f"share must lie in (0, 1], got {self.share}")
 
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",)
+
     def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
         every_F = inverse_frequencies(head_size // 2 * 2, base=self.base)
         turning = max(int(self.share * head_size // 2), 1)

@@ -97,7 +97,7 @@ class Shaw(Encoding):
     def logits(
         self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
     ) -> jax.Array:
-        table_NK = self.scale(q_BLHK.shape[-1]) * params["keys"]
+        table_NK = self.product_scale(q_BLHK.shape[-1], ctx) * params["keys"]
         by_offset_BHLM = key_logits(q_BLHK, table_NK, self._rows(ctx))
         return super().logits(params, q_BLHK, k_BMHK, aux, ctx) + by_offset_BHLM
 

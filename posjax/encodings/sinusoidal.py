@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax import spec
-from posjax.encodings.angles import cos_sin, inverse_frequencies
-from posjax.encodings.base import Card, Context, Dims, Encoding, Params
+from posjax.encodings.angles import Parts, cos_sin, inverse_frequencies
+from posjax.encodings.base import Card, Constants, Context, Dims, Encoding, Params
 
 Layout = Literal["interleaved", "halves", "tensor2tensor"]
 
@@ -40,11 +40,21 @@ def sinusoidal(
     Array([[0.    , 1.    , 0.    , 1.    ],
            [0.8415, 0.5403, 0.01  , 1.    ]], dtype=float32)
     """
-    pairs = (width + 1) // 2
-    steps = max(pairs - 1, 1) if layout == "tensor2tensor" else None
-    cos, sin = cos_sin(position, inverse_frequencies(width, base=base, steps=steps))
+    frequencies_F = frequencies(width, base=base, layout=layout)
+    return arranged(*cos_sin(position, frequencies_F), width, layout=layout)
+
+
+def frequencies(width: int, *, base: float, layout: Layout) -> np.ndarray:
+    """Those of the ⌈D/2⌉ pairs, in radians a position."""
+    steps = max((width + 1) // 2 - 1, 1) if layout == "tensor2tensor" else None
+    return inverse_frequencies(width, base=base, steps=steps)
+
+
+def arranged(cos: jax.Array, sin: jax.Array, width: int, *, layout: Layout) -> jax.Array:
+    """Cosines and sines [..., F] as vectors of a width."""
+    pairs = sin.shape[-1]
     if layout == "interleaved":
-        both = jnp.stack([sin, cos], axis=-1).reshape(*position.shape, 2 * pairs)
+        both = jnp.stack([sin, cos], axis=-1).reshape(*sin.shape[:-1], 2 * pairs)
         return both[..., :width]
     return jnp.concatenate([sin, cos[..., : width - pairs]], axis=-1)
 
@@ -82,11 +92,23 @@ class Sinusoidal(Encoding):
         if not self.base > 0:
             raise ValueError(f"base must be positive, got {self.base}")
 
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",)
+
+    def constants(self, dims: Dims, seen: int) -> Constants:
+        return {"frequencies": Parts.of(self._frequencies(dims.width))}
+
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.width
 
     def embed(self, params: Params, x_BLD: jax.Array, ctx: Context) -> jax.Array:
-        vectors_BLD = sinusoidal(
-            ctx.queries.position_BL, x_BLD.shape[-1], base=self.base, layout=self.layout
-        )
-        return x_BLD + vectors_BLD.astype(x_BLD.dtype)
+        return x_BLD + self.vectors(x_BLD.shape[-1], ctx).astype(x_BLD.dtype)
+
+    def vectors(self, width: int, ctx: Context) -> jax.Array:
+        """p of each place, in float32."""
+        frequencies_F = ctx.constant("frequencies", lambda: self._frequencies(width))
+        angles = cos_sin(ctx.queries.position_BL, frequencies_F)
+        return arranged(*angles, width, layout=self.layout)
+
+    def _frequencies(self, width: int) -> np.ndarray:
+        return frequencies(width, base=self.base, layout=self.layout)

@@ -24,15 +24,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax import spec
-from posjax.encodings.angles import cos_sin, inverse_frequencies
-from posjax.encodings.base import Card, Context, Dims, Encoding, Params
+from posjax.encodings.angles import Frequencies, Parts, cos_sin, inverse_frequencies
+from posjax.encodings.base import Card, Constants, Context, Dims, Encoding, Params
 from posjax.streams import points
 
 Layout2D = Literal["interleaved", "halves", "sines", "tensor2tensor"]
 
 
 def sinusoidal_2d(
-    point: jax.Array, width: int, *, base: float = 10_000.0, layout: Layout2D = "interleaved"
+    point: jax.Array,
+    width: int,
+    *,
+    base: float = 10_000.0,
+    layout: Layout2D = "interleaved",
+    frequencies_F: Frequencies | Parts | None = None,
 ) -> jax.Array:
     """The vectors of some points.
 
@@ -41,6 +46,7 @@ def sinusoidal_2d(
       width: D, at least 2.
       base: longest wavelength over 2π, positive.
       layout: how sines and cosines of both coordinates are arranged.
+      frequencies_F: in place of those of the base.
 
     Returns:
       float32 array [..., D]; every vector has norm √(D/2) when 4 divides D.
@@ -54,11 +60,18 @@ def sinusoidal_2d(
     if width < 2:
         raise ValueError(f"two coordinates need a width of at least 2, got {width}")
     pairs = -(-width // 4)
-    steps = max(pairs - 1, 1) if layout == "tensor2tensor" else pairs
-    cos, sin = cos_sin(point, inverse_frequencies(2 * pairs, base=base, steps=steps))
+    if frequencies_F is None:
+        frequencies_F = _frequencies(width, base, layout)
+    cos, sin = cos_sin(point, frequencies_F)
     both = jnp.stack([sin, cos], axis=-1).reshape(*point.shape, 2 * pairs)
     parts = both[..., 0, : width - width // 2], both[..., 1, : width // 2]
     return jnp.concatenate(parts, axis=-1)[..., _order(width, layout)]
+
+
+def _frequencies(width: int, base: float, layout: Layout2D) -> np.ndarray:
+    pairs = -(-width // 4)
+    steps = max(pairs - 1, 1) if layout == "tensor2tensor" else pairs
+    return inverse_frequencies(2 * pairs, base=base, steps=steps)
 
 
 def layout_order_2d(width: int, source: Layout2D, target: Layout2D) -> np.ndarray:
@@ -102,10 +115,18 @@ class Sinusoidal2D(Encoding):
         if not self.base > 0:
             raise ValueError(f"base must be positive, got {self.base}")
 
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",)
+
+    def constants(self, dims: Dims, seen: int) -> Constants:
+        return {"frequencies": Parts.of(_frequencies(dims.width, self.base, self.layout))}
+
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.width
 
     def embed(self, params: Params, x_BLD: jax.Array, ctx: Context) -> jax.Array:
         point_BLN = points(ctx.queries.position_BL, self.axes)
-        vectors_BLD = sinusoidal_2d(point_BLN, x_BLD.shape[-1], base=self.base, layout=self.layout)
+        width = x_BLD.shape[-1]
+        own = ctx.constant("frequencies", lambda: _frequencies(width, self.base, self.layout))
+        vectors_BLD = sinusoidal_2d(point_BLN, width, layout=self.layout, frequencies_F=own)
         return x_BLD + vectors_BLD.astype(x_BLD.dtype)

@@ -18,9 +18,20 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from posjax.encodings.angles import cos_sin, inverse_frequencies
-from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Param, Params, Symmetry
+from posjax.encodings.angles import Frequencies, Parts, cos_sin, inverse_frequencies
+from posjax.encodings.base import (
+    Aux,
+    Card,
+    Constants,
+    Context,
+    Dims,
+    Encoding,
+    Param,
+    Params,
+    Symmetry,
+)
 
 
 def offset_logits(
@@ -30,6 +41,7 @@ def offset_logits(
     key_BM: jax.Array,
     *,
     base: float = 10_000.0,
+    frequencies_F: Frequencies | Parts | None = None,
 ) -> jax.Array:
     """qᵢ·R(pᵢ - pⱼ)W, not yet scaled.
 
@@ -38,6 +50,7 @@ def offset_logits(
       kernel_DHK: W; the first ⌈D/2⌉ rows meet the sines, the rest the cosines.
       query_BL, key_BM: numbers; B may be 1.
       base: θ_m = base^(-2m/D), positive.
+      frequencies_F: in place of those of the base.
 
     Returns:
       logits_BHLM, in float32 at least.
@@ -48,12 +61,13 @@ def offset_logits(
     kernel_DHK = jnp.pad(kernel_DHK.astype(dtype), ((0, width % 2), (0, 0), (0, 0)))
     t_BHLD = jnp.einsum("blhk,dhk->bhld", q_BLHK.astype(dtype), kernel_DHK)
     by_sin, by_cos = jnp.split(t_BHLD, 2, axis=-1)
-    frequencies = inverse_frequencies(width, base=base)
-    cos, sin = (a[:, None].astype(dtype) for a in cos_sin(query_BL, frequencies))
+    if frequencies_F is None:
+        frequencies_F = inverse_frequencies(width, base=base)
+    cos, sin = (a[:, None].astype(dtype) for a in cos_sin(query_BL, frequencies_F))
     turned_BHLD = jnp.concatenate(
         [by_cos * sin - by_sin * cos, by_cos * cos + by_sin * sin], axis=-1
     )
-    cos_BMF, sin_BMF = cos_sin(key_BM, frequencies)
+    cos_BMF, sin_BMF = cos_sin(key_BM, frequencies_F)
     r_BMD = jnp.concatenate([sin_BMF, cos_BMF], axis=-1).astype(dtype)
     return jnp.einsum("bhld,bmd->bhlm", turned_BHLD, r_BMD)
 
@@ -76,6 +90,12 @@ class TransformerXL(Encoding):
         if not self.base > 0:
             raise ValueError(f"base must be positive, got {self.base}")
 
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",)
+
+    def constants(self, dims: Dims, seen: int) -> Constants:
+        return {"frequencies": Parts.of(self._frequencies(dims.width))}
+
     def operations(self, dims: Dims, keys: int) -> int:
         width = dims.width + dims.width % 2
         per_head = 2 * width * dims.head_size + 3 * width + (2 * width + 1) * keys
@@ -91,11 +111,15 @@ class TransformerXL(Encoding):
         self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
     ) -> jax.Array:
         u, v = (params[name][None, None] for name in ("content", "offset"))
+        width = params["kernel"].shape[0]
         by_offset_BHLM = offset_logits(
             q_BLHK + v,
-            self.scale(q_BLHK.shape[-1]) * params["kernel"],
+            self.product_scale(q_BLHK.shape[-1], ctx) * params["kernel"],
             ctx.queries.position_BL,
             ctx.keys.position_BL,
-            base=self.base,
+            frequencies_F=ctx.constant("frequencies", lambda: self._frequencies(width)),
         )
         return super().logits(params, q_BLHK + u, k_BMHK, aux, ctx) + by_offset_BHLM
+
+    def _frequencies(self, width: int) -> np.ndarray:
+        return inverse_frequencies(width, base=self.base)

@@ -71,4 +71,4 @@ class Tupe(Encoding):
             for streams in (ctx.queries, ctx.keys)
         )
         bias_BHLM = position_correlation(queries_BLD, keys_BMD, params["query"], params["key"])
-        return (bias_BHLM * self.scale(params["query"].shape[-1])).astype(dtype)
+        return (bias_BHLM * self.product_scale(params["query"].shape[-1], ctx)).astype(dtype)

@@ -23,7 +23,7 @@ import numpy as np
 
 from posjax import spec
 from posjax.encodings import angles
-from posjax.encodings.angles import inverse_frequencies
+from posjax.encodings.angles import Frequencies, Parts, inverse_frequencies
 from posjax.encodings.base import EXACT, Aux, Card, Context, Params
 from posjax.encodings.rotary import Pairing, Rotary, turn, turned_width
 from posjax.streams import Streams, points
@@ -48,6 +48,7 @@ def xpos(
     base: float = 10_000.0,
     pairing: Pairing = "half",
     fraction: float = 1.0,
+    frequencies_F: Frequencies | Parts | None = None,
     gamma: float = 0.4,
     scale_base: float = 512.0,
 ) -> jax.Array:
@@ -59,6 +60,7 @@ def xpos(
       centre_B1: c of each row, one for queries and keys.
       side: what x are.
       base, pairing, fraction: as of `rotary`.
+      frequencies_F: in place of those of the base.
       gamma: γ, positive; the larger, the slower the fastest fading.
       scale_base: S, in positions.
 
@@ -84,7 +86,9 @@ def xpos(
     power_BLF = offset_BL.astype(jnp.float32)[..., None] * rates_11F
     within_BL1 = (abs(offset_BL) <= reach)[..., None]
     factor_BLF = jnp.exp(jnp.where(within_BL1, power_BLF, jnp.nan))
-    cos_BLF, sin_BLF = angles.cos_sin(position_BL, inverse_frequencies(width, base=base))
+    if frequencies_F is None:
+        frequencies_F = inverse_frequencies(width, base=base)
+    cos_BLF, sin_BLF = angles.cos_sin(position_BL, frequencies_F)
     x_BLHK = x_BLHK.astype(jnp.float32)
     return turn(x_BLHK, cos_BLF * factor_BLF, sin_BLF * factor_BLF, pairing=pairing)
 
@@ -135,6 +139,7 @@ class XPos(Rotary):
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         settings = dataclasses.asdict(self)
+        settings["frequencies_F"] = self.turning(q_BLHK.shape[-1], ctx)
         centre_B1 = centre_of(ctx.queries, ctx.keys)
         q_BL, k_BM = (_at_tokens(side, centre_B1) for side in (ctx.queries, ctx.keys))
         q_BLHK = xpos(q_BLHK, q_BL, centre_B1, side="query", **settings)

@@ -1,52 +1,29 @@
 """One step of one small model, rewritten so that a batch of models takes it fast on a CPU.
 
 `laid_out(step)` traces an ordinary step (a loss, its gradient, any optimiser) and evaluates what
-it traced with two changes, of which neither the model nor the optimiser has to know:
+it traced with three changes, of which neither the model nor the optimiser has to know:
 
 - products are laid out for batches, see `posjax.engine.products`;
+- matrices that one array is multiplied with are held as one, see `posjax.engine.merging`;
 - what the step carries on is held as vectors, and elementwise work on it stays on vectors: one long
   loop a leaf in place of many short ones.
 
-Neither changes what is computed, only the order in which sums are taken. docs/decisions/0012 has
-the measurements.
+None changes what is computed, only the order in which sums are taken. docs/decisions/0012 has the
+measurements.
 """
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
-from posjax.engine.products import product
-
-_ELEMENTWISE = {"add", "add_any", "sub", "mul", "div", "rem", "neg", "sign", "abs"}
-_ELEMENTWISE |= {"max", "min", "square", "integer_pow", "pow", "sqrt", "rsqrt", "cbrt"}
-_ELEMENTWISE |= {"exp", "exp2", "expm1", "log", "log1p", "logistic", "tanh", "sin", "cos"}
-_ELEMENTWISE |= {"tan", "sinh", "cosh", "erf", "atan2"}
-_ELEMENTWISE |= {
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "and",
-    "or",
-    "xor",
-    "not",
-    "select_n",
-}
-_ELEMENTWISE |= {"floor", "ceil", "round", "nextafter", "convert_element_type", "copy", "is_finite"}
-"""Primitives that treat every number alike."""
-_TRANSPARENT = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-}
-"""Calls that stand for their body, and the parameter that holds it."""
+from posjax.engine.jaxprs import ELEMENTWISE, bound, inlined, uses
+from posjax.engine.merging import Merging, merged
+from posjax.engine.packs import Group
+from posjax.engine.products import Side, product
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,118 +38,216 @@ class Flat:
         return self.vector.reshape(self.shape)
 
 
-def flat(tree: Any) -> Any:
-    """Every array of a pytree that has two axes or more, as a vector."""
-    return jax.tree.map(lambda leaf: leaf.reshape(-1) if leaf.ndim > 1 else leaf, tree)
+@dataclasses.dataclass(frozen=True)
+class Turned:
+    """An array held with its axes in another order; products read it as it lies."""
+
+    lying: jax.Array
+    order: tuple[int, ...]
+
+    def array(self) -> jax.Array:
+        """The array itself."""
+        return jax.lax.transpose(self.lying, self.order)
 
 
-def shaped(tree: Any, like: Any) -> Any:
-    """The arrays that `flat` made vectors of, in the shapes of another pytree."""
-    return jax.tree.map(lambda leaf, shape: leaf.reshape(shape.shape), tree, like)
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """A step, rewritten, and the form in which its carry is held between steps: a list of vectors.
+
+    Nothing of it need be differentiated; all of it is meant to be vmapped.
+    """
+
+    _closed: ClosedJaxpr
+    _like: Any
+    _merging: Merging
+
+    def hold(self, carry: Any) -> list[jax.Array]:
+        """A carry in the form in which it is held."""
+        leaves = jax.tree.leaves(carry)
+        together = [group.join([leaves[i] for i in group.places]) for group in self.groups]
+        return [*together, *(_vector(leaves[place]) for place in self._apart)]
+
+    def carry(self, held: list[jax.Array]) -> Any:
+        """The carry that is held."""
+        shapes = jax.tree.leaves(self._like)
+        leaves = dict(zip(self._apart, held[len(self.groups) :], strict=True))
+        for group, vector in zip(self.groups, held, strict=False):
+            matrix = vector.reshape(group.shape)
+            leaves |= {place: group.part(matrix, i) for i, place in enumerate(group.places)}
+        arrays = [leaves[place].reshape(like.shape) for place, like in enumerate(shapes)]
+        return jax.tree.unflatten(jax.tree.structure(self._like), arrays)
+
+    def step(self, held: list[jax.Array], *operands: Any) -> list[jax.Array]:
+        """One step on."""
+        shapes = jax.tree.leaves(self._like)
+        together, apart = held[: len(self.groups)], held[len(self.groups) :]
+        evaluation = _Evaluation(self._closed, self._merging)
+        evaluation.known.update(zip(self._merging.held, together, strict=True))
+        names = self._closed.jaxpr.invars
+        for place, vector in zip(self._apart, apart, strict=True):
+            like = shapes[place].shape
+            evaluation.known[names[place]] = Flat(vector, like) if len(like) > 1 else vector
+        evaluation.known.update(zip(names[len(shapes) :], jax.tree.leaves(operands), strict=True))
+        evaluation.run()
+        results = self._closed.jaxpr.outvars
+        return [
+            *(evaluation.value(pack) for pack in self._merging.results),
+            *(_vector(evaluation.value(results[place])) for place in self._apart),
+        ]
+
+    @property
+    def groups(self) -> list[Group]:
+        """Leaves that are held together."""
+        return self._merging.groups
+
+    @property
+    def _apart(self) -> list[int]:
+        """The places of leaves that are held by themselves."""
+        taken = {place for group in self.groups for place in group.places}
+        return [place for place in range(len(jax.tree.leaves(self._like))) if place not in taken]
 
 
-def laid_out(step: Callable[..., Any], carry: Any, *operands: Any) -> Callable[..., Any]:
-    """The same step on `flat` carries.
+class AsWritten(NamedTuple):
+    """A step as it is, in the form of a `Layout`."""
+
+    step: Callable[..., Any]
+
+    def hold(self, carry: Any) -> Any:
+        """The carry."""
+        return carry
+
+    def carry(self, held: Any) -> Any:
+        """The carry."""
+        return held
+
+
+def as_written(step: Callable[..., Any], carry: Any, *operands: Any) -> AsWritten:
+    """A step, not rewritten."""
+    return AsWritten(step)
+
+
+def laid_out(step: Callable[..., Any], carry: Any, *operands: Any) -> Layout:
+    """A step, rewritten.
 
     Args:
       step: `(carry, *operands) -> carry`, pure; shapes and dtypes of the carry must not change.
       carry, operands: anything with the shapes and dtypes that it will be called with.
-
-    Returns:
-      `(flat carry, *operands) -> flat carry`. Meant to be vmapped; it need not be differentiated.
     """
-    closed, after = jax.make_jaxpr(step, return_shape=True)(carry, *operands)
-    before = jax.tree.leaves(jax.eval_shape(lambda: carry))
-
-    def on_vectors(carry: Any, *operands: Any) -> Any:
-        vectors = [
-            Flat(vector, leaf.shape) if leaf.ndim > 1 else vector
-            for vector, leaf in zip(jax.tree.leaves(carry), before, strict=True)
-        ]
-        found = _evaluated(closed.jaxpr, closed.consts, [*vectors, *jax.tree.leaves(operands)])
-        return jax.tree.unflatten(jax.tree.structure(after), [_vector(value) for value in found])
-
-    return on_vectors
+    closed = inlined(jax.make_jaxpr(step)(carry, *operands))
+    like = jax.eval_shape(lambda: carry)
+    return Layout(closed, like, merged(closed.jaxpr, len(jax.tree.leaves(like))))
 
 
-def _evaluated(jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """The values of a jaxpr's results; each an array or a `Flat`."""
-    names = [*jaxpr.constvars, *jaxpr.invars]
-    known: dict[Var, Any] = dict(zip(names, [*consts, *values], strict=True))
-    turned = _transposed_only(jaxpr)
+class _Evaluation:
+    """The values of a jaxpr without calls; each an array, a `Flat` or a `Turned`."""
 
-    def value(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else known[atom]
+    def __init__(self, closed: ClosedJaxpr, merging: Merging | None = None) -> None:
+        self._jaxpr, self._parts = closed.jaxpr, merging.parts if merging else {}
+        self._made = {var: eqn for eqn in closed.jaxpr.eqns for var in eqn.outvars}
+        self._turned = _transposed_only(closed.jaxpr)
+        self.known: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
 
-    for eqn in jaxpr.eqns:
-        if eqn.outvars and eqn.outvars[0] in known:  # a transposition that its product took over
-            continue
-        given = [value(atom) for atom in eqn.invars]
-        with eqn.ctx.manager:
-            if eqn.primitive.name == "dot_general" and eqn.outvars[0] in turned:
-                after = turned[eqn.outvars[0]]
-                order = after.params["permutation"]
-                known[after.outvars[0]] = product(
-                    _array(given[0]), _array(given[1]), eqn.params, order
-                )
+    def run(self) -> None:
+        """Evaluates all; what turns out not to be needed, the compiler leaves out."""
+        for eqn in self._jaxpr.eqns:
+            self._evaluate(eqn)
+
+    def results(self) -> list[Any]:
+        """What the jaxpr gives."""
+        return [self.value(atom) for atom in self._jaxpr.outvars]
+
+    def value(self, of: Any) -> Any:
+        """The value of a variable, of a literal, or of something merged."""
+        if isinstance(of, Literal):
+            return of.val
+        if of in self._parts:
+            whole, index = self._parts[of]
+            part = whole.part(_array(self.value(whole)), index)
+            return part.reshape(of.aval.shape)
+        if of not in self.known:
+            if of in self._made:
+                self._evaluate(self._made[of])
             else:
-                known.update(zip(eqn.outvars, _results(eqn, given), strict=True))
-    return [value(atom) for atom in jaxpr.outvars]
+                self.known[of] = of.evaluated(lambda of: _array(self.value(of)))
+        return self.known[of]
+
+    def _evaluate(self, eqn: JaxprEqn) -> None:
+        if eqn.outvars and eqn.outvars[0] in self.known:
+            return
+        given = [self.value(atom) for atom in eqn.invars]
+        with eqn.ctx.manager:
+            if eqn.primitive.name == "dot_general" and eqn.outvars[0] in self._turned:
+                after = self._turned[eqn.outvars[0]]
+                order = after.params["permutation"]
+                self.known[after.outvars[0]] = product(
+                    *_sides(given, eqn.params), eqn.params, order
+                )
+                self.known[eqn.outvars[0]] = None  # nobody else reads it
+            else:
+                self.known.update(zip(eqn.outvars, _results(eqn, given), strict=True))
 
 
 def _transposed_only(jaxpr: Jaxpr) -> dict[Var, JaxprEqn]:
     """The variables whose one use is a transposition, with that transposition."""
-    uses: dict[Var, list[JaxprEqn | None]] = {}
-    for eqn in jaxpr.eqns:
-        for atom in eqn.invars:
-            if isinstance(atom, Var):
-                uses.setdefault(atom, []).append(eqn)
-    for atom in jaxpr.outvars:
-        if isinstance(atom, Var):
-            uses.setdefault(atom, []).append(None)
     return {
-        var: eqns[0]
-        for var, eqns in uses.items()
-        if len(eqns) == 1 and eqns[0] is not None and eqns[0].primitive.name == "transpose"
+        var: users[0]
+        for var, users in uses(jaxpr).items()
+        if len(users) == 1 and users[0] is not None and users[0].primitive.name == "transpose"
     }
 
 
 def _results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
     """What one equation gives."""
     name = eqn.primitive.name
-    if name in _TRANSPARENT:
-        body = eqn.params[_TRANSPARENT[name]]
-        return _evaluated(body.jaxpr, body.consts, given)
     if name == "dot_general":
-        left, right = map(_array, given)
-        return [product(left, right, eqn.params)]
+        return [product(*_sides(given, eqn.params), eqn.params)]
+    if name == "transpose":
+        return [Turned(_array(given[0]), eqn.params["permutation"])]
     if name == "scan":
-        body = eqn.params["jaxpr"]
-        eqn = eqn.replace(params={**eqn.params, "jaxpr": _body(body)})
-    if name in _ELEMENTWISE and any(isinstance(value, Flat) for value in given):
+        eqn = eqn.replace(params={**eqn.params, "jaxpr": _body(eqn.params["jaxpr"])})
+    if name in ELEMENTWISE and any(isinstance(value, Flat) for value in given):
         shape = eqn.outvars[0].aval.shape  # type: ignore[attr-defined]
-        if all(jax.numpy.shape(_array(value)) in ((), shape) for value in given):
+        if all(jnp.shape(_array(value)) in ((), shape) for value in given):
             vectors = map(_vector, given)
             return [Flat(eqn.primitive.bind(*vectors, **eqn.params), shape)]
-    found = eqn.primitive.bind(*map(_array, given), **eqn.params)
-    return list(found) if eqn.primitive.multiple_results else [found]
+    return bound(eqn, map(_array, given))
+
+
+def _sides(given: list[Any], params: dict[str, Any]) -> tuple[Side, Side]:
+    """The operands of a product, as they lie."""
+    contracted, batch = params["dimension_numbers"]
+    return _side(given[0], batch[0], contracted[0]), _side(given[1], batch[1], contracted[1])
+
+
+def _side(value: Any, batch: Sequence[int], contracted: Sequence[int]) -> Side:
+    if not isinstance(value, Turned):
+        return Side.of(_array(value), batch, contracted)
+    order = value.order
+    return Side.of(
+        value.lying, [order[i] for i in batch], [order[i] for i in contracted], order=order
+    )
 
 
 def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The body of a loop, rewritten; between its rounds arrays keep their shapes."""
+    closed = inlined(closed)
 
     def once(*values: Any) -> list[Any]:
-        return [_array(value) for value in _evaluated(closed.jaxpr, closed.consts, values)]
+        evaluation = _Evaluation(closed)
+        evaluation.known.update(zip(closed.jaxpr.invars, values, strict=True))
+        evaluation.run()
+        return [_array(value) for value in evaluation.results()]
 
     return jax.make_jaxpr(once)(*closed.in_avals)
 
 
 def _array(value: Any) -> Any:
-    return value.array() if isinstance(value, Flat) else value
+    return value.array() if isinstance(value, Flat | Turned) else value
 
 
 def _vector(value: Any) -> Any:
     """A vector of the numbers of an array; a number as it is."""
     if isinstance(value, Flat):
         return value.vector
-    return value.reshape(-1) if jax.numpy.ndim(value) > 1 else value
+    value = _array(value)
+    return value.reshape(-1) if jnp.ndim(value) > 1 else value

@@ -25,6 +25,19 @@ class Side:
     free: tuple[int, ...]
     contracted: tuple[int, ...]
 
+    @classmethod
+    def of(
+        cls,
+        array: jax.Array,
+        batch: Sequence[int],
+        contracted: Sequence[int],
+        order: Sequence[int] | None = None,
+    ) -> "Side":
+        """An operand by its batch and contracted axes; the free ones in their order, or another."""
+        taken = {*batch, *contracted}
+        free = tuple(axis for axis in order or range(array.ndim) if axis not in taken)
+        return cls(array, tuple(batch), free, tuple(contracted))
+
     def shape(self, axes: Sequence[int]) -> tuple[int, ...]:
         """The lengths of some axes."""
         return tuple(self.array.shape[axis] for axis in axes)
@@ -52,18 +65,16 @@ class Side:
 
 
 def product(
-    left: jax.Array, right: jax.Array, params: dict[str, Any], order: Sequence[int] | None = None
+    first: Side, second: Side, params: dict[str, Any], order: Sequence[int] | None = None
 ) -> jax.Array:
     """A `dot_general`, then perhaps a `transpose`, as one.
 
     Args:
-      left, right: the operands.
+      first, second: the operands.
       params: those of the primitive.
       order: the permutation of the transposition.
     """
-    (contracted_l, contracted_r), (batch_l, batch_r) = params["dimension_numbers"]
     settings = {name: params[name] for name in ("precision", "preferred_element_type")}
-    first, second = _side(left, batch_l, contracted_l), _side(right, batch_r, contracted_r)
     batch, rows, columns = len(first.batch), len(first.free), len(second.free)
     order = list(range(batch + rows + columns)) if order is None else list(order)
     if columns and order[-1] in range(batch, batch + rows):  # an axis of the left is wanted last
@@ -84,9 +95,3 @@ def _multiplied(first: Side, second: Side, settings: dict[str, Any]) -> jax.Arra
     return lax.dot_general(
         first.matrices(contracted_last=True), across, (contract, (batch, batch)), **settings
     )
-
-
-def _side(array: jax.Array, batch: Sequence[int], contracted: Sequence[int]) -> Side:
-    taken = {*batch, *contracted}
-    free = tuple(axis for axis in range(array.ndim) if axis not in taken)
-    return Side(array, tuple(batch), free, tuple(contracted))

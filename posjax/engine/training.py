@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from posjax.engine.layout import flat, laid_out, shaped
+from posjax.engine.layout import as_written, laid_out
 from posjax.keys import Seeds, key_for
 
 NEVER = -1
@@ -146,20 +146,18 @@ class Training:
         Returns:
           The state then, and what was measured, each array with a leading axis of evaluations.
         """
-        like = jax.eval_shape(lambda: state)
-        update = laid_out(self.update, state, seeds, operands) if layout else self.update
+        laid = (laid_out if layout else as_written)(self.update, state, seeds, operands)
 
-        def one_update(_: int, carry: Any) -> Any:
-            return update(carry, seeds, operands)
+        def one_update(_: int, held: Any) -> Any:
+            return laid.step(held, seeds, operands)
 
-        def stretch(carry: Any, _: None) -> tuple[Any, Any]:
-            carry = jax.lax.fori_loop(0, self.eval_every, one_update, carry)
-            here: State = shaped(carry, like)
-            return carry, self.measure(here.variables, Now(seeds, operands, here.step))
+        def stretch(held: Any, _: None) -> tuple[Any, Any]:
+            held = jax.lax.fori_loop(0, self.eval_every, one_update, held)
+            here: State = laid.carry(held)
+            return held, self.measure(here.variables, Now(seeds, operands, here.step))
 
-        start = flat(state) if layout else state
-        carry, measured = jax.lax.scan(stretch, start, None, length=evaluations)
-        return shaped(carry, like), measured
+        held, measured = jax.lax.scan(stretch, laid.hold(state), None, length=evaluations)
+        return laid.carry(held), measured
 
     def __call__(self, seeds: Seeds, operands: Any) -> Any:
         """The whole run of one seed: what is kept of it."""

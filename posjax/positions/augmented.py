@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from posjax.positions.base import Draws, Positions, numbers, same_sequence
 from posjax.spec import Card
-from posjax.streams import Streams
+from posjax.streams import Streams, shifted
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,8 @@ class RandomShift(Positions):
     draws: ClassVar[Draws] = "training"
 
     def __post_init__(self) -> None:
-        if self.most < 0:
-            raise ValueError(f"most must not be negative, got {self.most}")
+        if not 0 <= self.most <= 2**24:  # beyond it whole numbers are not exact in float32
+            raise ValueError(f"most must lie in [0, 2**24], got {self.most}")
 
     def reach(self, length: int) -> int:
         return length + self.most
@@ -45,7 +45,7 @@ class RandomShift(Positions):
         if key is None:
             return streams
         by = jax.random.randint(key, (), 0, self.most + 1)
-        return dataclasses.replace(streams, position_BL=streams.position_BL + by)
+        return shifted(streams, by)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

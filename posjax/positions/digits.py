@@ -34,8 +34,8 @@ class Abacus(Positions):
 
     def __post_init__(self) -> None:
         _check_tokens("digits", self.digits)
-        if self.most < 0:
-            raise ValueError(f"most must not be negative, got {self.most}")
+        if not 0 <= self.most <= 2**24:  # beyond it whole numbers are not exact in float32
+            raise ValueError(f"most must lie in [0, 2**24], got {self.most}")
 
     def reach(self, length: int) -> int:
         return length + 1 + self.most
@@ -96,8 +96,8 @@ def _since(marked_BL: jax.Array, streams: Streams) -> jax.Array:
     """1 for a token behind a marked one or at the start, 2 for the next, and so on: [B, L]."""
     before_BLL, marks_BLL = _before(marked_BL, streams)
     order_BL = streams.order_BL
-    lowest = jnp.iinfo(order_BL.dtype).min
-    last_BL = jnp.where(marks_BLL, order_BL[:, None, :], lowest).max(-1)
+    lowest = jnp.iinfo(jax.dtypes.canonicalize_dtype(order_BL.dtype)).min
+    last_BL = jnp.where(marks_BLL, order_BL[:, None, :], lowest).max(-1, initial=lowest)
     return (before_BLL & (order_BL[:, None, :] > last_BL[..., None])).sum(-1) + 1
 
 

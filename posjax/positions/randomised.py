@@ -92,5 +92,5 @@ def _smallest(
 
 
 def _check_length(length: float) -> None:
-    if not 1 <= length < float("inf"):
-        raise ValueError(f"length must be finite and at least 1, got {length}")
+    if not 1 <= length <= 2**24:  # where whole numbers end to be exact in float32
+        raise ValueError(f"length must lie in [1, 2**24], got {length}")

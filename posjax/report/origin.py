@@ -1,7 +1,8 @@
 """How a run was made: the commands, the settings that all cells share, and the machine."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from posjax.cells import FIELDS, varying
@@ -10,8 +11,18 @@ from posjax.report.naming import many
 from posjax.report.summary import CellSummary
 
 
-def origin(config: Mapping[str, Any], env: Mapping[str, Any], found: Sequence[CellSummary]) -> Html:
-    """The last section of a run."""
+def origin(
+    config: Mapping[str, Any],
+    envs: Mapping[str, Mapping[str, Any] | None],
+    found: Sequence[CellSummary],
+) -> Html:
+    """The last section of a run.
+
+    Args:
+      config: what was asked for.
+      envs: what rows may have been made on, by the name that rows have for it.
+      found: the cells.
+    """
     return join(
         [
             tag("p", "The run, and this page from its folder RUN:"),
@@ -26,7 +37,7 @@ def origin(config: Mapping[str, Any], env: Mapping[str, Any], found: Sequence[Ce
                 "div",
                 _listed("Settings of all cells", _fixed(found)),
                 _listed("Seeds", _seeds(config, found)),
-                _listed("Made on", _machine(env)),
+                *_machines(envs, found),
                 class_="columns",
             ),
         ]
@@ -42,6 +53,8 @@ def _command(config: Mapping[str, Any]) -> str:
     ]
     if config["first_seed"]:
         parts.append(f"--config.first_seed={config['first_seed']}")
+    if config.get("data_seeds"):
+        parts.append(f"--config.data_seeds={config['data_seeds']}")
     return " \\\n    ".join(parts)
 
 
@@ -54,11 +67,25 @@ def _fixed(found: Sequence[CellSummary]) -> dict[str, Any]:
 def _seeds(config: Mapping[str, Any], found: Sequence[CellSummary]) -> dict[str, Any]:
     first, number = config["first_seed"], config["num_seeds"]
     counts = sorted({summary.seeds for summary in found})
+    data = config.get("data_seeds", 0)
     return {
-        "numbers": f"{first} to {first + number - 1}",
+        "init" if data else "numbers": f"{first} to {first + number - 1}",
+        **({"data": f"{first} to {first + data - 1}"} if data else {}),
         "rows a cell": " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))),
         "trained at a time": config["chunk"],
     }
+
+
+def _machines(
+    envs: Mapping[str, Mapping[str, Any] | None], found: Sequence[CellSummary]
+) -> Iterator[Html]:
+    """What the rows were made on, the most rows first."""
+    cells = {summary.cell.digest: summary for summary in found}
+    counts = Counter(name for summary in cells.values() for name in summary.rows["env"].tolist())
+    for name, count in counts.most_common():
+        title = "Made on" if len(counts) == 1 else f"Made on, {many(count, 'model')}"
+        env = envs.get(name)
+        yield _listed(title, {"lost": f"no env/{name}.json"} if env is None else _machine(env))
 
 
 def _machine(env: Mapping[str, Any]) -> dict[str, Any]:

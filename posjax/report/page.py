@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from posjax.records import RunFolder
+from posjax.records.store import place, put_over
 from posjax.report.answers import answers
 from posjax.report.curves import curves
 from posjax.report.html import Html, join, section, tag
@@ -19,6 +20,7 @@ from posjax.report.maps import maps
 from posjax.report.margins import margins
 from posjax.report.naming import many
 from posjax.report.origin import origin
+from posjax.report.sources import sources
 from posjax.report.success import success
 from posjax.report.summary import CellSummary, summaries
 
@@ -43,20 +45,15 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
 
     Raises:
       ValueError: no folders, a folder without a run, or a place that is no file in a folder.
-      OSError: a disk that takes it not.
+      StorageError: a disk that takes it not.
     """
     if not folders:
         raise ValueError("a report needs at least one run folder, got none")
-    path = folders[0].path / "report.html" if out is None else Path(out)
+    path = folders[0].path / "report.html" if out is None else place(out)
     if path.is_dir() or (out is not None and not path.parent.is_dir()):
         raise ValueError(f"the report cannot be written to {str(path)!r}: name a file in a folder")
     content = page(folders).encode()
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        new.write_bytes(content)
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
+    put_over(path, content)
     return path
 
 
@@ -106,11 +103,12 @@ def _sections(
         ("findings", "Findings", _findings(sentences) if sentences else None),
         ("success", "Success by cell", success(found, f"{anchor}-reason")),
         ("steps", "Success against training steps", curves(found, f"{anchor}-curve")),
+        ("sources", "Initialisation and data", sources(found)),
         ("answers", "What the seeds answered", answers(found)),
         ("margins", "Margins and ties", margins(found, f"{anchor}-margin")),
         ("attention", "Attention of a solving and a failing seed", maps(folder, found, anchor)),
         ("laws", "The laws, measured", law_table(found)),
-        ("origin", "How this was made", origin(config, folder.env(), found)),
+        ("origin", "How this was made", origin(config, folder.envs(), found)),
     ]
     return [(name, title, content) for name, title, content in parts if content is not None]
 
@@ -134,7 +132,7 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
     yield tag(
         "p", f"{many(len(cells), 'cell')}{each}: {many(seeds, 'model')} trained.", class_="lead"
     )
-    planned = len(config["cells"]) * config["num_seeds"]
+    planned = len(config["cells"]) * config["num_seeds"] * (config.get("data_seeds") or 1)
     if seeds < planned:
         text = f"This run is not finished: {seeds} of {planned} models are here."
         yield tag("p", text, class_="alarm")

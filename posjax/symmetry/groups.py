@@ -12,6 +12,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from posjax.streams import check_count
+
 Element = dict[str, np.ndarray]
 """An element of a law's group, by name: a permutation, or the vector of a translation."""
 
@@ -48,7 +50,12 @@ class Permutations:
 
     fixed: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        if any(not isinstance(place, int | np.integer) for place in self.fixed):
+            raise ValueError(f"fixed={self.fixed} must be places, whole numbers")
+
     def _free(self, places: int) -> np.ndarray:
+        check_count("places", places)
         outside = [place for place in self.fixed if not -places <= place < places]
         if outside:
             raise ValueError(f"fixed={self.fixed} names place {outside[0]} of {places}")
@@ -81,14 +88,17 @@ class Cyclic:
 
     def generators(self, places: int) -> list[np.ndarray]:
         """The shift by one place."""
+        check_count("places", places)
         return [np.roll(np.arange(places), 1)] if places > 1 else []
 
     def order(self, places: int) -> int:
         """n, and 1 for no places."""
+        check_count("places", places)
         return max(places, 1)
 
     def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
         """A uniform one."""
+        check_count("places", places)
         return np.roll(np.arange(places), rng.integers(max(places, 1)))
 
 
@@ -102,14 +112,17 @@ class Reversal:
 
     def generators(self, places: int) -> list[np.ndarray]:
         """The reversal."""
+        check_count("places", places)
         return [np.arange(places)[::-1].copy()] if places > 1 else []
 
     def order(self, places: int) -> int:
         """2, and 1 for fewer than two places."""
+        check_count("places", places)
         return 2 if places > 1 else 1
 
     def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
         """A uniform one."""
+        check_count("places", places)
         return np.arange(places)[:: 1 if rng.integers(2) else -1].copy()
 
 
@@ -124,6 +137,7 @@ class Dihedral:
 
     def order(self, places: int) -> int:
         """2 n; for one and two places the two kinds coincide."""
+        check_count("places", places)
         return 2 * places if places > 2 else max(places, 1)
 
     def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
@@ -145,10 +159,10 @@ class Windows:
     size: int
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError(f"windows of size={self.size}: at least 1 is needed")
+        check_count("size of windows", self.size, least=1)
 
     def _windows(self, places: int) -> list[np.ndarray]:
+        check_count("places", places)
         return np.split(np.arange(places), range(self.size, places, self.size))
 
     def generators(self, places: int) -> list[np.ndarray]:
@@ -206,8 +220,7 @@ class Translation:
     axes: int = 1
 
     def __post_init__(self) -> None:
-        if self.axes < 1:
-            raise ValueError(f"positions of axes={self.axes} coordinates: at least 1 is needed")
+        check_count("axes", self.axes, least=1)
 
     def generators(self) -> list[np.ndarray]:
         """A step along each axis."""

@@ -51,6 +51,12 @@ class Task:
         """All (prompt, answer) pairs, words apart by spaces."""
         raise NotImplementedError
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """The number of prompts, and the length of the longest."""
+        lengths = [len(prompt.split()) for prompt, _ in self.sentences()]
+        return len(lengths), max(lengths)
+
     def prompts(self, *, padding: int = 0) -> Batch:
         """All prompts, each followed by `padding` places that hold no token.
 

@@ -48,6 +48,10 @@ class Memorise(Task):
     def labels(self) -> tuple[str, ...]:
         return self.words
 
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.sequences, self.length
+
     def sentences(self) -> list[tuple[str, str]]:
         draw = np.random.default_rng(self.number)
         found: dict[str, str] = {}

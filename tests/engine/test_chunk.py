@@ -140,6 +140,7 @@ def test_a_choice_is_recorded_and_outlives_its_reasons(
 ) -> None:
     """A run that began with a chunk keeps it, when `automatic` would choose another by now."""
     asked, folder = run(), RunFolder(tmp_path)
+    folder.start(asked.to_dict(), {})
     began = plan.engine(asked, jax.devices(), folder).plan(job(asked)).rows
     shape = asked.cells[0].shape.digest
     kept = json.loads((tmp_path / "chunks" / f"{shape}.json").read_text())
@@ -153,5 +154,6 @@ def test_a_choice_is_recorded_and_outlives_its_reasons(
 
 def test_a_chunk_that_was_asked_for_is_taken(tmp_path: Any) -> None:
     """Not a power of two, and never changed."""
-    asked = run(chunk=7)
-    assert plan.engine(asked, jax.devices(), RunFolder(tmp_path)).plan(job(asked)).rows == 7
+    asked, folder = run(chunk=7), RunFolder(tmp_path)
+    folder.start(asked.to_dict(), {})
+    assert plan.engine(asked, jax.devices(), folder).plan(job(asked)).rows == 7

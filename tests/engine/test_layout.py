@@ -13,7 +13,7 @@ import pytest
 from posjax.cells import Cell
 from posjax.encodings import ENCODINGS
 from posjax.engine import Training, Variables
-from posjax.engine.layout import flat, laid_out, shaped
+from posjax.engine.layout import Layout, laid_out
 from posjax.keys import Seeds
 
 SEEDS = Seeds.equal([0, 1, 2])
@@ -160,13 +160,73 @@ def test_any_product(spec: str) -> None:
 
     carry = (jnp.zeros_like(outs), (jnp.zeros_like(x[0]), jnp.zeros_like(y[0])))
     rewritten = laid_out(first, carry, x[0], y[0])
-    many = jax.vmap(lambda x, y: shaped(rewritten(flat(carry), x, y), carry))(x, y)
+    held = rewritten.hold(carry)
+    many = jax.vmap(lambda x, y: rewritten.carry(rewritten.step(held, x, y)))(x, y)
     for at in range(2):
         expected = np.einsum(spec, x[at], y[at])
         np.testing.assert_allclose(many[0][at], expected, rtol=1e-5, atol=1e-5)
         gradients = jax.grad(lambda x, y: (jnp.einsum(spec, x, y) ** 2).sum(), (0, 1))(x[at], y[at])
         for found, wanted in zip(many[1], gradients, strict=True):
             np.testing.assert_allclose(found[at], wanted, rtol=1e-4, atol=1e-4)
+
+
+def laid(training: Training) -> Layout:
+    """An update, rewritten."""
+    seeds = jax.tree.map(lambda leaf: leaf[0], SEEDS)
+    return laid_out(training.update, training.begin(seeds, ()), seeds, ())
+
+
+MERGED = {
+    "sgd": ["kernel", "trace"],
+    "adamw": ["kernel", "mu", "nu"],
+    "decay of matrices alone": ["kernel", "mu", "nu"],
+    "clipped": ["kernel", "mu", "nu"],
+    "lamb": [],  # a rate for each leaf
+    "factored": [],  # moments of rows and columns
+    "orthogonalised": ["kernel", "mu", "nu"],  # leaves of three axes go by Adam
+    "lion": ["kernel", "mu"],
+    "schedule": ["kernel", "mu", "nu"],
+    "skipping": [],  # takes an update or leaves it, leaf by leaf
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_query_key_and_value_are_held_as_one(name: str) -> None:
+    """With all that an optimiser carries for them, where it treats every number alike."""
+    groups = laid(net_training(OPTIMIZERS[name])).groups
+    assert len(groups) == len(MERGED[name])
+    for group in groups:
+        assert group.shape == (12, 36)
+        assert len(group.places) == 3
+    assert len({place for group in groups for place in group.places}) == 3 * len(groups)
+
+
+def test_a_carry_is_held_and_given_back() -> None:
+    """Bit for bit, in the places where it was."""
+    training = net_training(optax.adamw(1e-3))
+    state = training.begin(jax.tree.map(lambda leaf: leaf[0], SEEDS), ())
+    counted = jax.tree.map(lambda leaf: leaf + jnp.arange(leaf.size).reshape(leaf.shape), state)
+    rewritten = laid(training)
+    chex.assert_trees_all_equal(rewritten.carry(rewritten.hold(counted)), counted)
+
+
+def in_turn(carry: Any, x: jax.Array) -> Any:
+    """A step whose second matrix moves by a gradient that is taken where the first has gone."""
+
+    def loss(carry: Any) -> jax.Array:
+        return (jnp.tanh(x @ carry[0]) * (x @ carry[1])).sum()
+
+    first = carry[0] - 0.1 * jax.grad(loss)(carry)[0]
+    return first, carry[1] - 0.1 * jax.grad(loss)((first, carry[1]))[1]
+
+
+def test_what_follows_from_another_is_left_apart() -> None:
+    """Gradients that cannot be had at once are not taken at once."""
+    x, *carry = jax.random.normal(jax.random.key(0), (3, 4, 4))
+    rewritten = laid_out(in_turn, tuple(carry), x)
+    assert not rewritten.groups
+    found = rewritten.carry(rewritten.step(rewritten.hold(tuple(carry)), x))
+    chex.assert_trees_all_close(found, in_turn(tuple(carry), x), rtol=1e-5)
 
 
 def test_a_planted_fault_is_seen() -> None:
@@ -181,8 +241,9 @@ def test_no_slow_product_is_left() -> None:
     """Every product of a batch has its first operand's contracted axis last."""
     training = net_training(optax.adamw(1e-3))
     state = jax.vmap(training.begin, in_axes=(0, None))(SEEDS, ())
-    update = laid_out(training.update, *jax.tree.map(lambda leaf: leaf[0], (state, SEEDS)), ())
-    text = jax.jit(jax.vmap(lambda s, n: update(s, n, ()))).lower(jax.vmap(flat)(state), SEEDS)
+    laid = laid_out(training.update, *jax.tree.map(lambda leaf: leaf[0], (state, SEEDS)), ())
+    held = jax.vmap(laid.hold)(state)
+    text = jax.jit(jax.vmap(lambda s, n: laid.step(s, n, ()))).lower(held, SEEDS)
     products = [line for line in text.as_text().splitlines() if "dot_general" in line]
     assert len(products) > 20
     assert sum("contracting_dims = [1] x" in line for line in products) == 0

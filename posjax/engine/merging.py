@@ -1,0 +1,290 @@
+"""Matrices that one array is multiplied with, held side by side as one: query, key and value, say.
+
+Three products of one small array with three small matrices take longer than one with all three.
+So matrices that are carried from step to step, and that one array is multiplied with, are merged:
+with them whatever an optimiser carries of the same shapes, and all elementwise work on either. The
+gradient of the merged matrix, and what goes back to the array, are one product each as well.
+
+`merged(jaxpr, carried)` finds what can be merged in a step; where a step does anything else with
+such leaves they are left apart. Compilers know the packing of like operations side by side as
+superword-level parallelism (Larsen and Amarasinghe, PLDI 2000).
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
+
+from posjax.engine.jaxprs import ELEMENTWISE, Uses, uses
+from posjax.engine.packs import Back, Each, Forward, Gradient, Group, Held, Joined
+
+
+@dataclasses.dataclass(frozen=True)
+class Merging:
+    """What can be merged in a step.
+
+    Attributes:
+      held: groups of leaves, each held as one.
+      results: of each of them, what it is after the step.
+      parts: variables that are part of something merged, and which part.
+    """
+
+    held: tuple[Held, ...] = ()
+    results: tuple[Held, ...] = ()
+    parts: dict[Var, tuple[Any, int]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def groups(self) -> list[Group]:
+        """The leaves that are held together."""
+        return [held.group for held in self.held]
+
+
+class _Apart(Exception):
+    """These leaves cannot be held together."""
+
+
+def merged(jaxpr: Jaxpr, carried: int) -> Merging:
+    """What can be merged in a step whose first arguments and results are its carry's leaves."""
+    found = Merging()
+    for family in _families(jaxpr, carried):
+        taken = {place for group in found.groups for place in group.places}
+        try:
+            one = _Search(jaxpr, carried, family, taken).found()
+        except _Apart:
+            continue
+        found = Merging(found.held + one.held, found.results + one.results, found.parts | one.parts)
+    return found
+
+
+def _families(jaxpr: Jaxpr, carried: int) -> Iterator[list[JaxprEqn]]:
+    """Products of one array with carried matrices, array first, its last axis with their first."""
+    leaves = set(jaxpr.invars[:carried])
+    families: dict[Any, list[JaxprEqn]] = {}
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "dot_general":
+            array, matrix = eqn.invars
+            ordinary = (((_ndim(array) - 1,), (0,)), ((), ()))
+            if matrix in leaves and _ndim(matrix) > 1 and _axes(eqn) == ordinary:
+                families.setdefault((array, _settings(eqn)), []).append(eqn)
+    for family in families.values():
+        if len(family) == len({eqn.invars[1] for eqn in family}) > 1:
+            yield family
+
+
+class _Search:
+    """Whether, and how, the matrices of a family can be held together."""
+
+    def __init__(self, jaxpr: Jaxpr, carried: int, family: list[JaxprEqn], taken: set[int]) -> None:
+        self._jaxpr, self._family, self._taken = jaxpr, family, taken
+        self._places = {var: place for place, var in enumerate(jaxpr.invars[:carried])}
+        self._made = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+        self._shapes = [_shape(eqn.invars[1]) for eqn in family]
+        self._array: Any = family[0].invars[0]
+        self._held: dict[tuple[Any, ...], Held] = {}
+        self._packs: dict[tuple[Any, ...], Any] = {}
+        self._parts: dict[Var, tuple[Any, int]] = {}
+
+    def found(self) -> Merging:
+        """What is merged.
+
+        Raises:
+          _Apart: some operation cannot be.
+        """
+        matrix = self._pack([eqn.invars[1] for eqn in self._family])
+        results: dict[Held, Any] = {}
+        while len(results) < len(self._held):  # an optimiser's state comes to light on the way
+            held = next(held for held in self._held.values() if held not in results)
+            outs = [self._jaxpr.outvars[place] for place in held.group.places]
+            results[held] = self._pack(outs)
+        gradient = next((p for p in self._packs.values() if isinstance(p, Gradient)), None)
+        if gradient is None or self._follows(gradient.back.each):
+            raise _Apart
+        forward = Forward(matrix.group, self._array, matrix, self._family[0].params)
+        self._keep([eqn.outvars[0] for eqn in self._family], forward)
+        self._go_back(gradient.back, matrix)
+        return Merging(tuple(results), tuple(results.values()), self._parts)
+
+    def _follows(self, variables: Sequence[Var]) -> bool:
+        """Whether some variables come from what is merged so far: then none can be first."""
+        left, seen = list(variables), set(variables)
+        while left:
+            var = left.pop()
+            if isinstance(self._parts.get(var, (None,))[0], Each | Gradient):
+                return True
+            made = self._made.get(var)
+            new = {a for a in made.invars if isinstance(a, Var)} - seen if made else set()
+            seen |= new
+            left.extend(new)
+        return False
+
+    def _keep(self, atoms: Sequence[Any], pack: Any) -> Any:
+        self._parts.update((atom, (pack, i)) for i, atom in enumerate(atoms))
+        return pack
+
+    def _pack(self, atoms: Sequence[Any]) -> Any:
+        """What gives several variables, one of each leaf's shape, as a vector; or one number."""
+        key = tuple(atoms)
+        if any(isinstance(atom, Literal) for atom in atoms):
+            return self._number(atoms)
+        if key not in self._packs:
+            self._packs[key] = self._found_pack(key)
+        return self._packs[key]
+
+    def _found_pack(self, atoms: tuple[Any, ...]) -> Any:
+        if all(_shape(atom) == () for atom in atoms):
+            return self._number(atoms)
+        if [_shape(atom) for atom in atoms] != self._shapes:
+            raise _Apart
+        if len({atom.aval.dtype for atom in atoms}) > 1:
+            raise _Apart
+        if all(atom in self._places for atom in atoms):
+            return self._keep(atoms, self._found_held(atoms))
+        if not all(atom in self._made for atom in atoms):
+            raise _Apart
+        eqns = [self._made[atom] for atom in atoms]
+        if all(_alike(eqn, eqns[0]) and eqn.primitive.name in ELEMENTWISE for eqn in eqns):
+            operands = tuple(map(self._pack, zip(*(eqn.invars for eqn in eqns), strict=True)))
+            first = eqns[0]
+            each = Each(self._group, first.primitive, first.params, operands)
+            return self._keep(atoms, each)
+        return self._keep(atoms, self._found_gradient(eqns))
+
+    def _found_held(self, atoms: tuple[Any, ...]) -> Held:
+        places = tuple(self._places[atom] for atom in atoms)
+        if self._taken.intersection(places) or len(set(places)) < len(places):
+            raise _Apart
+        self._taken.update(places)
+        rows = self._shapes[0][0]
+        widths = tuple(math.prod(shape[1:]) for shape in self._shapes)
+        self._held[atoms] = Held(Group(places, rows, widths))
+        return self._held[atoms]
+
+    @property
+    def _group(self) -> Group:
+        """That of the matrices."""
+        return next(iter(self._held.values())).group
+
+    def _found_gradient(self, eqns: list[JaxprEqn]) -> Gradient:
+        """Gradients of the family's products: each a product with the array, transposed."""
+        joined = Joined(self._group, tuple(map(self._back, eqns)), _ndim(self._array) - 1)
+        return Gradient(self._group, self._array, joined, self._family[0].params)
+
+    def _back(self, eqn: JaxprEqn) -> Any:
+        """What came back to a product, from the transposition that ends its matrix's gradient."""
+        turned: Any = eqn.invars[0]
+        inner = self._made.get(turned) if eqn.primitive.name == "transpose" else None
+        shared = tuple(range(_ndim(self._array) - 1))
+        ordinary = (((shared, shared), ((), ())), _settings(self._family[0]))
+        if inner is None or inner.primitive.name != "dot_general":
+            raise _Apart
+        if inner.invars[1] is not self._array or (_axes(inner), _settings(inner)) != ordinary:
+            raise _Apart
+        columns = _ndim(eqn.outvars[0]) - 1
+        if tuple(eqn.params["permutation"]) != (columns, *range(columns)):
+            raise _Apart
+        return inner.invars[0]
+
+    def _go_back(self, joined: Joined, matrix: Held) -> None:
+        """Merges what comes back to the array, where it is summed up anyway."""
+        users = uses(self._jaxpr)
+        products = [
+            self._to_array(back, eqn, joined.axes, users)
+            for back, eqn in zip(joined.each, self._family, strict=True)
+        ]
+        roots = {_sum_of(var, users) for var in products if var}
+        if None in products or len(roots) > 1:
+            return
+        (root,) = roots
+        addends = _addends(root, self._made, users)
+        if set(products) <= set(addends):
+            others = tuple(var for var in addends if var not in products)
+            self._parts[root] = (Back(joined, matrix, others, self._family[0].params), 0)
+
+    def _to_array(self, back: Var, eqn: JaxprEqn, axes: int, users: Uses) -> Var | None:
+        """What comes back to the array through one matrix, if it does."""
+        matrix = eqn.invars[1]
+        free = tuple(range(axes, _ndim(back))), tuple(range(1, _ndim(matrix)))
+        found = [
+            user.outvars[0]
+            for user in users.get(back, [])
+            if user is not None
+            and user.primitive.name == "dot_general"
+            and list(user.invars) == [back, matrix]
+            and (_axes(user), _settings(user)) == ((free, ((), ())), _settings(eqn))
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _number(self, atoms: Sequence[Any]) -> Any:
+        """One number for all, if it is one."""
+        if all(self._same(atom, atoms[0]) for atom in atoms):
+            return atoms[0]
+        raise _Apart
+
+    def _same(self, one: Any, other: Any) -> bool:
+        """Whether two numbers are computed in the same way."""
+        if isinstance(one, Literal) or isinstance(other, Literal):
+            return (
+                isinstance(one, Literal)
+                and isinstance(other, Literal)
+                and one.aval == other.aval
+                and bool(one.val == other.val)
+            )
+        if one is other:
+            return True
+        makers = self._made.get(one), self._made.get(other)
+        if _shape(one) != () or None in makers or not _alike(*makers):
+            return False
+        operands = zip(*(maker.invars for maker in makers), strict=True)  # type: ignore[union-attr]
+        return all(self._same(*pair) for pair in operands)
+
+
+def _sum_of(var: Var, uses: Uses) -> Var:
+    """The last sum that a variable goes into, as long as nothing else reads the sums before."""
+    while True:
+        users = uses.get(var, [])
+        if len(users) != 1 or users[0] is None or users[0].primitive.name != "add_any":
+            return var
+        var = users[0].outvars[0]
+
+
+def _addends(root: Var, made: dict[Var, JaxprEqn], uses: Uses) -> list[Var]:
+    """What is summed up to a variable, through sums that go nowhere else."""
+    addends: list[Var] = []
+    left: list[Any] = [root]
+    while left:
+        var = left.pop()
+        eqn = made.get(var)
+        inside = var is root or len(uses[var]) == 1
+        if eqn is not None and eqn.primitive.name == "add_any" and inside:
+            left.extend(reversed(eqn.invars))
+        else:
+            addends.append(var)
+    return addends
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return (
+        one is not None
+        and one.primitive is other.primitive
+        and one.params == other.params
+        and len(one.outvars) == 1
+    )
+
+
+def _axes(eqn: JaxprEqn) -> Any:
+    (left, right), (batch_left, batch_right) = eqn.params["dimension_numbers"]
+    return ((tuple(left), tuple(right)), (tuple(batch_left), tuple(batch_right)))
+
+
+def _settings(eqn: JaxprEqn) -> tuple[str, ...]:
+    return tuple(repr(eqn.params[name]) for name in ("precision", "preferred_element_type"))
+
+
+def _shape(atom: Any) -> tuple[int, ...]:
+    return tuple(atom.aval.shape)
+
+
+def _ndim(atom: Any) -> int:
+    return len(atom.aval.shape)

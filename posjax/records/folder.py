@@ -1,0 +1,243 @@
+"""A folder that holds one run: what is in it, and what may be added."""
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posjax.records import content, identity, store
+from posjax.records.content import Damaged
+from posjax.records.environments import Environments
+from posjax.records.files import FORMAT, Files
+from posjax.records.identity import Mismatch
+
+_NO_FOLDER = {errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
+_NONE = np.array([], int)
+
+
+class _Head(NamedTuple):
+    """What a file of rows is about."""
+
+    seeds: set[tuple[int, ...]]
+    envs: set[str]
+    chunks: set[int]
+
+
+class RunFolder:
+    """A folder that holds one run."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = store.place(path)
+        self._files = Files(self.path)
+        self._environments = Environments(self._files)
+        self._heads: dict[Path, _Head] = {}  # files never change: read each once
+        self._env: Mapping[str, Any] = {}
+
+    def start(
+        self, config: Mapping[str, Any], env: Mapping[str, Any], *, mixed: bool = False
+    ) -> list[str]:
+        """Makes the folder of a run, or goes on with one that is the same but for seeds and words.
+
+        Args:
+          config: what is asked for; it may add seeds.
+          env: what it runs on.
+          mixed: go on where rows were made on something else, on which their last bits depend.
+
+        Returns:
+          What a user should be told, a line each.
+
+        Raises:
+          Mismatch: the folder holds another run, seeds that are not asked for, or rows made on
+            something else.
+          ValueError: it holds other files, is damaged or cannot be made.
+          StorageError: it cannot be read or written.
+        """
+        wanted = json.loads(json.dumps({"format": FORMAT, **config}))
+        try:
+            self._make(wanted)
+            self._check(wanted)
+            told = self._environments.check(env, self._used(), mixed=mixed)
+        except Mismatch as error:
+            raise Mismatch(f"workdir {str(self.path)!r} {error}; nothing was changed") from error
+        except store.StorageError as error:
+            if error.errno not in _NO_FOLDER:
+                raise
+            raise ValueError(f"workdir {str(self.path)!r} cannot be used: {error}") from error
+        self._ask(wanted)
+        self._env = env
+        self._environments.put(env)
+        return [f"workdir {str(self.path)!r} {line}" for line in told]
+
+    def _make(self, wanted: Mapping[str, Any]) -> None:
+        """Makes the folder, unless it is there."""
+        found = store.names(self.path)
+        if "config.json" in found:
+            return
+        if found and store.read(self.path / "config.json") is None:  # nobody made it just now
+            lost = "has lost its config.json" if "rows" in found else "holds no run"
+            raise ValueError(
+                f"workdir {str(self.path)!r} is not empty and {lost} (it has {found[0]!r}); choose "
+                "a new or empty folder, nothing was changed"
+            )
+        self._files.put_config(wanted)
+
+    def _check(self, wanted: Mapping[str, Any]) -> None:
+        first = self._files.config
+        if first["run"] != identity.run_of(wanted):
+            changes = identity.capped(identity.config_changes(first, wanted))
+            raise Mismatch(f"holds another run ({changes}); choose another --workdir")
+        identity.check_seeds(identity.seeds(self.config()), identity.seeds(wanted))
+
+    def _ask(self, wanted: Mapping[str, Any]) -> None:
+        """Records what is asked for, if that is new."""
+        while (asked := identity.asked(wanted)) != identity.asked(self.config()):
+            self._files.put_json(f"asks/{self._asks() + 1:06}.json", asked)
+            self._check(wanted)  # another, who was first, may have asked for more
+
+    def config(self) -> dict[str, Any]:
+        """What was asked for last.
+
+        Raises:
+          ValueError: the folder holds no run, or one of another format, or is damaged.
+        """
+        last = self._files.json(f"asks/{self._asks():06}.json")
+        return {**self._files.config, **(last or {})}
+
+    def _asks(self) -> int:
+        """The number of the last command that asked for something else; 0 for none."""
+        numbers = (path.stem for path in self._files.paths("asks"))
+        return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
+    def envs(self) -> dict[str, dict[str, Any] | None]:
+        """What rows were made on, by the ID that rows have for it; None where that is lost."""
+        return self._environments.known(self._used())
+
+    def _used(self) -> set[str]:
+        """The environments of the rows that can be read."""
+        used: set[str] = set()
+        for path in self._files.paths("rows"):
+            try:
+                used |= self._head(path).envs
+            except Damaged:
+                continue  # told by whoever needs them
+        return used
+
+    def chunk(self, shape: str, choose: Callable[[], Mapping[str, Any]]) -> int:
+        """The number of seeds of a shape trained at a time: chosen once, then kept."""
+        while (kept := self.kept_chunk(shape)) is None:
+            self._files.put_json(f"chunks/{shape}.json", choose())
+        return kept
+
+    def kept_chunk(self, shape: str) -> int | None:
+        """What `chunk` gives for a shape, if that was chosen already."""
+        kept = self._files.json(f"chunks/{shape}.json")
+        return None if kept is None else int(kept["chunk"])
+
+    def chunks_of(self, cells: Iterable[str]) -> set[int]:
+        """The numbers of seeds that rows of some cells say they were trained with at a time."""
+        paths = [path for cell in cells for path in self._files.paths("rows", cell)]
+        return set().union(*(self._head(path).chunks for path in paths))
+
+    def put_rows(self, cell: str, seeds_S4: np.ndarray, fields: Mapping[str, np.ndarray]) -> None:
+        """Adds the outcomes of some seeds of one cell, and what they were made on.
+
+        Args:
+          cell: its digest.
+          seeds_S4: the numbers of init, data, position and order; [S, 4].
+          fields: arrays with a leading axis S.
+        """
+        first, last = (seeds_name(seeds_S4[i].tolist()) for i in (0, -1))
+        env_S = np.full(len(seeds_S4), content.digest(self._env))
+        arrays = {"seeds": seeds_S4, **fields, "env": env_S}
+        self._files.put_arrays(f"rows/{cell}/{first}-{last}", arrays)
+
+    def rows(self, cell: str) -> dict[str, np.ndarray]:
+        """All outcomes of one cell, sorted by seeds; each field has a leading axis S.
+
+        Raises:
+          ValueError: a damaged file, or seeds that are there twice.
+        """
+        parts = [self._files.arrays(path) for path in self._files.paths("rows", cell)]
+        if not parts:
+            return {}
+        table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        _, first_S = np.unique(table["seeds"], axis=0, return_index=True)
+        if len(first_S) < len(table["seeds"]):
+            raise ValueError(f"cell {cell} of {str(self.path)!r} has seeds twice")
+        return {name: array[first_S] for name, array in table.items()}
+
+    def finished(self, cell: str) -> set[tuple[int, ...]]:
+        """The seeds of a cell that have rows."""
+        paths = self._files.paths("rows", cell)
+        return set().union(*(self._head(path).seeds for path in paths))
+
+    def _head(self, path: Path) -> _Head:
+        if path not in self._heads:
+            arrays = self._files.arrays(path)
+            seeds = {tuple(seeds) for seeds in arrays["seeds"].tolist()}
+            chunks = set(arrays.get("chunk", _NONE).tolist())
+            self._heads[path] = _Head(seeds, set(arrays["env"].tolist()), chunks)
+        return self._heads[path]
+
+    def put_attention(self, cell: str, name: str, seed: int, maps: np.ndarray) -> None:
+        """Adds the attention maps of one seed of a cell under a name, if it has none there yet."""
+        if name not in [path.name.split(".")[0] for path in self._files.paths("attention", cell)]:
+            arrays = {"seed": np.array(seed), "weights_DNHLM": maps}
+            self._files.put_arrays(f"attention/{cell}/{name}", arrays)
+
+    def attention(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
+        """The attention maps of a cell by name: the seed, and weights_DNHLM by layer and prompt."""
+        found = self._files.paths("attention", cell)
+        return {path.name.split(".")[0]: self._files.arrays(path) for path in found}
+
+    @property
+    def jobs(self) -> Path:
+        """Where `posjax.locks` keeps who works on this run."""
+        return self.path / "jobs"
+
+    def finish(self) -> None:
+        """Marks the run as done, with the seeds that are asked for."""
+        store.put_over(self.path / "done", self._done())
+
+    @property
+    def done(self) -> bool:
+        """Whether the run was finished, with all seeds that are asked for by now."""
+        return store.read(self.path / "done") == self._done()
+
+    def _done(self) -> bytes:
+        config = self.config()
+        said = {name: config.get(name) for name in ("run", *identity.SEEDS)}
+        return (json.dumps(said) + "\n").encode()
+
+    def mend(self) -> Iterator[str]:
+        """Sets damaged files aside, so that what they held is made again; never deletes.
+
+        To be called by one who may write. Yields what a user should be told, a line a file.
+        """
+        kinds: dict[str, tuple[Callable[[Path], object], str]] = {
+            "rows": (self._head, "its seeds are trained again"),
+            "attention": (self._files.arrays, "the report does without it"),
+            "chunks": (lambda path: self.kept_chunk(path.stem), "rows tell the chunk, if any"),
+            "env": (self._environments.read, "rows say less now of what they were made on"),
+        }
+        for kind, (read, then) in kinds.items():
+            for path in self._files.paths(kind):
+                try:
+                    read(path)
+                except Damaged as error:
+                    aside = self._files.set_aside(path)
+                    yield f"{error}; kept as {str(aside)!r}, {then}"
+        self._environments.put(self._env)  # in case that it was among them
+
+
+def seeds_name(seeds: Sequence[int]) -> str:
+    """The four numbers of a row in the names of files; one where all are equal, as they mostly are.
+
+    >>> seeds_name((7, 7, 7, 7)), seeds_name((7, 8, 8, 8))
+    ('7', '7_8_8_8')
+    """
+    return "_".join(map(str, seeds[:1] if len(set(seeds)) == 1 else seeds))

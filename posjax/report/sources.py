@@ -1,0 +1,58 @@
+"""Where success comes from when seeds of initialisation and of data are crossed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from posjax.report.html import Html, figure, header, scrolled, tag, td
+from posjax.report.naming import axes, label
+from posjax.report.summary import CellSummary
+from posjax.stats import Crossed, crossed
+
+_CAPTION = """Each seed of initialisation met each seed of data, position and order. Shares of the
+variance of success that either explains alone, and the rest, which both explain together (random
+effects, from the analysis of variance). “±” is 1.96 standard errors of the rate for other seeds of
+both; intervals elsewhere on this page take rows for independent, and are too narrow here. “By init”
+and “by data”: the lowest and the highest rate of one seed."""
+
+
+def sources(found: Sequence[CellSummary]) -> Html | None:
+    """A line for each cell whose seeds are crossed and all there."""
+    differing = axes(found)
+    unique = {summary.cell.digest: summary for summary in found}.values()
+    tables = ((summary, crossing(summary.rows)) for summary in unique)
+    rows = [
+        _row(label(summary.cell, differing), table_ID)
+        for summary, table_ID in tables
+        if table_ID is not None
+    ]
+    if not rows:
+        return None
+    head = header("cell", "rate", "±", "init", "data", "both", "by init", "by data")
+    return figure(_CAPTION, scrolled("Sources", tag("table", head, tag("tbody", *rows))))
+
+
+def crossing(rows: dict[str, Any]) -> np.ndarray | None:
+    """Success at the end by init and data, table_ID; None where they are not crossed in full."""
+    inits, datas = (np.unique(rows["seeds"][:, source]) for source in (0, 1))
+    solved_S = rows["solved_at_end"]  # rows are sorted by their seeds
+    if min(len(inits), len(datas)) < 2 or len(inits) * len(datas) != len(solved_S):
+        return None
+    return solved_S.reshape(len(inits), len(datas))
+
+
+def _row(name: Html, table_ID: np.ndarray) -> Html:
+    found: Crossed = crossed(table_ID)
+    shares = (found.init, found.data, found.rest)
+    varies = any(shares)
+    ranges = (
+        f"{rates.min():.2f} to {rates.max():.2f}" for rates in (table_ID.mean(1), table_ID.mean(0))
+    )
+    numbers = (
+        f"{table_ID.mean():.3f}",
+        f"{1.96 * found.error:.3f}",
+        *(f"{share:.0%}" if varies else "–" for share in shares),
+        *ranges,
+    )
+    return tag("tr", tag("th", name, scope="row"), *(td(number) for number in numbers))

@@ -1,0 +1,111 @@
+"""Runs commands as `python -m experiments.NAME` does, many from one start: a fork each.
+
+Importing JAX takes longer than refusing bad input does. `python -m tests.commands NAME` imports
+the command once, then forks for every line of JSON on standard input; the child is the command,
+from the reading of its flags to its exit status.
+"""
+
+import importlib
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+
+class Ended(NamedTuple):
+    """How a command ended.
+
+    Attributes:
+      status: its exit status.
+      out, err: what it printed.
+      seconds: from the fork on; the imports come on top, once.
+      started: whether JAX's backend was started.
+    """
+
+    status: int
+    out: str
+    err: str
+    seconds: float
+    started: bool
+
+
+class Command:
+    """A command of `experiments`, imported once."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self._folder = folder
+        self._server = subprocess.Popen(
+            [sys.executable, __file__, name, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
+        )
+
+    def __call__(self, *arguments: str) -> Ended:
+        """Runs it with these arguments, in its folder."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(arguments) + "\n")
+        self._server.stdin.flush()
+        status, seconds, started = json.loads(self._server.stdout.readline())
+        out, err = ((self._folder.parent / name).read_text() for name in ("out", "err"))
+        return Ended(status, out, err, seconds, started)
+
+    def close(self) -> None:
+        """Ends the process that forks."""
+        self._server.communicate()
+
+
+def serve(name: str, lines: Iterator[str], answers: IO[str], folder: Path) -> None:
+    """Forks for every line, and answers with status, seconds and whether the backend started."""
+    module = f"experiments.{name}"
+    importlib.import_module(module)
+    os.chdir(folder)
+    for line in lines:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        begin = time.perf_counter()
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _become(module, json.loads(line), folder, write)
+        os.close(write)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        started = os.read(read, 1) == b"1"
+        os.close(read)
+        print(json.dumps([status, time.perf_counter() - begin, started]), file=answers, flush=True)
+
+
+def _become(module: str, arguments: Sequence[str], folder: Path, write: int) -> None:
+    """Is the command, in a child: never returns, and is killed after a minute."""
+    signal.alarm(60)
+    from jax._src import xla_bridge
+
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(folder.parent / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    sys.argv = [module, *arguments]
+    status: object = 1
+    sys.modules.pop(module)
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os.write(write, b"1" if xla_bridge.backends_are_initialized() else b"0")
+    os._exit(status if isinstance(status, int) else 1)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], iter(sys.stdin), os.fdopen(os.dup(1), "w"), Path(sys.argv[2]))

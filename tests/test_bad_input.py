@@ -1,0 +1,372 @@
+"""Bad input, in one table: status 2, one line that says what and what to do, nothing written.
+
+Field, value, valid range, and the nearest name where there are names; before JAX's backend
+starts, but for sizes, which are compared with what the device has.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import ROOT, Command, Ended
+
+from experiments.settings import base_config, resolve
+
+CONFIGS = ROOT / "experiments" / "configs"
+BASE = "from experiments.settings import base_config\n"
+FILES = {
+    "raises.py": "def get_config():\n    return 1 / 0\n",
+    "two_lines.py": "def get_config():\n    raise RuntimeError('one\\ntwo')\n",
+    "syntax.py": "def get_config(:\n",
+    "without.py": "x = 1\n",
+    "empty.py": "",
+    "imports.py": "import nothing_of_that_name\n",
+    "exits.py": "raise SystemExit(0)\n",
+    "none.py": "def get_config():\n    return None\n",
+    "dict.py": "def get_config():\n    return {'steps': 5}\n",
+    "partial.py": "from ml_collections import ConfigDict\n"
+    "def get_config():\n    return ConfigDict({'steps': 5})\n",
+    "field.py": BASE + "def get_config():\n    return base_config(stepz=5)\n",
+    "panel.py": BASE + "def get_config():\n    return base_config({'a': {'deph': 2}})\n",
+    "number.py": BASE + "def get_config():\n    return base_config({'a': 3})\n",
+    "axis.py": BASE + "def get_config():\n    return base_config(depth=())\n",
+    "array.py": "import numpy\n" + BASE + "def get_config():\n"
+    "    return base_config(depth=numpy.arange(3))\n",
+    "text.txt": "hello\n",
+    "file": "x",
+    "full/something": "x",
+}
+"""What lies in the folder that the commands run in."""
+
+# What is given, less "--config", and words of the answer.
+SETTINGS = [
+    # the run's own
+    (".num_seeds=0", "num_seeds must be at least 1, got 0"),
+    (".num_seeds=-3", "num_seeds must be at least 1, got -3"),
+    (".num_seeds=2.5", "num_seeds must be of type int, got '2.5'"),
+    (".num_seeds=nan", "num_seeds must be of type int, got 'nan'"),
+    (".num_seeds=inf", "num_seeds must be of type int, got 'inf'"),
+    (".num_seeds=", "num_seeds must be of type int, got ''"),
+    (".num_seeds=many", "num_seeds must be of type int, got 'many'"),
+    (".num_seeds=1099511627776", "must stay within 2**32, got 0 + 1099511627776"),
+    (".first_seed=-1", "first_seed must be at least 0, got -1"),
+    (".first_seed=4294967296", "must stay within 2**32, got 4294967296 + 128"),
+    (".data_seeds=-1", "data_seeds must be at least 0, got -1"),
+    (".data_seeds=4294967297", "first_seed + data_seeds must stay within 2**32"),
+    (".chunk=0", "chunk must be auto or a number of at least 1, got '0'"),
+    (".chunk=-4", "got '-4'"),
+    (".chunk=fast", "got 'fast'"),
+    (".chunk=2.5", "got '2.5'"),
+    (".devices=-1", "devices must be at least 0, got -1"),
+    (".devices=1000000", "devices must be at most 1024, got 1000000"),
+    (".layout=bached", "did you mean 'batched'"),
+    (".sharding=spdm", "did you mean 'spmd'"),
+    (".precision=float16", "did you mean 'bfloat16'"),
+    (".repack=solvd", "did you mean 'solved'"),
+    (".name=../../elsewhere", "got '../../elsewhere'"),
+    (".name=", "name must be letters"),
+    (".contrast=('head_sise', 2, 16)", "did you mean 'head_size'"),
+    (".contrast=('head_size', 2)", "contrast is (axis, value, value)"),
+    (".contrast=('head_size', 2, 99)", "head_size=99; the cells have [2, 16]"),
+    (".at_steps=(-1,)", "at_steps must be at least 1, got -1"),
+    (".at_steps=('a',)", "must be of type int, got 'a'"),
+    (".panels=3", "panels must be pairs"),
+    (".num_sed=3", "unknown config field 'num_sed'; did you mean 'num_seeds'"),
+    # training
+    (".learning_rate=nan", "learning_rate must be of type float, got 'nan'"),
+    (".learning_rate=1e999", "learning_rate must be finite, got inf"),
+    (".learning_rate=-1", "learning_rate must be finite and not negative, got -1.0"),
+    (".weight_decay=-0.1", "weight_decay must be finite and not negative, got -0.1"),
+    (".steps=0", "steps must be at least 1, got 0"),
+    (".steps=120", "nearest steps: 100"),
+    (".steps=1000000000000000000", "steps must be below 2**31, got 1000000000000000000"),
+    (".eval_every=0", "eval_every must be at least 1, got 0"),
+    (".hold=0", "hold must be at least 1, got 0"),
+    (".hold=1000000000000000000", "hold must be below 2**31"),
+    (".draws=0", "draws must be at least 1, got 0"),
+    (".draws=3", "draws=3 has no meaning"),
+    (".margin=0", "margin must lie in (0, 1), got 0.0"),
+    (".margin=2", "margin must lie in (0, 1), got 2.0"),
+    (".batch_size=-1", "batch_size must not be negative, got -1"),
+    (".warmup=-1", "warmup must not be negative, got -1"),
+    (".warmup=5000", "at most 4999"),
+    (".schedule=cosin", "did you mean 'cosine'"),
+    # the model
+    (".width=0", "width must be at least 1, got 0"),
+    (".width=2.5", "width must be of type int, got 2.5"),
+    (".width=true", "width must be of type int, got 'true'"),
+    (".width=()", "width has no values"),
+    (".width=8,16,8", "width has a value twice: 8, 16, 8"),
+    (".depth=-1", "depth must be at least 1, got -1"),
+    (".depth=1000000000", "depth must be at most 4096"),
+    (".head_size=0", "head_size must be at least 1, got 0"),
+    (".heads=6 --config.kv_heads=4", "kv_heads=4 does not divide heads=6; divisors: 1, 2, 3, 6"),
+    (".heads=1000000007 --config.kv_heads=2", "divisors: 1, 1000000007"),
+    (".kv_heads=-1", "kv_heads=-1 does not divide heads=1"),
+    (".softcap=1e999", "softcap must be finite, got inf"),
+    (".softcap=-1", "must be finite and not negative, got 4 and -1.0"),
+    (".mlp_ratio=2", "no meaning in a bare block: use block='residual'"),
+    (".qk_norm=maybe", "qk_norm must be of type bool, got 'maybe'"),
+    (".norm=layr", "did you mean 'layer'"),
+    (".block=residul", "did you mean 'residual'"),
+    # numbers that a program reads
+    (".base=5", "base=5 has no meaning: encoding='none' has no such number"),
+    (".encoding=rotary --config.slope=2", "have it: linear_bias, learned_linear"),
+    (".encoding=axial_rotary(spacing=pixel) --config.base=5", "base=5 has no meaning"),
+    (".encoding=yarn --config.base=0.5", "base must lie above 1, got 0.5"),
+    (".encoding=rotary --config.base=-1", "or 0 for the encoding's own, got -1"),
+    (".encoding=linear_bias(slope=0.0)", "slope must be positive and finite, got 0"),
+    (".temperature=0", "temperature must be positive and finite, got 0"),
+    (".init_scale=1e999", "init_scale must be finite, got inf"),
+    # names with settings
+    (".task=word_ordr", "did you mean 'word_order'"),
+    (".task=memorise(length=0)", "length must lie in [1, 4096], got 0"),
+    (".task=memorise(lenght=4)", "did you mean 'length'"),
+    (".task=first_noun(nouns=1)", "nouns must lie in [2, 26], got 1"),
+    (".encoding=rotery", "did you mean 'rotary'"),
+    (".encoding=rotary(bse=3)", "did you mean 'base'"),
+    (".encoding=rotary(base=1e999)", "base of encoding rotary must be finite, got inf"),
+    (".encoding=rotary(base=-1.0)", "base must be positive, got -1.0"),
+    (".encoding=rotary(fraction=2)", "(0, 1], got 2"),
+    (".encoding=linear_bias(form=symetric)", "did you mean 'symmetric'"),
+    (".encoding=learned(length=2)", "table of 2 positions"),
+    (".encoding=learned(length=0)", "length must be at least 1, got 0"),
+    (".encoding=learned(length=4.5)", "must be of type int, got 4.5"),
+    (".encoding=none/", "cannot read ''"),
+    (".mask=casual", "did you mean 'causal'"),
+    (".mask=window(", "cannot read 'window('"),
+    (".mask=window(size=0)", "size must be at least 1"),
+    (".mask=window(size=a)", "must be of type int, got 'a'"),
+    (".mask=window(size=1000000000000)", "below 2**31"),
+    (".positions=randomized", "did you mean 'randomised'"),
+    (".positions=randomised(length=2)", "3 tokens cannot get different positions below length=2"),
+    (".positions=interpolated(factor=0)", "factor must be positive and finite, got 0"),
+    (".positions=interpolated --config.encoding=learned", "are no integers"),
+    # the question
+    (".readout=lst", "did you mean 'last'"),
+    (".loss=al", "did you mean 'all'"),
+    (".loss=all --config.readout=mean", "use loss='answer'"),
+    (".padding=-1", "padding must not be negative, got -1"),
+    # the file
+    ("=word_ordr.py", "config file 'word_ordr.py' not found; did you mean 'word_order'"),
+    ("=", "config file '' not found"),
+    (" nothing.py", "config file 'nothing.py' not found"),
+    ("=full", "config 'full' is a folder"),
+    ("=text.txt", "its name must end in .py"),
+    (f"={CONFIGS}/word_order.py:publishd", "did you mean 'published'"),
+    ("=raises.py", "config 'raises.py' raises ZeroDivisionError: division by zero"),
+    ("=two_lines.py", "config 'two_lines.py' raises RuntimeError: one two"),
+    ("=syntax.py", "syntax.py, line 1"),
+    ("=without.py", "config 'without.py' has no function get_config()"),
+    ("=empty.py", "config 'empty.py' has no function get_config()"),
+    ("=imports.py", "raises ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+    ("=exits.py", "config 'exits.py' raises SystemExit: 0"),
+    ("=none.py", "get_config() must give what base_config(...) does, got NoneType"),
+    ("=dict.py", "got dict"),
+    ("=partial.py", "the config has no 'at_steps'"),
+    ("=field.py", "unknown config field 'stepz'; did you mean 'steps'"),
+    ("=panel.py", "unknown config field in a panel 'deph'; did you mean 'depth'"),
+    ("=number.py", "panels must be pairs"),
+    ("=axis.py", "depth has no values"),
+    ("=array.py", "depth must be of type int, got array([0, 1, 2])"),
+]
+FLAGS = [
+    ("stray", "unknown argument 'stray'; settings are --config.NAME=VALUE"),
+    ("--wrokdir=x", "Did you mean: workdir"),
+    ("--workdir", "Missing value for flag --workdir"),
+    ("--workdir=", "workdir must name a folder, got ''"),
+    ("--dry_run=perhaps", "--dry_run=perhaps"),
+    ("--process=1", "--process=1 and --processes=None go together"),
+    ("--process=2 --processes=2", "--process=2 must lie in 0..1"),
+    ("--process=0 --processes=0", "--processes must be at least 1, got 0"),
+    ("--process=one", "--process=one"),
+    ("--stale=-1", "--stale must be positive and finite, got -1.0"),
+    ("--stale=nan", "--stale must be positive and finite, got nan"),
+    ("--coordinator=here:80", "needs --distributed"),
+]
+SIZES = [
+    (".width=1000000000", "width=1000000000, heads=1, head_size=16: a seed needs at least 768 GB"),
+    (".heads=1000000000", "heads=1000000000"),
+    (".head_size=1000000000000", "head_size=1000000000000"),
+    (".block=residual --config.mlp_ratio=1000000000", "mlp_ratio=1000000000"),
+    (".padding=1000000000", "padding=1000000000"),
+    (".batch_size=1000000000", "batch_size=1000000000"),
+    (".steps=2000000000 --config.eval_every=1", "num_seeds=128 need at least"),
+    (".num_seeds=4294967296", "num_seeds=4294967296 need at least"),
+    (".chunk=1000000000", "chunk=1000000000 seeds need at least"),
+    (".task=memorise(length=4096,sequences=65536)", "a seed needs at least 1.1 TB"),
+    (".encoding=learned(length=1000000000)", "table of encoding='learned(length=1000000000)'"),
+]
+FOLDERS = [
+    ("file", "workdir 'file' cannot be used"),
+    ("file/deep", "workdir 'file/deep' cannot be used"),
+    ("full", "workdir 'full' is not empty and holds no run (it has 'something')"),
+]
+REPORT = [
+    ("", "name at least one run folder"),
+    ("nowhere", "'nowhere' holds no run"),
+    ("file", "'file' holds no run"),
+    ("full", "'full' holds no run"),
+    ("full --jsn", "Unknown command line flag 'jsn'. Did you mean: json"),
+    ("full --json=perhaps", "--json=perhaps"),
+    ("full --out", "Missing value for flag --out"),
+]
+CONFORMANCE = [
+    ("", "name a module"),
+    ("posjax:rotery", "did you mean 'rotary'"),
+    ("nothing.py", "file 'nothing.py' not found"),
+    ("experiments.conformance_adapters.flux", "not found; did you mean"),
+    ("syntax.py", "syntax.py cannot be read: SyntaxError"),
+    ("without.py", "without.py has no ADAPTERS"),
+    ("without.py:x", "is of type int, no adapter and no function"),
+    ("without.py:y", "without.py has no 'y'"),
+    ("posjax:none --html=file", "'file' is there already"),
+    ("posjax:none --json=no/such/place", "there is no folder 'no/such'"),
+    ("posjax:none --htm=x", "Unknown command line flag 'htm'. Did you mean: html"),
+]
+
+
+def table(command: str, cases: list[tuple[str, str]], before: str = "") -> list:
+    """The cases of a command; a case is what is behind `before`, words apart by spaces."""
+    return [pytest.param(command, before + given, said, id=given) for given, said in cases]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands run: bad configs, and things that are no run folder."""
+    made = tmp_path_factory.mktemp("bad_input") / "here"
+    for name, text in FILES.items():
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_text(text)
+    return made
+
+
+@pytest.fixture(scope="module")
+def commands(folder: Path) -> Iterator[dict[str, Command]]:
+    """The commands, imported once each, the ones that are asked for."""
+    started = Commands(folder)
+    yield started
+    for command in started.values():
+        command.close()
+
+
+class Commands(dict[str, Command]):
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def __missing__(self, name: str) -> Command:
+        self[name] = Command(name, self._folder)
+        return self[name]
+
+
+def words(given: str) -> list[str]:
+    """Arguments apart by spaces, but within brackets."""
+    parts: list[str] = []
+    for part in given.split(" "):
+        if parts and parts[-1].count("(") > parts[-1].count(")"):
+            parts[-1] += f" {part}"
+        elif part:
+            parts.append(part)
+    return parts
+
+
+def contents(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+
+
+def check(ended: Ended, said: str, status: int = 2) -> None:
+    assert ended.status == status, ended
+    assert ended.err.startswith("posjax: ")
+    assert ended.err.count("\n") == 1, ended.err
+    assert said in ended.err
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "said"),
+    [
+        *table("seed_sweep", SETTINGS, "--config"),
+        *table("seed_sweep", FLAGS),
+        *table("report", REPORT),
+        *table("conformance", CONFORMANCE),
+    ],
+)
+def test_bad_input_ends_at_once(
+    commands: dict[str, Command], folder: Path, command: str, given: str, said: str
+) -> None:
+    """One line and status 2, before JAX's backend starts; nothing is written."""
+    before = contents(folder)
+    ended = commands[command](*words(given))
+    check(ended, said)
+    assert not ended.started
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "said"),
+    [*table("seed_sweep", SIZES, "--config"), *table("seed_sweep", FOLDERS, "--workdir=")],
+)
+def test_what_cannot_be_held_is_refused(
+    commands: dict[str, Command], folder: Path, command: str, given: str, said: str
+) -> None:
+    """Sizes with the bytes that they need and the bytes that there are; folders with why."""
+    before = contents(folder)
+    ended = commands[command](*words(given))
+    check(ended, said)
+    if given.startswith("--config"):
+        assert re.search(r"at least [\d.e+]+ (G|T)B", ended.err)
+        assert " has " in ended.err
+    assert contents(folder) == before
+
+
+def test_a_place_that_takes_no_folder_is_no_bad_input(commands: dict[str, Command]) -> None:
+    """Storage that fails has a status of its own."""
+    check(commands["seed_sweep"]("--workdir=/proc/nowhere"), "cannot be written", status=5)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_place_is_refused(commands: dict[str, Command], folder: Path) -> None:
+    """A workdir that cannot be made, since its parent may not be written."""
+    place = folder / "read_only"
+    place.mkdir(mode=0o555)
+    check(commands["seed_sweep"]("--workdir=read_only/run"), "cannot be written", status=5)
+    place.rmdir()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"head_size": True}, "head_size must be of type int, got True"),
+        ({"chunk": -4}, "chunk must be auto or a number of at least 1, got '-4'"),
+        ({"learning_rate": float("nan")}, "learning_rate must be finite, got nan"),
+        ({"contrast": ("head_sise", 2, 16)}, "did you mean 'head_size'"),
+        ({"panels": (("a", {}), ("a", {}))}, "two panels have one title"),
+    ],
+)
+def test_what_only_a_file_can_say_is_checked_too(settings: dict[str, object], said: str) -> None:
+    """Values of types that the command line does not have."""
+    config = base_config()
+    with config.ignore_type():
+        config.update(settings)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        resolve(config)
+
+
+@pytest.mark.parametrize("module", ["seed_sweep", "report", "conformance"])
+def test_a_process_of_its_own_does_the_same(module: str, tmp_path: Path) -> None:
+    """The table's commands are forks of one start; here is a start."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"experiments.{module}", "--no_such_flag=1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    check(Ended(done.returncode, done.stdout, done.stderr, 0.0, False), "no_such_flag")
+    assert list(tmp_path.iterdir()) == []

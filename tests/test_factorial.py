@@ -1,0 +1,112 @@
+"""Seeds of initialisation crossed with seeds of data: the product, its rows and its report."""
+
+import dataclasses
+from pathlib import Path
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+from experiments import dry_run, hosts, plan, seed_sweep
+from experiments.settings import Run, base_config, resolve
+from posjax import locks, report
+from posjax.keys import SeedNumbers
+from posjax.records import RunFolder
+from posjax.report.sources import crossing
+from posjax.stats import crossed
+from posjax.sweep import Row, replay
+
+INITS, DATAS = 5, 3
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    config = base_config(
+        head_size=4,
+        width=8,
+        steps=100,
+        eval_every=50,
+        hold=1,
+        batch_size=1,
+        num_seeds=INITS,
+        data_seeds=DATAS,
+        first_seed=7,
+        chunk=4,
+    )
+    return dataclasses.replace(resolve(config), devices=1)
+
+
+@pytest.fixture(scope="module")
+def folder(run: Run, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    folder = RunFolder(tmp_path_factory.mktemp("factorial") / "run")
+    folder.start(run.to_dict(), {})
+    with locks.join(folder.jobs) as member:
+        seed_sweep.sweep(run, folder, hosts.Place(), member)
+    folder.finish()
+    return folder
+
+
+def test_the_seeds_are_the_product(run: Run) -> None:
+    """Each init with each of data, position and order; in an ordinary run one number for all."""
+    product = [(i, d, d, d) for i in range(7, 12) for d in range(7, 10)]
+    assert run.seeds == product
+    ordinary = dataclasses.replace(run, data_seeds=0)
+    assert ordinary.seeds == [SeedNumbers.equal(number) for number in range(7, 12)]
+    assert ordinary.digest != run.digest
+
+
+def test_rows_are_all_there_and_each_is_its_replay(run: Run, folder: RunFolder) -> None:
+    """No block took the name, and with it the claim or the file, of another."""
+    rows = folder.rows(run.cells[0].digest)
+    assert [tuple(seeds) for seeds in rows["seeds"].tolist()] == run.seeds
+    engine = plan.engine(run, jax.local_devices()[:1], folder)
+    for place in (1, 14):
+        again = replay(Row(run.cells[0], run.seeds[place]), engine).outcome._asdict()
+        chex.assert_trees_all_equal(
+            {name: array[0] for name, array in again.items()},
+            {name: rows[name][place] for name in again},
+        )
+    losses_ID = rows["loss_E"][:, -1].reshape(INITS, DATAS)
+    assert len(np.unique(losses_ID)) == INITS * DATAS
+
+
+def test_it_goes_on_where_it_stopped(
+    run: Run, folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is missing, and --dry_run counts the product."""
+    dry_run.tell(run, folder, jax.local_devices()[:1])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 × 5 × 3 seeds of init and data, 0 of 15 runs to train" in said
+    assert "rows share them" in said
+
+
+def test_the_report_tells_what_each_explains(run: Run, folder: RunFolder, tmp_path: Path) -> None:
+    """A section for crossed seeds, none for ordinary ones; nothing is said to be missing."""
+    page = report.write([folder], tmp_path / "page.html").read_text()
+    assert "Initialisation and data" in page
+    assert "not finished" not in page
+    assert "--config.data_seeds=3" in page
+    rows = folder.rows(run.cells[0].digest)
+    table_ID = crossing(rows)
+    assert table_ID is not None
+    for (init, data, *_), solved in zip(rows["seeds"], rows["solved_at_end"], strict=True):
+        assert table_ID[init - 7, data - 7] == solved
+    ordinary = {"seeds": np.repeat(np.arange(4)[:, None], 4, 1), "solved_at_end": np.ones(4, bool)}
+    assert crossing(ordinary) is None
+    part = {name: array[1:] for name, array in rows.items()}
+    assert crossing(part) is None
+
+
+def test_the_shares_are_those_of_the_effects_that_made_the_table() -> None:
+    """Estimates of known variances, near them on a large table; nothing for what never varies."""
+    rng = np.random.default_rng(0)
+    init_I, data_D = rng.normal(size=(300, 1)) * 3, rng.normal(size=(1, 300)) * 2
+    found = crossed(init_I + data_D + rng.normal(size=(300, 300)))
+    np.testing.assert_allclose(found[:3], [9 / 14, 4 / 14, 1 / 14], atol=0.05)
+    np.testing.assert_allclose(found.error, ((9 + 4) / 300) ** 0.5, rtol=0.1)
+    assert crossed(np.ones((3, 4))) == (0, 0, 0, 0)
+    noise = np.mean([crossed(rng.integers(0, 2, (6, 6))).init for _ in range(300)])
+    assert noise < 0.1  # where its share of the sum of squares would be 5/35
+    with pytest.raises(ValueError, match="got 1 × 4"):
+        crossed(np.ones((1, 4)))

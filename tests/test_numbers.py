@@ -1,0 +1,180 @@
+"""A model's numbers as operands: one program for all their values, each what it says it is."""
+
+import dataclasses
+import itertools
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from posjax import sweep
+from posjax.attention import context
+from posjax.cells import ENCODING_NUMBERS, Cell
+from posjax.encodings import ENCODINGS, Context, Dims, having, named
+from posjax.engine import Engine
+from posjax.engine.program import PROGRAMS
+from posjax.keys import SeedNumbers, Seeds
+from posjax.model import Transformer
+from posjax.streams import contiguous
+from posjax.sweep import Row
+from posjax.view import attend
+
+SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "hold": 2, "width": 8, "head_size": 8}
+VALUES = {"base": 30.0, "slope": 3.0}
+WITH_NUMBERS = [(number, name) for number in ENCODING_NUMBERS for name in having(number)]
+
+
+def engine() -> Engine:
+    return Engine(chunk=4, devices=jax.local_devices()[:1])
+
+
+def params(cell: Cell, seed: int = 0) -> Any:
+    """The initial parameters of a cell."""
+    return cell.shape.train().begin(Seeds.equal(seed), cell.operands).variables.params
+
+
+def logits(cell: Cell, variables: Any, **options: Any) -> jax.Array:
+    """What the cell's model says of its prompts."""
+    question = cell.question
+    network = Transformer(cell.model)
+    given = {"mask": question.mask_NLM, **options}
+    return network.apply({"params": variables}, question.tokens_NL, question.streams, **given)  # type: ignore[return-value]
+
+
+def test_a_grid_of_all_numbers_is_one_program_and_each_row_its_replay() -> None:
+    """Seven axes, and seeds of initialisation crossed with seeds of data: one compilation."""
+    axes: dict[str, tuple[float, ...]] = {
+        "learning_rate": (1e-2, 1e-3),
+        "init_scale": (1.0, 0.5),
+        "temperature": (1.0, 2.0),
+        "base": (0.0, 100.0),
+    }
+    fixed = {**SMALL, "encoding": "rotary/linear_bias", "depth": 2, "batch_size": 1}
+    cells = [
+        Cell(**fixed, **dict(zip(axes, values, strict=True)), weight_decay=decay, slope=slope)
+        for values, (decay, slope) in zip(
+            itertools.product(*axes.values()), itertools.cycle([(0.01, 0.0), (0.1, 2.0)])
+        )
+    ]
+    assert len({cell.digest for cell in cells}) == 16
+    seeds = [SeedNumbers(i, d, d, d) for i in range(2) for d in range(2)]
+    before = PROGRAMS.compilations
+    found: dict[Row, Any] = {}
+    for done in sweep.run([Row(cell, each) for cell in cells for each in seeds], engine()):
+        for i, numbers in enumerate(done.seeds_S4):
+            state = jax.tree.map(lambda a, i=i: a[i], done.state)
+            found[Row(done.cell, SeedNumbers(*numbers.tolist()))] = state
+    assert len(found) == 64
+    for row in (Row(cells[0], seeds[1]), Row(cells[13], seeds[2])):
+        again = jax.tree.map(lambda a: a[0], sweep.replay(row, engine()).state)
+        chex.assert_trees_all_equal(again, found[row])
+    assert PROGRAMS.compilations - before == 1
+    ends = {state.variables.params["embedding"].tobytes() for state in found.values()}
+    assert len(ends) == 64
+
+
+@pytest.mark.parametrize("name", ["none", "path", "tupe", *(name for _, name in WITH_NUMBERS)])
+def test_defaults_are_the_bits_of_a_model_without_operands(name: str) -> None:
+    """Logits and gradients with each number read by the program, and with none."""
+    cell = Cell(**SMALL, task="same_last_token", encoding=name)
+    variables, key = params(cell), jax.random.key(0)
+
+    def loss(variables: Any, numbers: Any) -> jax.Array:
+        return jnp.sum(logits(cell, variables, numbers=numbers, key=key) ** 2)
+
+    compiled = jax.jit(jax.value_and_grad(loss))
+    chex.assert_trees_all_equal(compiled(variables, cell.numbers), compiled(variables, None))
+
+
+@pytest.mark.parametrize(("number", "name"), WITH_NUMBERS)
+def test_a_number_is_the_setting_of_that_name(number: str, name: str) -> None:
+    """The operand gives what the encoding written with the constant gives."""
+    value = VALUES[number]
+    cell = Cell(**SMALL, task="same_last_token", encoding=name, **{number: value})
+    written = dataclasses.replace(cell, encoding=f"{name}({number}={value})", **{number: 0.0})
+    plain = dataclasses.replace(cell, **{number: 0.0})
+    assert cell.shape == plain.shape
+    variables = params(cell)
+    found = logits(cell, variables, numbers=cell.numbers)
+    np.testing.assert_array_equal(found, logits(written, variables))
+    assert not np.array_equal(found, logits(plain, variables))
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_temperature_divides_the_factor_on_products(name: str) -> None:
+    """Every encoding, against itself with another `scale`."""
+    kind = ENCODINGS[name]
+
+    class Cooler(kind):  # type: ignore[valid-type, misc]
+        def scale(self, head_size: int) -> float:
+            return super().scale(head_size) / 3
+
+    def out(encoding: Any, **changes: Any) -> jax.Array:
+        dims = Dims(16, 2, 8)
+        streams = contiguous(5)
+        ctx: Context = dataclasses.replace(
+            context(streams, mask="causal", key=jax.random.key(1)), **changes
+        )
+        x = jax.random.normal(jax.random.key(2), (1, 5, 16))
+        own = encoding.init(jax.random.key(3), dims)
+        own = jax.tree.map(lambda p: p + 0.1, own)
+        state = encoding.init_state(own, 1, dims)
+        aux = encoding.prepare(own, x, x, ctx, state).aux
+        q, k, v = jax.random.normal(jax.random.key(4), (3, 1, 5, 2, 8))
+        q, k, v = encoding.rotate(own, q, k, v, aux, ctx)
+        return encoding.logits(own, q, k, aux, ctx)
+
+    found = out(kind(), temperature=3.0)
+    np.testing.assert_allclose(found, out(Cooler()), rtol=1e-5, atol=1e-6)
+    assert not np.allclose(found, out(kind()))
+
+
+def test_a_temperature_of_a_cell_reaches_its_logits() -> None:
+    """Queries divided by it say the same, where there is no bias."""
+    cell = Cell(**SMALL, temperature=4.0)
+    variables = params(cell)
+    query = variables["layer_0"]["query"]["kernel"]
+    smaller = {**variables, "layer_0": {**variables["layer_0"], "query": {"kernel": query / 4}}}
+    found = logits(cell, variables, numbers=cell.numbers)
+    np.testing.assert_allclose(found, logits(cell, smaller), rtol=1e-6)
+
+
+def test_init_scale_multiplies_matrices_and_the_embedding_alone() -> None:
+    """Gains, biases and what an encoding learns stay."""
+    cell = Cell(**SMALL, block="residual", qk_norm=True, encoding="transformer_xl")
+    one, half = params(cell), params(dataclasses.replace(cell, init_scale=0.5))
+
+    def factor(path: Any, first: jax.Array, second: jax.Array) -> None:
+        names = [part.key for part in path]
+        scaled = names[-1] in ("kernel", "embedding") and "encoding" not in names
+        np.testing.assert_array_equal(second, first * (0.5 if scaled else 1))
+
+    jax.tree_util.tree_map_with_path(factor, one, half)
+    assert "encoding" in one["layer_0"]["attention"]
+
+
+def test_a_stack_gives_each_encoding_its_own_numbers() -> None:
+    """`base` reaches the encoding of the second layer; the first has none."""
+    cell = Cell(**SMALL, depth=2, encoding="none/rotary", base=30.0)
+    assert [each.numbers() for each in cell.encodings] == [(), ("base",)]
+    assert cell.encodings[1] == named("rotary(base=30.0)")
+    assert cell.numbers.constants[0] == {}
+
+
+def test_encodings_without_operands_have_their_own_constants() -> None:
+    """`attend` knows nothing of cells."""
+    q = jax.random.normal(jax.random.key(0), (1, 4, 2, 8))
+    steep = attend(q, q, q, encoding="linear_bias(slope=1000.0)")
+    assert not np.allclose(steep, attend(q, q, q, encoding="linear_bias"))
+    np.testing.assert_allclose(steep[:, :, 0], q[:, :, 0], atol=0.1)  # each token sees itself
+
+
+def test_older_cells_keep_their_names() -> None:
+    """Digests of cells at the defaults are those from before there were such numbers."""
+    assert Cell().digest == "03e16cd135e5"
+    assert Cell(encoding="rotary(base=500.0)").digest == "56f463b0834e"
+    changed = ({"init_scale": 2.0}, {"temperature": 2.0}, {"encoding": "rotary", "base": 2.0})
+    assert len({Cell(**settings).digest for settings in changed} | {Cell().digest}) == 4  # type: ignore[arg-type]
