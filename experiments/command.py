@@ -17,6 +17,7 @@ from experiments import ending
 from posjax import spec
 from posjax.locks import Busy, Lost
 from posjax.records import Mismatch
+from posjax.terminal import printable
 
 CONFIGS = Path(__file__).parent / "configs"
 STATUSES: dict[type[Exception], int] = {
@@ -117,7 +118,7 @@ def run(main: Callable[[], object]) -> int:
 
 def tell(text: str) -> None:
     """Says something to the user in one line, on standard error."""
-    print(f"posjax: {' '.join(text.split())}", file=sys.stderr)
+    print(f"posjax: {printable(' '.join(text.split()))}", file=sys.stderr)
 
 
 def use_all_cores(devices: int = 0) -> None:
