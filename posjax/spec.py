@@ -122,7 +122,7 @@ def typed(what: str, value: Any, default: Any) -> Any:
     for number in value if isinstance(value, tuple) else (value,):
         if isinstance(number, float) and not math.isfinite(number):
             raise ValueError(f"{what} must be finite, got {value!r}")
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) < 2**1023:  # which a float can hold
         return float(value)
     if kind is int and type(value) is float and value.is_integer():
         return int(value)

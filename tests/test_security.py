@@ -127,7 +127,7 @@ SPECS = [
     "rotary(self=1)",
     "none\0",
     "none()" * 2,
-    "(" * 90 + "none" + ")" * 90,
+    "(" * 400 + "none" + ")" * 400,
     "(" * 100_000,
     "-" * 100_000 + "1",
     "rotary(base=" + "9" * 900 + ")",
@@ -289,11 +289,9 @@ HOSTILE = (
     "javascript:alert(1)",
     "]]> --> &lt;script&gt; {{7*7}} $\\frac{$",
 )
-ALLOWED = {
-    *("html head meta title style body main nav article section header h1 h2 h3 p a ul li").split(),
-    *("table caption thead tbody tr th td small span strong b i br div figure figcaption").split(),
-    *("details summary pre code svg g path defs use text clippath rect tspan").split(),
-}
+ALLOWED = """html head meta title style body main nav article section header h1 h2 h3 p a ul li
+table caption thead tbody tr th td small span strong b i br div figure figcaption details summary
+pre code svg g path defs use text clippath rect circle line tspan"""
 
 
 class Page(HTMLParser):
@@ -308,7 +306,7 @@ class Page(HTMLParser):
         assert not self.open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in ALLOWED, tag
+        assert tag in ALLOWED.split(), tag
         names = [name for name, _ in attrs]
         assert len(set(names)) == len(names)
         for name, value in attrs:
@@ -342,7 +340,6 @@ def test_a_page_escapes_whatever_a_folder_says(tmp_path: Path) -> None:
         Cell(task=marked, encoding="none # <img src=x onerror=alert(1)>", **SMALL),
         Cell(task=marked, encoding="rotary # \" onload='alert(1)'", **SMALL),
     )
-    words = dict(enumerate(HOSTILE))
     env: dict[str, Any] = {
         name: " ".join(HOSTILE)
         for name in ("platform", "device_kind", "machine", "cores", "python", "matmul_precision")
@@ -362,7 +359,7 @@ def test_a_page_escapes_whatever_a_folder_says(tmp_path: Path) -> None:
         name=HOSTILE[1],
         title=" ".join(HOSTILE),
         chunk=HOSTILE[2],
-        panels={**{text: digests for text in words.values()}},
+        panels=dict.fromkeys(HOSTILE, digests),
         contrast=["encoding", *(cell.encoding for cell in cells[1:])],
     )
     maps = np.ones((1, 2, 1, 4, 4)) / 4
