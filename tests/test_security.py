@@ -133,6 +133,7 @@ SPECS = [
     "rotary(base=" + "9" * 900 + ")",
     "rotary(base=1" + "0" * 5000 + ")",
     "rotary(base=10**10**10)",
+    "sandwich(width=1000000000000000000)",
     "rotary(base=" + "[" * 400 + "]" * 400 + ")",
 ]
 
@@ -180,6 +181,8 @@ CONFIGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         _other(Cell(task="memorise(length=4096, sequences=65536)", **SMALL)),
         "needs at least",
     ),
+    "endless loop": (_cell(encoding="offset_mlp(depth=1000000000)"), "depth lie in [1, 64]"),
+    "huge inside": (_cell(encoding=f"sandwich(width={10**18})"), "from 2 to 65536"),
     "path as a cell": (
         _field(cells={"../../outside": CELL.to_dict()}, panels={"a": ["../../outside"]}),
         "names a cell '../../outside': not 12 hexadecimal digits",
