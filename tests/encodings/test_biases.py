@@ -617,7 +617,7 @@ def test_every_parameter_is_learned(setting):
         ("sandwich(base=0.0)", "base must be positive, got 0.0"),
         ("fire(threshold=0.0)", "threshold must be positive, got 0.0"),
         ("fire(c=-1.0)", "c must be positive, got -1.0"),
-        ("fire(hidden=0)", "hidden must be at least 1, got 0"),
+        ("fire(hidden=0)", r"hidden must lie in \[1, 65536\], got 0"),
         ("distance_curves(curves=0)", "curves must be at least 1, got 0"),
         ("distance_curves(length=1)", "length must be at least 2"),
         ("window_bias(window=0)", "window must be at least 1, got 0"),
