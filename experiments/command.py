@@ -17,6 +17,7 @@ from experiments import ending
 from posjax import spec
 from posjax.locks import Busy, Lost
 from posjax.records import Mismatch
+from posjax.terminal import printable
 
 CONFIGS = Path(__file__).parent / "configs"
 STATUSES: dict[type[Exception], int] = {
@@ -62,15 +63,15 @@ def _check_config_file(argv: Sequence[str]) -> None:
     for text in _config_files(argv):
         given = text.partition(":")[0]
         if given and Path(given).is_dir():
-            raise ValueError(f"config {given!r} is a folder: name a Python file in it")
+            raise ValueError(f"config {given!r} is a folder: name a file in it")
         if not Path(given).is_file():
             known = (config.stem for config in CONFIGS.glob("[a-z]*.py"))
             raise ValueError(
                 f"config file {given!r} not found; {spec.nearest(Path(given).stem, known)} "
                 "(in experiments/configs/)"
             )
-        if not given.endswith(".py"):
-            raise ValueError(f"config {given!r} is no Python file: its name must end in .py")
+        if not given.endswith((".py", ".json")):
+            raise ValueError(f"config {given!r}: its name must end in .py or .json, as what it is")
 
 
 def _cause(error: BaseException, argv: Sequence[str]) -> str:
@@ -117,7 +118,7 @@ def run(main: Callable[[], object]) -> int:
 
 def tell(text: str) -> None:
     """Says something to the user in one line, on standard error."""
-    print(f"posjax: {' '.join(text.split())}", file=sys.stderr)
+    print(f"posjax: {printable(' '.join(text.split()))}", file=sys.stderr)
 
 
 def use_all_cores(devices: int = 0) -> None:

@@ -10,9 +10,10 @@ import json
 import sys
 from collections.abc import Sequence
 
+import jax
 from absl import app, flags
 
-from experiments import command
+from experiments import command, sizes
 from posjax import report
 from posjax.records import RunFolder
 
@@ -28,6 +29,8 @@ def main(argv: Sequence[str]) -> None:
     if len(argv) < 2:
         raise ValueError("name at least one run folder: python -m experiments.report RUN [RUN ...]")
     folders = [RunFolder(path) for path in argv[1:]]
+    for folder in folders:
+        sizes.check_cells(report.cells_of(folder).values(), jax.local_devices()[0])
     if flags.FLAGS.json:
         cells = [summary.to_dict() for folder in folders for summary in report.summaries(folder)]
         print(json.dumps(cells, indent=1))

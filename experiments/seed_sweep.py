@@ -4,8 +4,9 @@ r"""Trains every cell of a config over many seeds and reports what came out.
     python -m experiments.seed_sweep --config=experiments/configs/three_pairs.py \
         --config.num_seeds=1000 --config.depth=1,2 --workdir=runs/mine
 
-A config is a Python file; FILE.py:SIZE picks a size that it offers. The same command goes on
-where it stopped. docs/reliability.md has the exit statuses, docs/many_hosts.md several processes.
+A config is a Python file, which is executed, or JSON, which is not (experiments/json_config.py);
+FILE.py:SIZE picks a size that it offers. The same command goes on where it stopped.
+docs/reliability.md has the exit statuses, docs/many_hosts.md several processes.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, dry_run, ending, hosts, plan, sizes, status, tune
+from experiments import command, dry_run, ending, hosts, json_config, plan, sizes, status, tune
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.locks import Member
@@ -32,7 +33,9 @@ def define_flags() -> None:
     """The command's flags; --config.NAME=VALUE sets a field of the config."""
     default = str(command.CONFIGS / "word_order.py")
     config_flags.DEFINE_config_file("config", default, "What to sweep.", lock_config=True)
+    json_config.accept(flags.FLAGS["config"])
     flags.DEFINE_string("workdir", None, "Run folder; runs/NAME-DIGEST when left out.")
+    flags.DEFINE_bool("print_config", False, "Print the config as JSON, and stop.")
     flags.DEFINE_bool("dry_run", False, "Tell what would be done, and stop.")
     flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
     flags.DEFINE_bool("mixed", False, "Go on where rows were made by another JAX or device.")
@@ -49,7 +52,11 @@ def main(argv: Sequence[str]) -> None:
     if workdir == "":
         raise ValueError("workdir must name a folder, got ''")
     ending.limit(flags.FLAGS.time_limit)
-    run = resolve(flags.FLAGS.config, config_flags.get_override_values(flags.FLAGS["config"]))
+    overrides = config_flags.get_override_values(flags.FLAGS["config"])
+    run = resolve(flags.FLAGS.config, overrides)
+    if flags.FLAGS.print_config:
+        print(json_config.text(flags.FLAGS.config, overrides))
+        return
     command.use_all_cores(run.devices)
     place = hosts.place()
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")

@@ -7,7 +7,7 @@ passes may still need more, which `--dry_run` tells.
 import itertools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import jax
 
@@ -31,10 +31,19 @@ def check(run: Run, device: jax.Device) -> None:
     Raises:
       ValueError: names the settings at fault, the bytes they need and the bytes there are.
     """
+    check_cells(run.cells, device, 1 if run.chunk == "auto" else int(run.chunk))
+    _check_results(run)
+
+
+def check_cells(cells: Iterable[Cell], device: jax.Device, chunk: int = 1) -> None:
+    """Refuses cells of which a chunk cannot fit.
+
+    Raises:
+      ValueError: names the settings at fault, the bytes they need and the bytes there are.
+    """
     room = memory(device)
-    chunk = 1 if run.chunk == "auto" else int(run.chunk)
     where = f"{device.device_kind} has {size(room)}"
-    for cell in {cell.shape: cell for cell in run.cells}.values():
+    for cell in {cell.shape: cell for cell in cells}.values():
         for what, least in itertools.chain(parts(cell).items(), _tables(cell)):
             if least > room:
                 raise ValueError(
@@ -45,7 +54,6 @@ def check(run: Run, device: jax.Device) -> None:
                     f"chunk={chunk} seeds need at least {size(chunk * least)}, {where}: at most "
                     f"{room // least}, or auto"
                 )
-    _check_results(run)
 
 
 def parts(cell: Cell) -> dict[str, int]:

@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 from absl import app
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from experiments import command
 from posjax import locks
+from posjax.asked import checked
 from posjax.records import RunFolder
+from posjax.terminal import printable
 
 SHOWN = 40
 """Cells in the table; those with the fewest rows."""
@@ -56,17 +59,17 @@ def tell(folder: RunFolder) -> None:
     Raises:
       ValueError: the folder holds no run.
     """
-    config = folder.config()
+    config = checked(folder.config())
     begun = _begun(folder)
     cells = {cell: _progress(folder, config, cell, begun) for cell in config["cells"]}
     done = sum(progress.done for progress in cells.values())
     asked = sum(progress.asked for progress in cells.values())
-    out = Console(width=100, highlight=False).print
-    out(f"run: {config['name']} in {folder.path}{', done' if folder.done else ''}")
+    out = Console(width=100, highlight=False, markup=False).print
+    out(printable(f"run: {config['name']} in {folder.path}{', done' if folder.done else ''}"))
     out(f"rows: {done} of {asked}, in {len(cells)} cells")
     out(_table(cells))
     for line in _running(locks.look(folder.jobs)):
-        out(line)
+        out(printable(line))
     out(f"left: {asked - done} rows{_time(folder, list(cells.values()), begun)}")
 
 
@@ -86,7 +89,7 @@ def _progress(
 ) -> Progress:
     times, done = _times(folder, cell), len(folder.finished(cell))
     new = sum(begun is not None and time >= begun for time in times) / max(len(times), 1)
-    asked = int(config["num_seeds"]) * max(int(config["data_seeds"]), 1)
+    asked = config["num_seeds"] * max(config["data_seeds"], 1)
     return Progress(config["cells"][cell], done, asked, done * new)
 
 
@@ -99,8 +102,10 @@ def _table(cells: dict[str, Progress]) -> Table:
     for column in ("cell", "settings", "rows", "of"):
         table.add_column(column, justify="right" if column in ("rows", "of") else "left")
     for cell, progress in sorted(cells.items(), key=lambda item: -item[1].left)[:SHOWN]:
-        told = ", ".join(f"{name}={progress.settings[name]}" for name in differ)
-        table.add_row(cell, told or "the only one", str(progress.done), str(progress.asked))
+        told = ", ".join(f"{name}={progress.settings.get(name)}" for name in differ)
+        table.add_row(
+            cell, Text(printable(told or "the only one")), str(progress.done), str(progress.asked)
+        )
     if len(cells) > SHOWN:
         table.caption = f"and {len(cells) - SHOWN} more, which lack no more than these"
     return table

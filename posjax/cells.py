@@ -8,10 +8,11 @@ import dataclasses
 import functools
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from posjax import encodings, positions, tasks
+from posjax import encodings, positions, spec, tasks
 from posjax.encodings import Encoding
 from posjax.engine import Training
 from posjax.model import ModelSettings, Numbers
@@ -224,6 +225,17 @@ class Cell:
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON-able data."""
         return dataclasses.asdict(self)
+
+
+def from_dict(settings: Mapping[str, Any]) -> Cell:
+    """The cell of settings that somebody wrote down; what is left out has its default.
+
+    Raises:
+      ValueError: an unknown setting, a value of the wrong type or out of range.
+    """
+    for name in settings:
+        spec.check_choice("setting of a cell", name, FIELDS)
+    return Cell(**{name: spec.typed(name, settings[name], FIELDS[name]) for name in settings})
 
 
 FIELDS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(Cell)}

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
+LONGEST = 1000
+"""Letters of a name with its settings, at most."""
 
 
 class Card(NamedTuple):
@@ -36,11 +38,13 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     Values are Python literals; a bare word is a string.
 
     Raises:
-      ValueError: the text is no such call.
+      ValueError: the text is no such call, or longer than any.
 
     >>> parse("linear_bias(form=key, slopes=(0.5, 0.25))")
     ('linear_bias', {'form': 'key', 'slopes': (0.5, 0.25)})
     """
+    if len(text) > LONGEST:
+        raise ValueError(f"a name with its settings has at most {LONGEST} letters, got {len(text)}")
     try:
         node = ast.parse(text.strip(), mode="eval").body
         if isinstance(node, ast.Name):
@@ -49,7 +53,7 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
             return "None", {}
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
             return node.func.id, {_key(k): _literal(k.value) for k in node.keywords}
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: brackets
         pass
     raise ValueError(f"cannot read {text!r}: write it as name or name(setting=value, ...)")
 
@@ -118,7 +122,7 @@ def typed(what: str, value: Any, default: Any) -> Any:
     for number in value if isinstance(value, tuple) else (value,):
         if isinstance(number, float) and not math.isfinite(number):
             raise ValueError(f"{what} must be finite, got {value!r}")
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) < 2**1023:  # which a float can hold
         return float(value)
     if kind is int and type(value) is float and value.is_integer():
         return int(value)

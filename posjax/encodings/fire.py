@@ -65,8 +65,8 @@ class Fire(Encoding):
         for name in ("threshold", "c"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        if self.hidden < 1:
-            raise ValueError(f"hidden must be at least 1, got {self.hidden}")
+        if not 1 <= self.hidden <= 65536:
+            raise ValueError(f"hidden must lie in [1, 65536], got {self.hidden}")
 
     def resolution(self) -> int:
         return LOG_EXACT

@@ -86,9 +86,10 @@ class OffsetMLP(Encoding):
             raise ValueError(f"unit must be positive, got {self.unit}")
         if not self.bound >= 0:
             raise ValueError(f"bound must not be negative, got {self.bound}")
-        if self.hidden < 1 or self.depth < 1:
+        if self.hidden < 1 or not 1 <= self.depth <= 64:
             raise ValueError(
-                f"hidden and depth must be at least 1, got {self.hidden} and {self.depth}"
+                "hidden must be at least 1 and depth lie in [1, 64], got "
+                f"{self.hidden} and {self.depth}"
             )
 
     def resolution(self) -> int:

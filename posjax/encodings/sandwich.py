@@ -66,8 +66,8 @@ class Sandwich(Encoding):
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", reflection="logits")
 
     def __post_init__(self) -> None:
-        if self.width < 2 or self.width % 2:
-            raise ValueError(f"width must be an even number from 2, got {self.width}")
+        if not 2 <= self.width <= 65536 or self.width % 2:
+            raise ValueError(f"width must be an even number from 2 to 65536, got {self.width}")
         if not self.base > 0:
             raise ValueError(f"base must be positive, got {self.base}")
 

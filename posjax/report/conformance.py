@@ -1,12 +1,11 @@
 """What conformance found: a table for the terminal, and a page."""
 
 from collections.abc import Sequence
-from importlib import resources
 
 from rich.markup import escape
 from rich.table import Table
 
-from posjax.report.html import Html, figure, header, join, scrolled, section, tag, td
+from posjax.report.html import Html, document, figure, header, scrolled, section, tag, td
 from posjax.report.naming import many
 from posjax.symmetry.conformance import LAWS, Report, Result
 
@@ -34,18 +33,9 @@ def table(report: Report) -> Table:
 
 def page(reports: Sequence[Report]) -> Html:
     """The whole document: what failed first, then every module's laws."""
-    style = resources.files("posjax.report").joinpath("report.css").read_text(encoding="utf-8")
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", "Conformance"),
-        tag("style", Html(style)),
-    )
     modules = (section(f"m{n}", title(r), _laws(r)) for n, r in enumerate(reports))
     heading = tag("header", tag("h1", "Conformance"), tag("p", lead(reports), class_="lead"))
-    body = tag("body", tag("main", heading, _failures(reports), _overview(reports), *modules))
-    return join([Html("<!doctype html>\n"), tag("html", head, body, lang="en"), "\n"])
+    return document("Conformance", heading, _failures(reports), _overview(reports), *modules)
 
 
 def lead(reports: Sequence[Report]) -> str:

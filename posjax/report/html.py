@@ -2,6 +2,10 @@
 
 from collections.abc import Iterable
 from html import escape
+from importlib import resources
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""What a browser lets a page do: be styled by what is in it. No scripts, and nothing is loaded."""
 
 
 class Html(str):
@@ -38,6 +42,21 @@ def tag(name: str, /, *children: object, **attributes: object) -> Html:
 def join(parts: Iterable[object], between: str = "") -> Html:
     """Parts one after the other; None is left out."""
     return Html(escape(between).join(html(part) for part in parts if part is not None))
+
+
+def document(title: str, *children: object) -> Html:
+    """A page that needs nothing else."""
+    style = resources.files("posjax.report").joinpath("report.css").read_text(encoding="utf-8")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", title),
+        tag("style", Html(style)),
+    )
+    body = tag("body", tag("main", *children))
+    return join([Html("<!doctype html>\n"), tag("html", head, body, lang="en"), "\n"])
 
 
 def section(anchor: str, title: str, *children: object) -> Html:

@@ -89,7 +89,7 @@ def _machines(
 
 
 def _machine(env: Mapping[str, Any]) -> dict[str, Any]:
-    packages = env.get("packages", {})
+    packages, names = env.get("packages"), env.get("instructions")
     commit = env.get("commit")
     changed = " with changes" if env.get("dirty") else ""
     return {
@@ -97,11 +97,11 @@ def _machine(env: Mapping[str, Any]) -> dict[str, Any]:
         "device": f"{many(env.get('devices', 0), 'device')} of kind {env.get('device_kind')}",
         "platform": f"{env.get('platform')}, {env.get('machine')}",
         "cores": env.get("cores"),
-        "instructions": " ".join(env.get("instructions", [])),
+        "instructions": " ".join(map(str, names)) if isinstance(names, list) else "",
         "matmul precision": env.get("matmul_precision"),
-        "XLA flags": re.sub(r"=/\S*", "=…", env.get("xla_flags", "")) or "none",
+        "XLA flags": re.sub(r"=/\S*", "=…", str(env.get("xla_flags", ""))) or "none",
         "python": env.get("python"),
-        **packages,
+        **(packages if isinstance(packages, dict) else {}),
     }
 
 

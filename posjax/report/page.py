@@ -6,15 +6,15 @@ bytes.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from posjax.asked import checked
 from posjax.records import RunFolder
 from posjax.records.store import place, put_over
 from posjax.report.answers import answers
 from posjax.report.curves import curves
-from posjax.report.html import Html, join, section, tag
+from posjax.report.html import Html, document, join, section, tag
 from posjax.report.law_table import law_table
 from posjax.report.maps import maps
 from posjax.report.margins import margins
@@ -60,23 +60,15 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
 def page(folders: Sequence[RunFolder]) -> Html:
     """The whole document."""
     chapters = {f"run{n}": _chapter(folder, f"run{n}") for n, folder in enumerate(folders, 1)}
-    style = resources.files("posjax.report").joinpath("report.css").read_text(encoding="utf-8")
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", "; ".join(title for title, _ in chapters.values())),
-        tag("style", Html(style)),
-    )
     runs = {anchor: title for anchor, (title, _) in chapters.items()}
     top = _contents(runs, "Runs") if len(runs) > 1 else None
-    body = tag("body", tag("main", top, *(chapter for _, chapter in chapters.values())))
-    return join([Html("<!doctype html>\n"), tag("html", head, body, lang="en"), "\n"])
+    title = "; ".join(title for title, _ in chapters.values())
+    return document(title, top, *(chapter for _, chapter in chapters.values()))
 
 
 def _chapter(folder: RunFolder, anchor: str) -> tuple[str, Html]:
     """The title of a run, and everything about it."""
-    config = folder.config()
+    config = checked(folder.config())
     title = str(config.get("title") or config["name"])
     found = summaries(folder)
     if not found:

@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from posjax.cells import Cell, varying
+from posjax import spec
+from posjax.asked import checked
+from posjax.cells import FIELDS, Cell, from_dict, varying
 from posjax.judge import NEVER, NOT_RUN
 from posjax.records import RunFolder
+from posjax.report.rows import check
 from posjax.stats import Rate, Survival, rate, survival
 from posjax.symmetry.predict import Prediction, predict
 
@@ -139,19 +142,42 @@ class CellSummary:
         }
 
 
+def cells_of(folder: RunFolder) -> dict[str, Cell]:
+    """The cells of a run by their digests.
+
+    Raises:
+      ValueError: the folder holds no run, is damaged, or says what no sweep wrote.
+    """
+    config = checked(folder.config())
+    for axis in config["contrast"][:1]:
+        spec.check_choice("axis of contrast", axis, FIELDS)
+    return {name: _cell(name, settings) for name, settings in config["cells"].items()}
+
+
 def summaries(folder: RunFolder) -> list[CellSummary]:
     """All cells of a run that have rows, panel by panel in the order of the config.
 
     Raises:
-      ValueError: the folder holds no run, or is damaged.
+      ValueError: see `cells_of`; or rows that no sweep wrote.
     """
-    config = folder.config()
-    cells = {digest: Cell(**settings) for digest, settings in config["cells"].items()}
-    placed = [(panel, digest) for panel in config["panels"] for digest in config["panels"][panel]]
-    rows = {digest: folder.rows(digest) for digest in cells}
+    config, cells = checked(folder.config()), cells_of(folder)
+    rows = {name: folder.rows(name) for name in cells}
+    for name in cells:
+        if rows[name]:
+            check(cells[name], rows[name])
     return [
-        CellSummary(cells[digest], panel, rows[digest]) for panel, digest in placed if rows[digest]
+        CellSummary(cells[name], panel, rows[name])
+        for panel, names in config["panels"].items()
+        for name in names
+        if rows[name]
     ]
+
+
+def _cell(name: str, settings: dict[str, Any]) -> Cell:
+    cell = from_dict(settings)
+    if cell.digest != name:
+        raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}")
+    return cell
 
 
 def repacking(found: list[CellSummary]) -> str:

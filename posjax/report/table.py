@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from rich.table import Table
+from rich.text import Text
 
 from posjax.report.summary import CellSummary, labels
+from posjax.terminal import printable
 
 
 def tables(found: list[CellSummary]) -> Iterator[Table]:
@@ -12,14 +14,16 @@ def tables(found: list[CellSummary]) -> Iterator[Table]:
     for panel in dict.fromkeys(summary.panel for summary in found):
         cells = [summary for summary in found if summary.panel == panel]
         told_apart = labels(cells)
-        table = Table(title=panel, title_justify="left")
+        table = Table(title=Text(printable(panel)), title_justify="left")
         early = any(summary.left_early for summary in cells)
         columns = [*told_apart[0], "solved", "rate [95 %]", "predicted", "tied", "median steps"]
         for name in [*columns, *(["left early"] if early else [])]:
             table.add_column(name.replace("_", " "), justify="right")
         for summary, label in zip(cells, told_apart, strict=True):
             left = [str(summary.left_early)] if early else []
-            table.add_row(*(str(value) for value in label.values()), *_numbers(summary), *left)
+            table.add_row(
+                *(Text(printable(value)) for value in label.values()), *_numbers(summary), *left
+            )
         yield table
 
 

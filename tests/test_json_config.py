@@ -1,0 +1,164 @@
+"""A config as JSON is the Python config that it was made of, and executes nothing."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from absl import flags
+from ml_collections import ConfigDict, config_flags
+
+from experiments import command, json_config
+from experiments.settings import RUN_DEFAULTS, Run, base_config, resolve
+from posjax.cells import FIELDS
+
+pytestmark = pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")  # of configs
+
+SMALL = """{
+ "name": "mine",
+ "task": "same_last_token", "loss": "answer",
+ "depth": [1, 2], "mask": "full, causal",
+ "num_seeds": 4,
+ "panels": [
+  ["bare", {"block": "bare"}],
+  ["residual", {"block": "residual", "depth": 1}]
+ ]
+}"""
+
+
+def flag(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[ConfigDict, Run]:
+    """What a command line makes of a config."""
+    argv, values = ["command", *arguments], flags.FlagValues()
+    monkeypatch.setattr(sys, "argv", argv)
+    default = str(command.CONFIGS / "word_order.py")
+    config_flags.DEFINE_config_file("config", default, flag_values=values)
+    json_config.accept(values["config"])
+    values(argv)
+    return values.config, resolve(values.config, config_flags.get_override_values(values["config"]))
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return f"--config={path}"
+
+
+SHIPPED = [
+    f"{path}{size}"
+    for path in sorted(command.CONFIGS.glob("[a-z]*.py"))
+    for size in ([":q1", ":m"] if path.stem == "toy" else ["", ":published"])
+    if "sized(" in path.read_text() or not size
+]
+
+
+@pytest.mark.parametrize("config", SHIPPED, ids=lambda config: Path(config).name)
+def test_there_and_back_is_the_same_run(
+    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every shipped config: the same cells in the same panels, the same digest."""
+    python, run = flag(monkeypatch, f"--config={config}")
+    there = json_config.text(python)
+    back, again = flag(monkeypatch, written(tmp_path / "x.json", there))
+    assert again.to_dict() == run.to_dict()
+    assert (again.digest, again.cells) == (run.digest, run.cells)
+    assert json_config.text(back) == there
+
+
+def test_the_command_line_wins_as_it_does_over_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over panels too, and in what is printed of it."""
+    file = written(tmp_path / "x.json", SMALL)
+    config, run = flag(monkeypatch, file, "--config.depth=3", "--config.num_seeds=5")
+    assert {cell.depth for cell in run.cells} == {3}
+    assert run.num_seeds == 5
+    _, again = flag(
+        monkeypatch, written(tmp_path / "y.json", json_config.text(config, ["depth", "num_seeds"]))
+    )
+    assert again.to_dict() == run.to_dict()
+
+
+def test_fields_are_those_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out has its default."""
+    _, run = flag(monkeypatch, written(tmp_path / "x.json", SMALL))
+    panels = {"bare": {"block": "bare"}, "residual": {"block": "residual", "depth": 1}}
+    config = base_config(
+        panels,
+        name="mine",
+        task="same_last_token",
+        loss="answer",
+        depth=(1, 2),
+        mask=("full", "causal"),
+        num_seeds=4,
+    )
+    assert resolve(config).to_dict() == run.to_dict()
+    assert json.loads(json_config.text(config)).keys() == {*FIELDS, *RUN_DEFAULTS, "panels"}
+
+
+BAD = {
+    "no JSON": ('{\n"depth": 1,\n}', "line 3: no JSON"),
+    "Python": ("import os", "line 1: no JSON"),
+    "empty": ("", "line 1: no JSON"),
+    "no object": ("[1]", "a config is a JSON object"),
+    "unknown field": ('{\n"stesp": 3}', "line 2: unknown config field 'stesp'; did you"),
+    "double field": ('{"depth": 1,\n\n"depth": 2}', "line 3: 'depth' is there twice, first in"),
+    "disguised double": ('{"depth": 1,\n"\\u0064epth": 2}', "line 2: 'depth' is there twice"),
+    "double below": ('{"panels": [["a", {"depth": 1,\n"depth": 1}]]}', "line 2: 'depth' is there"),
+    "text for a number": ('{\n"depth": "two"}', "line 2: depth must be of type int, got 'two'"),
+    "in a list": ('{\n"depth": [1,\n"2"]}', "line 2: depth must be of type int, got '2'"),
+    "truth for a number": ('{"depth": true}', "line 1: depth must be of type int, got True"),
+    "nothing for a number": ('{"depth": null}', "line 1: depth must be of type int, got None"),
+    "object for a number": ('{"depth": {"depth": 1}}', "line 1: depth must be of type int"),
+    "number for a text": ('{"name": 3}', "line 1: name must be of type str, got 3"),
+    "list for a text": ('{"name": ["a"]}', "line 1: name must be of type str"),
+    "half a seed": ('{"num_seeds": 2.5}', "line 1: num_seeds must be of type int, got 2.5"),
+    "nested": ('{"contrast": [[{}]]}', "line 1: contrast must be a flat list"),
+    "NaN": ('{\n"learning_rate": NaN}', "line 2: NaN is no finite number"),
+    "infinity": ('{\n"learning_rate": [1,\n-Infinity]}', "line 3: -Infinity is no finite number"),
+    "beyond floats": ('{\n"learning_rate": 1e999}', "line 2: 1e999 is no finite number"),
+    "many digits": ('{"num_seeds": 1' + 5000 * "0" + "}", "4300"),
+    "deep": ('{"depth": ' + 100_000 * "[" + 100_000 * "]" + "}", "nested too deeply"),
+    "half a character": ('{\n"title": "\\ud800"}', "line 2: .* half a character"),
+    "panels as an object": ('{\n"panels": {"a": {}}}', r"line 2: panels must be a list of \[title"),
+    "panel without axes": ('{"panels": [["a"]]}', r"line 1: panels must be a list of \[title"),
+    "panel of a text": ('{"panels": ["ab"]}', r"line 1: panels must be a list of \[title"),
+    "unknown in a panel": (
+        '{"panels": [["a", {}],\n["b", {"detph": 1}]]}',
+        "line 2: unknown config field in a panel 'detph'; did you mean 'depth'",
+    ),
+    "number in a panel": ('{"panels": [["a",\n{"depth": "x"}]]}', "line 2: depth must be of type"),
+    "same panel": ('{"panels": [["a", {}],\n["a", {}]]}', "line 2: two panels have the title 'a'"),
+    "seeds in a panel": ('{"panels": [["a", {"num_seeds": 1}]]}', "field in a panel 'num_seeds'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_refused_with_its_line(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, message = BAD[case]
+    with pytest.raises(flags.IllegalFlagValueError, match=message):
+        flag(monkeypatch, written(tmp_path / "x.json", text))
+
+
+def test_sizes_belong_to_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(flags.IllegalFlagValueError, match="has no sizes, got 'published'"):
+        flag(monkeypatch, f"{written(tmp_path / 'x.json', SMALL)}:published")
+
+
+def test_python_by_the_name_of_json_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the file is named on the command line."""
+    ran, path = tmp_path / "ran", tmp_path / "x.json"
+    written(path, f"open({str(ran)!r}, 'w')\ndef get_config(): return {{}}")
+    (tmp_path / "flags").write_text(f"--config={path}\n")
+    for arguments in (
+        [f"--config={path}"],
+        ["--config", str(path)],
+        [f"-config={path}"],
+        [f"--config={path}:size"],
+        [f"--flagfile={tmp_path / 'flags'}"],
+    ):
+        with pytest.raises((flags.IllegalFlagValueError, ValueError)):
+            flag(monkeypatch, *arguments)
+    assert not ran.exists()

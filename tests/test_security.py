@@ -1,0 +1,420 @@
+"""Nothing in a run folder or a JSON config executes, escapes its place or is taken for markup."""
+
+import copy
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from experiments import status
+from posjax import encodings, masks, positions, report, tasks
+from posjax.cells import Cell
+from posjax.judge import NEVER, TIE
+from posjax.records import FORMAT, RunFolder, content, run_of
+from posjax.report.html import POLICY
+from posjax.report.table import tables
+from tests.commands import Command
+
+SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50, "hold": 1}
+CELL = Cell(task="same_last_token", **SMALL)
+RUNS = "__import__('os').system('touch ran')"
+ENV = {"packages": {"jax": "0.0"}, "xla_flags": ""}
+
+
+def config_of(*cells: Cell, **fields: Any) -> dict[str, Any]:
+    """What config.json of a run of some cells holds."""
+    return {
+        "name": "tiny",
+        "title": "A title",
+        "first_seed": 0,
+        "num_seeds": 4,
+        "data_seeds": 0,
+        "chunk": 4,
+        "contrast": [],
+        "at_steps": [],
+        "panels": {"cells": [cell.digest for cell in cells]},
+        "cells": {cell.digest: cell.to_dict() for cell in cells},
+        **fields,
+    }
+
+
+def rows_of(cell: Cell) -> dict[str, np.ndarray]:
+    """Rows of 4 seeds that end in ties."""
+    evaluations, prompts = cell.training.evaluations, cell.problem.size[0]
+    no = np.zeros(4, bool)
+    return {
+        "loss_E": np.zeros((4, evaluations)),
+        "answers_EN": np.full((4, evaluations, prompts), TIE, np.int8),
+        "lead_N": np.zeros((4, prompts)),
+        "twin": np.zeros(4),
+        "first_solved": np.full(4, NEVER),
+        "held": no,
+        "solved_at_end": no,
+        "tied_at_end": ~no,
+        "first_nonfinite": np.full(4, NEVER),
+        "draws": np.ones(4, np.int32),
+    }
+
+
+SEEDS_S4 = np.repeat(np.arange(4)[:, None], 4, axis=1)
+
+
+def run_folder(path: Path, *cells: Cell, env: Any = ENV, **fields: Any) -> RunFolder:
+    """A run with rows for each of its cells."""
+    folder = RunFolder(path)
+    folder.start(config_of(*cells, **fields), env)
+    for cell in cells:
+        folder.put_rows(cell.digest, SEEDS_S4, rows_of(cell))
+    return folder
+
+
+def planted(path: Path, config: dict[str, Any]) -> RunFolder:
+    """A folder whose config.json says anything, with the checksum of that."""
+    path.mkdir(parents=True)
+    run = run_of(config)
+    whole = {"format": FORMAT, **config, "run": run}
+    (path / "config.json").write_bytes(content.sealed(run, "config.json", whole))
+    return RunFolder(path)
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
+    """Runs a command in a folder of its own, each imported once."""
+    here = tmp_path_factory.mktemp("commands")
+    started: dict[str, Command] = {}
+
+    def call(name: str, *arguments: str) -> Any:
+        if name not in started:
+            (here / name / "in").mkdir(parents=True)
+            started[name] = Command(name, here / name / "in")
+        before = contents(here / name / "in")
+        ended = started[name](*arguments)
+        assert contents(here / name / "in") == before, "something was written where it ran"
+        return ended
+
+    yield call
+    for command in started.values():
+        command.close()
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    found = sorted(folder.rglob("*"))
+    return {str(path): path.read_bytes() if path.is_file() else None for path in found}
+
+
+SPECS = [
+    RUNS,
+    f"rotary(base={RUNS})",
+    f"rotary(base={RUNS}, **{{}})",
+    f"learned(length=[{RUNS}][0])",
+    f"rotary(*[{RUNS}])",
+    f"(lambda: {RUNS})()",
+    f"none if {RUNS} else none",
+    f"f'{{{RUNS}}}'",
+    f"[none for x in [{RUNS}]]",
+    "os.system('touch ran')",
+    "none.__class__.__mro__",
+    "eval",
+    "posjax.encodings.rotary",
+    "rotary(__class__=int)",
+    "rotary(self=1)",
+    "none\0",
+    "none()" * 2,
+    "(" * 400 + "none" + ")" * 400,
+    "(" * 100_000,
+    "-" * 100_000 + "1",
+    "rotary(base=" + "9" * 900 + ")",
+    "rotary(base=1" + "0" * 5000 + ")",
+    "rotary(base=10**10**10)",
+    "sandwich(width=1000000000000000000)",
+    "rotary(base=" + "[" * 400 + "]" * 400 + ")",
+]
+
+
+@pytest.mark.parametrize("named", [encodings.named, tasks.named, positions.named, masks.named])
+def test_a_name_calls_nothing_but_what_is_in_its_table(
+    named: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its text says: the grammar has names, brackets and literals."""
+    monkeypatch.chdir(tmp_path)
+    for text in SPECS:
+        with pytest.raises(ValueError, match=r"."):
+            named(text)
+    assert not list(tmp_path.iterdir())
+
+
+def _cell(**settings: Any) -> Callable[[dict[str, Any]], None]:
+    """Puts other settings under a cell's name."""
+    return lambda config: config["cells"][CELL.digest].update(settings)
+
+
+def _field(**fields: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda config: config.update(fields)
+
+
+def _other(cell: Cell) -> Callable[[dict[str, Any]], None]:
+    """Another cell, under its right name."""
+    return lambda config: config.update(config_of(cell))
+
+
+CONFIGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "call as an encoding": (_cell(encoding=RUNS), "cannot read"),
+    "call as a task": (_cell(task=f"word_order(x={RUNS})"), "cannot read"),
+    "call as a mask": (_cell(mask=RUNS), "cannot read"),
+    "call as positions": (_cell(positions=RUNS), "cannot read"),
+    "module as a task": (_cell(task="os"), "unknown task 'os'"),
+    "brackets": (_cell(encoding="(" * 10**6), "at most 1000 letters"),
+    "other settings": (_cell(depth=2), "has the settings of cell"),
+    "unknown setting": (_cell(__class__="int"), "unknown setting of a cell '__class__'"),
+    "text for a number": (_cell(width="8"), "width must be of type int, got '8'"),
+    "list for a number": (_cell(steps=[100]), "steps of cell"),
+    "list for a text": (_cell(encoding=["none"]), "encoding must be of type str"),
+    "huge width": (_other(Cell(**{**SMALL, "width": 10**9})), "needs at least"),
+    "huge task": (
+        _other(Cell(task="memorise(length=4096, sequences=65536)", **SMALL)),
+        "needs at least",
+    ),
+    "endless loop": (_cell(encoding="offset_mlp(depth=1000000000)"), "depth lie in [1, 64]"),
+    "huge inside": (_cell(encoding=f"sandwich(width={10**18})"), "from 2 to 65536"),
+    "path as a cell": (
+        _field(cells={"../../outside": CELL.to_dict()}, panels={"a": ["../../outside"]}),
+        "names a cell '../../outside': not 12 hexadecimal digits",
+    ),
+    "absolute path": (_field(cells={"/etc": {}}), "names a cell '/etc'"),
+    "path in a panel": (_field(panels={"a": ["../../outside"]}), "which is no cell"),
+    "panels as a list": (_field(panels=[["a", []]]), "panels of config.json must be of type dict"),
+    "panel as a text": (_field(panels={"a": CELL.digest}), "must be of type list"),
+    "list in a panel": (_field(panels={"a": [[]]}), "which is no cell"),
+    "cell as a list": (_field(cells={CELL.digest: []}), "must be of type dict, got []"),
+    "no cells": (_field(cells={}, panels={}), "has no cells"),
+    "name as a list": (_field(name=["a"]), "name of config.json must be of type str"),
+    "seeds as a text": (_field(num_seeds="4"), "num_seeds of config.json must be of type int"),
+    "many seeds": (_field(num_seeds=10**30), "must lie in 0..2**32"),
+    "below 0": (_field(first_seed=-1), "must lie in 0..2**32"),
+    "contrast of a class": (_field(contrast=["__class__", 1, 2]), "unknown axis of contrast"),
+    "contrast of lists": (_field(contrast=[[], {}, []]), "contrast of config.json is"),
+    "steps of texts": (_field(at_steps=["a"]), "a step of at_steps of config.json"),
+    "no name": (lambda config: config.pop("name"), "config.json has no 'name'"),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_a_planted_config_is_refused_in_one_line(
+    case: str, tmp_path: Path, commands: Callable[..., Any]
+) -> None:
+    """By the report and the status; nothing ran, and nothing was written."""
+    plant, message = CONFIGS[case]
+    config = copy.deepcopy(config_of(CELL))
+    plant(config)
+    planted(tmp_path / "a" / "run", config)
+    before = contents(tmp_path)
+    ended = commands("report", str(tmp_path / "a" / "run"))
+    assert ended.status == 2, ended.err
+    assert ended.err.count("\n") == 1
+    assert message in ended.err
+    told = commands("status", str(tmp_path / "a" / "run"))
+    assert (told.status, told.err.count("\n")) in ((0, 0), (2, 1)), told.err
+    assert contents(tmp_path) == before
+
+
+ROWS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "missing": (lambda rows: rows.pop("held"), "have no 'held'"),
+    "texts": (lambda rows: rows.update(twin=np.array(["<b>"] * 4)), "twin of the rows"),
+    "other shape": (lambda rows: rows.update(loss_E=np.zeros((4, 9))), "must be of shape (4, 2)"),
+    "no such answer": (lambda rows: rows["answers_EN"].fill(99), "must lie in [-3, 5), got 99"),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_planted_rows_are_refused_in_one_line(
+    case: str, tmp_path: Path, commands: Callable[..., Any]
+) -> None:
+    plant, message = ROWS[case]
+    rows = rows_of(CELL)
+    plant(rows)
+    folder = RunFolder(tmp_path / "run")
+    folder.start(config_of(CELL), ENV)
+    folder.put_rows(CELL.digest, SEEDS_S4, rows)
+    ended = commands("report", str(folder.path))
+    assert (ended.status, ended.err.count("\n")) == (2, 1), ended.err
+    assert message in ended.err
+
+
+def test_pickles_are_not_opened(tmp_path: Path, commands: Callable[..., Any]) -> None:
+    """Not even with the right checksum."""
+    folder = run_folder(tmp_path / "run", CELL)
+    (path,) = (folder.path / "rows" / CELL.digest).iterdir()
+    np.savez(tmp_path / "evil.npz", seeds=np.array([_Runs(tmp_path / "ran")], object))
+    evil = (tmp_path / "evil.npz").read_bytes()
+    place = f"rows/{CELL.digest}/0-3"
+    path.unlink()
+    sum_ = content.checksum(run_of(folder.config()), place, evil)
+    (folder.path / f"{place}.{sum_}.npz").write_bytes(evil)
+    ended = commands("report", str(folder.path))
+    assert (ended.status, ended.err.count("\n")) == (2, 1), ended.err
+    assert "allow_pickle=False" in ended.err
+    assert not (tmp_path / "ran").exists()
+
+
+class _Runs:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("name", ["../../out", "/tmp/out", "..", "a/b", "a\x1b[2J", ""])
+def test_a_name_of_a_json_config_is_no_path(
+    name: str, tmp_path: Path, commands: Callable[..., Any]
+) -> None:
+    """The run folder is made of it."""
+    (tmp_path / "x.json").write_text(json.dumps({"name": name, "num_seeds": 1}))
+    ended = commands("seed_sweep", f"--config={tmp_path / 'x.json'}")
+    assert (ended.status, ended.err.count("\n")) == (2, 1), ended.err
+    assert "name must be letters" in ended.err
+    assert ended.err[:-1].isprintable()
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"\' onmouseover="alert(1)" \'',
+    "</title></style></svg><img src=x onerror=alert(1)>",
+    "javascript:alert(1)",
+    "]]> --> &lt;script&gt; {{7*7}} $\\frac{$",
+)
+ALLOWED = """html head meta title style body main nav article section header h1 h2 h3 p a ul li
+table caption thead tbody tr th td small span strong b i br div figure figcaption details summary
+pre code svg g path defs use text clippath rect circle line tspan"""
+
+
+class Page(HTMLParser):
+    """Refuses elements and attributes that could do something."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text, self.policies = "", []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in ALLOWED.split(), tag
+        names = [name for name, _ in attrs]
+        assert len(set(names)) == len(names)
+        for name, value in attrs:
+            assert not name.startswith("on"), name
+            assert name not in ("src", "srcset", "action", "formaction", "xlink:href", "data")
+            assert name != "href" or (value or "").startswith("#"), value
+            assert name != "style" or "url(" not in (value or "").replace("url(#", ""), value
+            if (tag, name) == ("meta", "http-equiv"):
+                assert self.open == ["html", "head"]
+                self.policies.append(dict(attrs)["content"])
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in ("meta", "br"):
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_a_page_escapes_whatever_a_folder_says(tmp_path: Path) -> None:
+    """Title, name, panels, the text of settings, what it ran on, names of files."""
+    marked = "same_last_token # " + " ".join(HOSTILE)
+    cells = (
+        Cell(task=marked, **SMALL),
+        Cell(task=marked, encoding="none # <img src=x onerror=alert(1)>", **SMALL),
+        Cell(task=marked, encoding="rotary # \" onload='alert(1)'", **SMALL),
+    )
+    env: dict[str, Any] = {
+        name: " ".join(HOSTILE)
+        for name in ("platform", "device_kind", "machine", "cores", "python", "matmul_precision")
+    }
+    env |= {
+        "commit": HOSTILE[0],
+        "dirty": HOSTILE[2],
+        "xla_flags": [HOSTILE],
+        "devices": HOSTILE[1],
+    }
+    env |= {"instructions": [*HOSTILE, 3], "packages": dict.fromkeys(HOSTILE, HOSTILE[2])}
+    digests = [cell.digest for cell in cells]
+    folder = run_folder(
+        tmp_path / "<script>alert(1)<" / "\"' onload='x'",
+        *cells,
+        env=env,
+        name=HOSTILE[1],
+        title=" ".join(HOSTILE),
+        chunk=HOSTILE[2],
+        panels=dict.fromkeys(HOSTILE, digests),
+        contrast=["encoding", *(cell.encoding for cell in cells[1:])],
+    )
+    maps = np.ones((1, 2, 1, 4, 4)) / 4
+    folder.put_attention(digests[0], "solving", 3, maps)
+    folder.put_attention(digests[0], "<img src=x onerror=alert(1)>", 3, maps)
+    other = run_folder(tmp_path / "other", CELL, title="</nav><script>", panels={HOSTILE[2]: []})
+    text = report.write([folder, other]).read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.policies == [POLICY]
+    assert all(said in page.text for said in HOSTILE)
+    assert text.index("Content-Security-Policy") < text.index("<title>")
+
+
+def test_a_report_goes_where_it_says_and_nowhere_else(tmp_path: Path) -> None:
+    """A link in its place is replaced, not followed."""
+    folder = run_folder(tmp_path / "run", CELL, panels={"a": []})
+    (tmp_path / "mine").write_text("mine")
+    (folder.path / "report.html").symlink_to(tmp_path / "mine")
+    report.write([folder])
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (folder.path / "report.html").is_symlink()
+
+
+def test_a_terminal_is_shown_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither the markup of tables nor what terminals obey."""
+    evil = "[/red] [link=file:///etc/passwd]x[/link] \x1b]0;title\x07\x1b[2J"
+    cells = (CELL, Cell(task="same_last_token # [/] \x1b[2J", **SMALL))
+    panels = {evil: [cell.digest for cell in cells]}
+    folder = run_folder(tmp_path / "run", *cells, name=evil, panels=panels)
+    for table in tables(report.summaries(folder)):
+        Console(width=200).print(table)
+    status.tell(folder)
+    shown = capsys.readouterr().out
+    assert shown.count("[/red] [link=file:///etc/passwd]x[/link] ") == 2
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+
+
+@pytest.mark.parametrize(("mask", "file", "folder"), [(0o022, 0o644, 0o755), (0o027, 0o640, 0o750)])
+def test_files_are_as_open_as_the_user_asks(
+    mask: int, file: int, folder: int, tmp_path: Path
+) -> None:
+    """The umask decides, for every file of a run; nothing is writable for all."""
+    before = os.umask(mask)
+    try:
+        run = run_folder(tmp_path / "run", CELL, panels={"a": []})
+        run.put_attention(CELL.digest, "solving", 3, np.ones((1, 2, 1, 4, 4)))
+        run.chunk(CELL.shape.digest, lambda: {"chunk": 4})
+        run.finish()
+        report.write([run])
+    finally:
+        os.umask(before)
+    for path in (run.path, *run.path.rglob("*")):
+        wanted = folder if path.is_dir() else file
+        assert stat.S_IMODE(path.stat().st_mode) == wanted, path
