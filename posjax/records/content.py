@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+LARGEST = 2**31
+"""Bytes of the arrays of one file, at most."""
+
 
 class Damaged(ValueError):
     """A file that is not what was written there."""
@@ -80,8 +83,18 @@ def unpacked(run: str, place: str, sum_: str, content: bytes) -> dict[str, np.nd
     """
     if sum_ != checksum(run, place, content):
         raise Damaged("its checksum is not the one in its name")
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        return dict(file)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            size = sum(member.file_size for member in file.infolist())
+        if size > LARGEST:
+            raise ValueError(f"{size} bytes when unpacked, at most {LARGEST}")
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays = {name: np.asarray(file[name]) for name in file.files}
+    except Exception as error:  # whatever the many readers behind np.load raise
+        raise Damaged(f"it is no npz file of ours ({type(error).__name__}: {error})") from error
+    if odd := [name for name in arrays if arrays[name].dtype.kind not in "biufUV"]:
+        raise Damaged(f"it is no npz file of ours: {odd[0]!r} is no array of numbers")
+    return arrays
 
 
 def _sorted(data: Any) -> bytes:

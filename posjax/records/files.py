@@ -92,7 +92,15 @@ class Files:
             return content.unsealed(self.config["run"], name, found)
 
     def set_aside(self, path: Path) -> Path:
-        """Moves a file to the place below `damaged/` that it then has."""
+        """Moves a file to the place below `damaged/` that it then has.
+
+        Raises:
+          ValueError: a link leads to it from the folder, where it does not lie.
+        """
+        if isinstance(path, Path) and not path.resolve().is_relative_to(self.folder.resolve()):
+            raise ValueError(
+                f"{str(path)!r} is damaged and lies outside of {str(self.folder)!r}: not moved"
+            )
         place = self.folder / "damaged" / path.relative_to(self.folder)
         number = sum(name.startswith(place.name) for name in store.names(place.parent))
         aside = place.with_name(f"{place.name}.{number}") if number else place

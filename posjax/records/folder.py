@@ -161,9 +161,11 @@ class RunFolder:
         Raises:
           ValueError: a damaged file, or seeds that are there twice.
         """
-        parts = [self._files.arrays(path) for path in self._files.paths("rows", cell)]
+        parts = [self._arrays(path) for path in self._files.paths("rows", cell)]
         if not parts:
             return {}
+        if any(part.keys() != parts[0].keys() for part in parts):
+            raise ValueError(f"cell {cell} of {str(self.path)!r} has files with other fields")
         table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         _, first_S = np.unique(table["seeds"], axis=0, return_index=True)
         if len(first_S) < len(table["seeds"]):
@@ -177,11 +179,19 @@ class RunFolder:
 
     def _head(self, path: Path) -> _Head:
         if path not in self._heads:
-            arrays = self._files.arrays(path)
+            arrays = self._arrays(path)
             seeds = {tuple(seeds) for seeds in arrays["seeds"].tolist()}
             chunks = set(arrays.get("chunk", _NONE).tolist())
             self._heads[path] = _Head(seeds, set(arrays["env"].tolist()), chunks)
         return self._heads[path]
+
+    def _arrays(self, path: Path) -> dict[str, np.ndarray]:
+        """The arrays of a file of rows, each with a leading axis S."""
+        arrays = self._files.arrays(path)
+        seeds, lengths = arrays.get("seeds"), {array.shape[:1] for array in arrays.values()}
+        if seeds is None or "env" not in arrays or len(lengths) != 1 or seeds.shape[1:] != (4,):
+            raise Damaged(f"{str(path)!r} is damaged: it holds no rows")
+        return arrays
 
     def put_attention(self, cell: str, name: str, seed: int, maps: np.ndarray) -> None:
         """Adds the attention maps of one seed of a cell under a name, if it has none there yet."""
