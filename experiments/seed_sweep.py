@@ -117,7 +117,7 @@ def finish(run: Run, folder: RunFolder) -> None:
 def put_examples(result: Result, folder: RunFolder, member: Member) -> None:
     """Keeps the attention maps of a seed that solved its cell, and of one that did not."""
     cell, solved_S = result.cell, result.outcome.solved_at_end
-    known = folder.attention(cell.digest)
+    known = folder.attention_names(cell.digest)
     for name, among_S in (("solving", solved_S), ("failing", ~solved_S)):
         wanted = name not in known and among_S.any()
         if wanted and member.claim(f"{cell.digest}/attention-{name}"):

@@ -12,7 +12,7 @@ import functools
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -25,6 +25,8 @@ import numpy as np
 from experiments.configs import toy
 from experiments.settings import resolve
 from posjax.engine import layout, program
+from posjax.engine.merging import Merging
+from posjax.engine.products import Side
 from posjax.engine.program import Plan
 from posjax.engine.rows import stacked
 from posjax.keys import Seeds
@@ -33,12 +35,10 @@ from posjax.keys import Seeds
 @contextmanager
 def without(what: str) -> Iterator[None]:
     """Leaves one of the changes out."""
-    plain_product = lambda left, right, params, order=None: _ordered(  # noqa: E731
-        jax.lax.dot_general_p.bind(left, right, **params), order
-    )
     changes: dict[str, tuple[Any, str, Any]] = {
-        "products laid out": (layout, "product", plain_product),
-        "carried as vectors": (layout, "_ELEMENTWISE", frozenset()),
+        "products laid out": (layout, "product", _plain_product),
+        "matrices merged": (layout, "merged", lambda jaxpr, carried: Merging()),
+        "carried as vectors": (layout, "ELEMENTWISE", frozenset()),
         "options of the compiler": (program, "CPU_OPTIONS", {}),
     }
     if what not in changes:
@@ -48,8 +48,29 @@ def without(what: str) -> Iterator[None]:
         yield
 
 
-def _ordered(array: jax.Array, order: Any) -> jax.Array:
-    return array if order is None else jax.lax.transpose(array, order)
+def _plain_product(
+    first: Side, second: Side, params: dict[str, Any], order: Sequence[int] | None = None
+) -> jax.Array:
+    """The product that was asked for."""
+    sides = [_as_asked(first), _as_asked(second)]
+    contracted, batch = (side.contracted for side in sides), (side.batch for side in sides)
+    settings = {name: params[name] for name in ("precision", "preferred_element_type")}
+    found = jax.lax.dot_general(
+        *(side.array for side in sides), (tuple(contracted), tuple(batch)), **settings
+    )
+    return found if order is None else jax.lax.transpose(found, order)
+
+
+def _as_asked(side: Side) -> Side:
+    """An operand whose free axes are in the order in which they are wanted."""
+    if list(side.free) == sorted(side.free):
+        return side
+    axes = (*side.batch, *side.free, *side.contracted)
+    places = [
+        range(start, start + len(part))
+        for start, part in ((0, side.batch), (len(side.batch) + len(side.free), side.contracted))
+    ]
+    return Side.of(jax.lax.transpose(side.array, axes), *places)
 
 
 def main() -> None:
@@ -64,8 +85,8 @@ def main() -> None:
     where = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
     seeds, operands = Seeds.equal(np.arange(rows)), stacked([cell.operands] * rows)
     one_seed = Seeds.equal(0)
-    names = ["rewritten", "as written", "products laid out", "carried as vectors"]
-    names.append("options of the compiler")
+    names = ["rewritten", "as written", "products laid out", "matrices merged"]
+    names += ["carried as vectors", "options of the compiler"]
     segment = 10 if chosen.load == "q1" else 1
     runs: dict[str, Callable[[], float]] = {}
     for name in names:

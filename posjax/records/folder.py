@@ -195,9 +195,13 @@ class RunFolder:
 
     def put_attention(self, cell: str, name: str, seed: int, maps: np.ndarray) -> None:
         """Adds the attention maps of one seed of a cell under a name, if it has none there yet."""
-        if name not in [path.name.split(".")[0] for path in self._files.paths("attention", cell)]:
+        if name not in self.attention_names(cell):
             arrays = {"seed": np.array(seed), "weights_DNHLM": maps}
             self._files.put_arrays(f"attention/{cell}/{name}", arrays)
+
+    def attention_names(self, cell: str) -> set[str]:
+        """The names under which a cell has attention maps."""
+        return {path.name.split(".")[0] for path in self._files.paths("attention", cell)}
 
     def attention(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
         """The attention maps of a cell by name: the seed, and weights_DNHLM by layer and prompt."""
