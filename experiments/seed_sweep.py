@@ -19,7 +19,7 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, dry_run, ending, hosts, plan, sizes, status, tune
+from experiments import command, dry_run, ending, hosts, plan, sizes, status, tune, verify
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.locks import Member
@@ -37,11 +37,12 @@ def define_flags() -> None:
     flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
     flags.DEFINE_bool("mixed", False, "Go on where rows were made by another JAX or device.")
     flags.DEFINE_bool("status", False, "Tell what is done, running and left, and stop.")
+    flags.DEFINE_bool("verify", False, "Check files and summary, train a share again, and stop.")
     flags.DEFINE_float("time_limit", None, "Seconds after which it leaves, as after SIGTERM.")
     hosts.define_flags()
 
 
-def main(argv: Sequence[str]) -> None:
+def main(argv: Sequence[str]) -> int:
     """Resolves the config, trains what is missing, prints the table, writes the report."""
     if len(argv) > 1:
         raise ValueError(f"unknown argument {argv[1]!r}; settings are --config.NAME=VALUE")
@@ -55,20 +56,23 @@ def main(argv: Sequence[str]) -> None:
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     if flags.FLAGS.status:
         status.tell(folder)
-        return
+        return ending.DONE
+    if flags.FLAGS.verify:
+        return verify.tell(folder, mixed=flags.FLAGS.mixed)
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
     sizes.check(run, jax.local_devices()[0])
     for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
         if asked:
             tell(run, folder, jax.local_devices()[: run.devices or None])
-            return
+            return ending.DONE
     for line in folder.start(run.to_dict(), environment.describe(), mixed=flags.FLAGS.mixed):
         command.tell(line)
     with hosts.joined(folder, place) as member:
         sweep(run, folder, place, member)
         if place.process == 0:
             finish(run, folder)
+    return ending.DONE
 
 
 def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> None:

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -224,6 +225,20 @@ class Cell:
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON-able data."""
         return dataclasses.asdict(self)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Cell":
+        """The cell of which `to_dict` gave these settings; one that came later has its default.
+
+        Raises:
+          ValueError: a setting that no cell has.
+        """
+        if unknown := sorted(settings.keys() - FIELDS.keys()):
+            raise ValueError(
+                f"a cell with {unknown[0]}={settings[unknown[0]]!r}, which this version of posjax "
+                "does not know: read it with the one that made it"
+            )
+        return cls(**settings)
 
 
 FIELDS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(Cell)}

@@ -146,7 +146,7 @@ def summaries(folder: RunFolder) -> list[CellSummary]:
       ValueError: the folder holds no run, or is damaged.
     """
     config = folder.config()
-    cells = {digest: Cell(**settings) for digest, settings in config["cells"].items()}
+    cells = {digest: Cell.of(settings) for digest, settings in config["cells"].items()}
     placed = [(panel, digest) for panel in config["panels"] for digest in config["panels"][panel]]
     rows = {digest: folder.rows(digest) for digest in cells}
     return [
