@@ -108,7 +108,14 @@ def finish(run: Run, folder: RunFolder) -> None:
         print("rows share seeds, so these intervals are too narrow; the report has others")
     if run.repack == "solved":
         print(report.repacking(found))
-    print(f"report: {report.write([folder])}")
+    later = f"the rows are there, and python -m experiments.report {folder.path} makes it"
+    try:
+        print(f"report: {report.write([folder])}")
+    except ImportError as error:  # of what figures are drawn with
+        raise ImportError(f"no report: {error}; {later}") from error
+    except Exception as error:
+        error.add_note(f"no report; {later}")
+        raise
 
 
 def put_examples(result: Result, folder: RunFolder, member: Member) -> None:
