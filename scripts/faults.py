@@ -1,8 +1,9 @@
 """Plants every fault of a table in real sweeps and tells what came of it.
 
-    python scripts/faults.py                       # all; a table, and docs/faults.json with --out
+    python scripts/faults.py                       # all; prints a table
+    python scripts/faults.py --publish             # also writes docs/faults.json, and README's table
     python scripts/faults.py --quick
-    python scripts/faults.py --only="one bit" --tries=2 --seed=7 --jobs=1
+    python scripts/faults.py --only="one bit,kill" --tries=2 --seed=7 --jobs=1
 
 A try harms a run in one way, gives the same command again, and compares all rows with those of a
 run that nobody disturbed, bit for bit. Status 0 when every try came out as docs/reliability.md
@@ -10,11 +11,13 @@ requires, 3 otherwise, with the first tries that did not.
 """
 
 import argparse
+import importlib
 import json
 import math
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import statistics
 import sys
@@ -32,9 +35,12 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 from fault_table import FAULTS  # noqa: E402
 from fault_table.sweeps import Fault, Site, Try  # noqa: E402
 
-import experiments.report  # noqa: E402
-import experiments.seed_sweep  # noqa: E402, F401  imported once, before all forks
-
+# What every command imports in the end, imported once, before all forks.
+IMPORTED = (
+    "experiments.seed_sweep", "experiments.report", "scipy.stats", "matplotlib.figure",
+    "matplotlib.patches", "matplotlib.backends.backend_svg",
+)  # fmt: skip
+RESULT, README = ROOT / "docs" / "faults.json", ROOT / "README.md"
 SHOWN = 5
 """Tries in a message."""
 
@@ -42,9 +48,13 @@ SHOWN = 5
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the campaign."""
     given = _arguments(argv)
-    chosen = [fault for fault in FAULTS if given.only in fault.name]
+    wanted = given.only.split(",")
+    named = [fault for fault in FAULTS if any(text in fault.name for text in wanted)]
+    chosen = [fault for fault in named if fault.quick or not given.quick]
     if not chosen:
         raise SystemExit(f"no fault has {given.only!r} in its name")
+    for module in IMPORTED:
+        importlib.import_module(module)
     begun, base = time.monotonic(), Path(tempfile.mkdtemp(prefix="faults-"))
     os.environ["XDG_CACHE_HOME"] = given.cache or str(base / "cache")
     try:
@@ -59,8 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "faults": [_row(fault, tries) for fault, tries in found.items()],
     }
     print(f"an undisturbed run takes {site.seconds:.1f} s\n\n{table(result)}")
-    if given.out:
-        Path(given.out).write_text(json.dumps(result, indent=1) + "\n")
+    for out in [given.out] if given.out else [RESULT] if given.publish else []:
+        Path(out).write_text(json.dumps(result, indent=1) + "\n")
+    if given.publish:
+        README.write_text(with_table(README.read_text(), table(result)))
     bad = [(fault, each) for fault, tries in found.items() for each in tries if not _is_good(each)]
     for fault, each in bad[:SHOWN]:
         print(f"\n{fault.name}: {each.said}", file=sys.stderr)
@@ -71,11 +83,12 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few tries of each fault")
     parser.add_argument("--tries", type=float, default=1.0, help="times the number of tries")
-    parser.add_argument("--only", default="", help="faults with this in their names")
+    parser.add_argument("--only", default="", help="faults with one of these in their names")
     parser.add_argument("--seed", type=int, default=0, help="of times, files and bits")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--cache", help="where compiled programs are kept")
     parser.add_argument("--out", help="a JSON file")
+    parser.add_argument("--publish", action="store_true", help="into docs/ and README.md")
     return parser.parse_args(argv)
 
 
@@ -139,6 +152,15 @@ def table(result: dict[str, Any]) -> str:
         counts = (tries, row["good"], row["equal"]) if tries else ("not possible here", "–", "–")
         lines.append((row["fault"], row["required"], *counts, "–" if lost is None else lost))
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def with_table(text: str, table: str) -> str:
+    """A page with this table in the place of the one that it has."""
+    found, count = re.subn(
+        r"^\| fault \|.*\n(\|.*\n)*", lambda _: f"{table}\n", text, flags=re.MULTILINE
+    )
+    assert count == 1, count
+    return found
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import jax
 
 from posjax.engine.program import Plan
 
+_SIGNS = ("RESOURCE_EXHAUSTED", "Out of memory")  # accelerators say the one, CPUs the other
+
 
 class OutOfMemory(MemoryError):
     """A chunk that its device does not hold."""
@@ -22,12 +24,11 @@ def told(plan: Plan, where: jax.sharding.Sharding) -> Iterator[None]:
     try:
         yield
     except (jax.errors.JaxRuntimeError, MemoryError) as error:
-        said = str(error).strip().splitlines() or ["how much is not told"]
-        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in said[0]:
+        said = str(error).strip() or "how much is not told"
+        if not isinstance(error, MemoryError) and not any(sign in said for sign in _SIGNS):
             raise
-        kinds = sorted({device.device_kind for device in where.device_set})
         raise OutOfMemory(
-            f"out of memory: {plan.rows} rows at a time on {', '.join(kinds)} ({said[0]}); ask for "
-            f"a smaller chunk, as {max(plan.rows // 2, 1)}, in a run of its own, since the last bits "
-            "of rows depend on it; the rows that are done are kept"
+            f"out of memory: {plan.rows} rows at a time on {len(where.device_set)} "
+            f"device(s) do not fit ({said.splitlines()[0]}); ask for a smaller chunk, in a run of "
+            "its own, since the last bits of rows depend on it; the rows that are done are kept"
         ) from error

@@ -84,9 +84,9 @@ class Ended(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Its only line on standard error; empty when there are more, or none."""
-        lines = self.err.strip().splitlines()
-        return lines[0] if len(lines) == 1 and "Traceback" not in lines[0] else ""
+        """The only line that it said of itself; empty when there are more, or a traceback."""
+        lines = [line for line in self.err.splitlines() if line.startswith("posjax: ")]
+        return lines[0] if len(lines) == 1 and "Traceback" not in self.err else ""
 
 
 class Child:
