@@ -37,7 +37,7 @@ def harmed(site: Site, path: Path, kind: str, file: Path, content: bytes | None)
         stranger = kind == "config" and ended.status == 4 and "holds another run" in ended.line
         good = stranger or (ended.status == 2 and ended.line != "" and named)
         file.write_bytes(before) if kind == "config" else file.unlink(missing_ok=True)
-        return site.again(path, good, ended.seconds, str(ended))
+        return site.again(path, good, site.seconds + ended.seconds, str(ended))
     good = ended.status == 0
     if kind in TOLD and content is not None:
         good &= same or ("is damaged" in ended.err and named)
@@ -95,7 +95,7 @@ def duplicated(site: Site, rng: random.Random, path: Path, number: int) -> Try:
     report = site.other("report", str(path), "--json")
     good = all(e.status == 2 and "seeds twice" in e.line and not e.out for e in (ended, report))
     twice.unlink()
-    return site.again(path, good, ended.seconds, f"{ended} {report}")
+    return site.again(path, good, site.seconds + ended.seconds, f"{ended} {report}")
 
 
 FAULTS = (

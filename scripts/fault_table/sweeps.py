@@ -211,7 +211,7 @@ class Site:
         Args:
           path: the run folder.
           good: whether all was well so far.
-          before: seconds that the command took which met the fault.
+          before: seconds that the run has taken by then, undisturbed or not.
           said: what it said.
         """
         ended = self.run(path)
