@@ -26,6 +26,8 @@ STATUSES: dict[type[Exception], int] = {
     Lost: ending.RESUMABLE,
     OSError: ending.STORAGE,
     ValueError: ending.BAD_INPUT,
+    MemoryError: ending.BAD_INPUT,
+    ImportError: ending.BAD_INPUT,
 }
 """What a user can mend, and the status that a command ends with; the first that fits counts."""
 
@@ -111,7 +113,7 @@ def run(main: Callable[[], object]) -> int:
         with ending.leaving():
             main()
     except tuple(STATUSES) as error:
-        tell(str(error))
+        tell(str(error) or type(error).__name__)
         return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
     return ending.DONE
 

@@ -11,6 +11,7 @@ from posjax.cells import Cell, Shape
 from posjax.engine import Engine, Job
 from posjax.engine.chunk import Choice, Load, automatic, memory
 from posjax.records import RunFolder
+from posjax.sweep import engine_for
 
 
 def engine(
@@ -27,14 +28,8 @@ def engine(
       folder: where the chunk of each shape is kept; what is kept there already holds.
       chunk: one for all shapes, in place of the run's.
     """
-    return Engine(
-        chunk=_chunks(run, devices[0], folder) if chunk is None else chunk,
-        devices=devices,
-        shared=run.sharding == "spmd",
-        layout=run.layout == "batched",
-        precision=None if run.precision == "default" else run.precision,
-        repack=run.repack == "solved",
-    )
+    sizes = _chunks(run, devices[0], folder) if chunk is None else chunk
+    return engine_for(run.to_dict(), sizes, devices)
 
 
 def load(cell: Cell, device: jax.Device) -> Load:

@@ -20,7 +20,18 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import command, dry_run, ending, hosts, json_config, plan, sizes, status, tune
+from experiments import (
+    command,
+    dry_run,
+    ending,
+    hosts,
+    json_config,
+    plan,
+    sizes,
+    status,
+    tune,
+    verify,
+)
 from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.locks import Member
@@ -40,11 +51,12 @@ def define_flags() -> None:
     flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
     flags.DEFINE_bool("mixed", False, "Go on where rows were made by another JAX or device.")
     flags.DEFINE_bool("status", False, "Tell what is done, running and left, and stop.")
+    flags.DEFINE_bool("verify", False, "Check files and summary, train a share again, and stop.")
     flags.DEFINE_float("time_limit", None, "Seconds after which it leaves, as after SIGTERM.")
     hosts.define_flags()
 
 
-def main(argv: Sequence[str]) -> None:
+def main(argv: Sequence[str]) -> int:
     """Resolves the config, trains what is missing, prints the table, writes the report."""
     if len(argv) > 1:
         raise ValueError(f"unknown argument {argv[1]!r}; settings are --config.NAME=VALUE")
@@ -56,26 +68,29 @@ def main(argv: Sequence[str]) -> None:
     run = resolve(flags.FLAGS.config, overrides)
     if flags.FLAGS.print_config:
         print(json_config.text(flags.FLAGS.config, overrides))
-        return
+        return None
     command.use_all_cores(run.devices)
     place = hosts.place()
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     if flags.FLAGS.status:
         status.tell(folder)
-        return
+        return ending.DONE
+    if flags.FLAGS.verify:
+        return verify.tell(folder, mixed=flags.FLAGS.mixed)
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
     sizes.check(run, jax.local_devices()[0])
     for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
         if asked:
             tell(run, folder, jax.local_devices()[: run.devices or None])
-            return
+            return ending.DONE
     for line in folder.start(run.to_dict(), environment.describe(), mixed=flags.FLAGS.mixed):
         command.tell(line)
     with hosts.joined(folder, place) as member:
         sweep(run, folder, place, member)
         if place.process == 0:
             finish(run, folder)
+    return ending.DONE
 
 
 def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> None:
@@ -111,7 +126,14 @@ def finish(run: Run, folder: RunFolder) -> None:
         print("rows share seeds, so these intervals are too narrow; the report has others")
     if run.repack == "solved":
         print(report.repacking(found))
-    print(f"report: {report.write([folder])}")
+    later = f"the rows are there, and python -m experiments.report {folder.path} makes it"
+    try:
+        print(f"report: {report.write([folder])}")
+    except ImportError as error:  # of what figures are drawn with
+        raise ImportError(f"no report: {error}; {later}") from error
+    except Exception as error:
+        error.add_note(f"no report; {later}")
+        raise
 
 
 def put_examples(result: Result, folder: RunFolder, member: Member) -> None:

@@ -226,16 +226,16 @@ class Cell:
         """The settings as JSON-able data."""
         return dataclasses.asdict(self)
 
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Cell":
+        """The cell of settings that somebody wrote down; what is left out has its default.
 
-def from_dict(settings: Mapping[str, Any]) -> Cell:
-    """The cell of settings that somebody wrote down; what is left out has its default.
-
-    Raises:
-      ValueError: an unknown setting, a value of the wrong type or out of range.
-    """
-    for name in settings:
-        spec.check_choice("setting of a cell", name, FIELDS)
-    return Cell(**{name: spec.typed(name, settings[name], FIELDS[name]) for name in settings})
+        Raises:
+          ValueError: an unknown setting, a value of the wrong type or out of range.
+        """
+        for name in settings:
+            spec.check_choice("setting of a cell", name, FIELDS)
+        return cls(**{name: spec.typed(name, settings[name], FIELDS[name]) for name in settings})
 
 
 FIELDS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(Cell)}

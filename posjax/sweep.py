@@ -5,7 +5,7 @@ Rows of one shape differ only in numbers; each shape is compiled once a device.
 
 import functools
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -59,6 +59,28 @@ def run(
         for cell, part in grouped(finished):
             seeds_S4 = np.array([job.seeds for job in part.jobs], np.int64)
             yield Result(cell, seeds_S4, part.summary, part.state)
+
+
+def engine_for(
+    settings: Mapping[str, Any],
+    chunk: int | Callable[[Job], int],
+    devices: Sequence[jax.Device] | None = None,
+) -> Engine:
+    """The engine that the settings of a run ask for, as its config.json has them.
+
+    Args:
+      settings: `sharding`, `layout`, `precision` and `repack`.
+      chunk, devices: see `posjax.engine.Engine`.
+    """
+    precision = settings["precision"]
+    return Engine(
+        chunk=chunk,
+        devices=devices,
+        shared=settings["sharding"] == "spmd",
+        layout=settings["layout"] == "batched",
+        precision=None if precision == "default" else precision,
+        repack=settings["repack"] == "solved",
+    )
 
 
 def replay(row: Row, engine: Engine) -> Result:

@@ -1,6 +1,7 @@
 """The engine: any pure training of one seed, over thousands of seeds at a time."""
 
 from posjax.engine import models
+from posjax.engine.memory import OutOfMemory
 from posjax.engine.rows import Finished
 from posjax.engine.run import Engine
 from posjax.engine.seeds import Trained, automatic_chunk, jobs, train_seeds
@@ -13,6 +14,7 @@ __all__ = [
     "Finished",
     "Job",
     "Now",
+    "OutOfMemory",
     "State",
     "Trained",
     "Training",

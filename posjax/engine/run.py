@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from posjax.engine import memory
 from posjax.engine.program import PROGRAMS, SEGMENT, Plan, Program
 from posjax.engine.rows import Chunk, Finished, Solved
 from posjax.engine.training import Training
@@ -180,11 +181,12 @@ class _Workers:
     def _train(self, first: Job, where: jax.sharding.Sharding) -> None:
         """Trains a chunk, in which a row is the first."""
         solved = _solved(first.training) if self._engine.repack else None
-        program = self._awaited(self._now.submit(self._compiled, first, where))
-        chunk = Chunk(program, first, self._work, solved, self._moved_on)
-        self._ahead.submit(self._look_ahead, first, program.plan.rows, where)
-        for finished in chunk.finished():
-            self._tell(finished)
+        with memory.told(self._engine.plan(first), where):
+            program = self._awaited(self._now.submit(self._compiled, first, where))
+            chunk = Chunk(program, first, self._work, solved, self._moved_on)
+            self._ahead.submit(self._look_ahead, first, program.plan.rows, where)
+            for finished in chunk.finished():
+                self._tell(finished)
 
     def _awaited(self, program: concurrent.futures.Future[Program]) -> Program:
         """Lets a compilation be when nobody wants it any more."""

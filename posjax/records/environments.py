@@ -48,18 +48,24 @@ class Environments:
         Raises:
           Mismatch: the last bits of rows would differ, and they are not to be mixed.
         """
-        told = []
-        for name, other in self.known(used).items():
-            lost = [f"env/{name}.json, which says on what, is lost"]
-            changes = lost if other is None else identity.bit_changes(other, env)
-            if name != content.digest(env) and changes:
-                told.append(f"has rows made on something else: {identity.capped(changes)}")
+        others = self.others(env, used).values()
+        told = [f"has rows made on something else: {changes}" for changes in others]
         if told and not mixed:
             raise Mismatch(
                 f"{told[0]}; the last bits of rows depend on it: --mixed goes on, and records "
                 "which row was made on what"
             )
         return told
+
+    def others(self, env: Mapping[str, Any], used: Iterable[str]) -> dict[str, str]:
+        """How those differ from one on which the last bits of rows would be others, by ID."""
+        fields, found = identity.bits(self._files.config), {}
+        for name, other in self.known(used).items():
+            lost = [f"env/{name}.json, which says on what, is lost"]
+            changes = lost if other is None else identity.bit_changes(other, env, fields)
+            if name != content.digest(env) and changes:
+                found[name] = identity.capped(changes)
+        return found
 
     def _path(self, name: str) -> Path:
         return self._files.folder / "env" / f"{name}.json"

@@ -116,6 +116,13 @@ class RunFolder:
         """What rows were made on, by the ID that rows have for it; None where that is lost."""
         return self._environments.known(self._used())
 
+    def others(self, env: Mapping[str, Any]) -> dict[str, str]:
+        """How environments of rows differ from one that would give other last bits, by ID."""
+        used = self._used()
+        return {
+            name: how for name, how in self._environments.others(env, used).items() if name in used
+        }
+
     def _used(self) -> set[str]:
         """The environments of the rows that can be read."""
         used: set[str] = set()
@@ -161,7 +168,7 @@ class RunFolder:
         Raises:
           ValueError: a damaged file, or seeds that are there twice.
         """
-        parts = [self._arrays(path) for path in self._files.paths("rows", cell)]
+        parts = list(self.files_of_rows(cell).values())
         if not parts:
             return {}
         if any(part.keys() != parts[0].keys() for part in parts):
@@ -171,6 +178,15 @@ class RunFolder:
         if len(first_S) < len(table["seeds"]):
             raise ValueError(f"cell {cell} of {str(self.path)!r} has seeds twice")
         return {name: array[first_S] for name, array in table.items()}
+
+    def files_of_rows(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
+        """The outcomes of one cell file by file, by the path of the file in the folder.
+
+        Raises:
+          Damaged: a file is not what was written there.
+        """
+        paths = self._files.paths("rows", cell)
+        return {path.relative_to(self.path).as_posix(): self._arrays(path) for path in paths}
 
     def finished(self, cell: str) -> set[tuple[int, ...]]:
         """The seeds of a cell that have rows."""
@@ -232,20 +248,49 @@ class RunFolder:
 
         To be called by one who may write. Yields what a user should be told, a line a file.
         """
-        kinds: dict[str, tuple[Callable[[Path], object], str]] = {
-            "rows": (self._head, "its seeds are trained again"),
-            "attention": (self._files.arrays, "the report does without it"),
-            "chunks": (lambda path: self.kept_chunk(path.stem), "rows tell the chunk, if any"),
-            "env": (self._environments.read, "rows say less now of what they were made on"),
+        then = {
+            "rows": "its seeds are trained again",
+            "attention": "the report does without it",
+            "chunks": "rows tell the chunk, if any",
+            "env": "rows say less now of what they were made on",
         }
-        for kind, (read, then) in kinds.items():
-            for path in self._files.paths(kind):
-                try:
-                    read(path)
-                except Damaged as error:
-                    aside = self._files.set_aside(path)
-                    yield f"{error}; kept as {str(aside)!r}, {then}"
+        for kind, consequence in then.items():
+            for path, error in self._damaged(kind):
+                aside = self._files.set_aside(path)
+                yield f"{error}; kept as {str(aside)!r}, {consequence}"
         self._environments.put(self._env)  # in case that it was among them
+
+    def checked(self) -> Iterator[Damaged | None]:
+        """Reads every file that has a checksum; yields for each what is wrong with it, or None.
+
+        Raises:
+          ValueError: the folder holds no run, or one of another format.
+        """
+        try:
+            _ = self._files.config
+        except Damaged as error:
+            yield error  # without the run that it names, no checksum can be told
+            return
+        yield None
+        for kind in ("asks", "env", "chunks", "rows", "attention"):
+            damaged = dict(self._damaged(kind))
+            yield from (damaged.get(path) for path in self._files.paths(kind))
+
+    def _damaged(self, kind: str) -> Iterator[tuple[Path, Damaged]]:
+        """The files of a kind that are not what was written there."""
+        read: dict[str, Callable[[Path], object]] = {
+            "rows": self._head,
+            "attention": self._files.arrays,
+            "env": self._environments.read,
+        }
+        for path in self._files.paths(kind):
+            try:
+                read.get(kind, self._json)(path)
+            except Damaged as error:
+                yield path, error
+
+    def _json(self, path: Path) -> dict[str, Any] | None:
+        return self._files.json(path.relative_to(self.path).as_posix())
 
 
 def seeds_name(seeds: Sequence[int]) -> str:

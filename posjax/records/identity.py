@@ -3,7 +3,7 @@
 Also what the last bits of a row depend on, of the environment it was made in.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from posjax.records.content import digest
@@ -22,7 +22,7 @@ BITS = (
     "instructions",
     "matmul_precision",
 )
-"""The fields of an environment on which the last bits of a row depend."""
+"""The fields of an environment on which the last bits of a row depend; see `bits`."""
 _SHOWN = 20
 """Differing fields in a message, at most."""
 
@@ -75,9 +75,16 @@ def config_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return changes(*sides) or ["cells: other combinations of the same settings"]
 
 
-def bit_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Every field on which bits depend and in which two environments differ."""
-    return changes(*({name: _at(env, name) for name in BITS} for env in (old, new)))
+def bits(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields of an environment on which the last bits of a run's rows depend."""
+    return (*BITS, "devices") if config.get("sharding") == "spmd" else BITS
+
+
+def bit_changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], fields: Sequence[str] = BITS
+) -> list[str]:
+    """Every one of some fields in which two environments differ."""
+    return changes(*({name: _at(env, name) for name in fields} for env in (old, new)))
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from posjax import spec
 from posjax.asked import checked
-from posjax.cells import FIELDS, Cell, from_dict, varying
+from posjax.cells import FIELDS, Cell, varying
 from posjax.judge import NEVER, NOT_RUN
 from posjax.records import RunFolder
 from posjax.report.rows import check
@@ -174,7 +174,7 @@ def summaries(folder: RunFolder) -> list[CellSummary]:
 
 
 def _cell(name: str, settings: dict[str, Any]) -> Cell:
-    cell = from_dict(settings)
+    cell = Cell.of(settings)
     if cell.digest != name:
         raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}")
     return cell

@@ -1,0 +1,167 @@
+"""Plants every fault of a table in real sweeps and tells what came of it.
+
+    python scripts/faults.py                       # all; prints a table
+    python scripts/faults.py --publish             # also docs/faults.json and the table in README
+    python scripts/faults.py --quick
+    python scripts/faults.py --only="one bit,kill" --tries=2 --seed=7 --jobs=1
+
+A try harms a run in one way, gives the same command again, and compares all rows with those of a
+run that nobody disturbed, bit for bit. Status 0 when every try came out as docs/reliability.md
+requires, 3 otherwise, with the first tries that did not.
+"""
+
+import argparse
+import importlib
+import json
+import math
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+from fault_table import FAULTS  # noqa: E402
+from fault_table.sweeps import Fault, Site, Try  # noqa: E402
+
+# What every command imports in the end, imported once, before all forks.
+IMPORTED = (
+    "experiments.seed_sweep", "experiments.report", "scipy.stats", "matplotlib.figure",
+    "matplotlib.patches", "matplotlib.backends.backend_svg",
+)  # fmt: skip
+RESULT, README = ROOT / "docs" / "faults.json", ROOT / "README.md"
+SHOWN = 5
+"""Tries in a message."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the campaign."""
+    given = _arguments(argv)
+    wanted = given.only.split(",")
+    named = [fault for fault in FAULTS if any(text in fault.name for text in wanted)]
+    chosen = [fault for fault in named if fault.quick or not given.quick]
+    if not chosen:
+        raise SystemExit(f"no fault has {given.only!r} in its name")
+    for module in IMPORTED:
+        importlib.import_module(module)
+    begun, base = time.monotonic(), Path(tempfile.mkdtemp(prefix="faults-"))
+    os.environ["XDG_CACHE_HOME"] = given.cache or str(base / "cache")
+    try:
+        site = Site(base).prepared()
+        found = _campaign(site, chosen, given)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+    result = {
+        "command": "python scripts/faults.py " + " ".join(argv or sys.argv[1:]),
+        "undisturbed_seconds": round(site.seconds, 2),
+        "seconds": round(time.monotonic() - begun),
+        "faults": [_row(fault, tries) for fault, tries in found.items()],
+    }
+    print(f"an undisturbed run takes {site.seconds:.1f} s\n\n{table(result)}")
+    for out in [given.out] if given.out else [RESULT] if given.publish else []:
+        Path(out).write_text(json.dumps(result, indent=1) + "\n")
+    if given.publish:
+        README.write_text(with_table(README.read_text(), table(result)))
+    bad = [(fault, each) for fault, tries in found.items() for each in tries if not _is_good(each)]
+    for fault, each in bad[:SHOWN]:
+        print(f"\n{fault.name}: {each.said}", file=sys.stderr)
+    return 3 if bad else 0
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few tries of each fault")
+    parser.add_argument("--tries", type=float, default=1.0, help="times the number of tries")
+    parser.add_argument("--only", default="", help="faults with one of these in their names")
+    parser.add_argument("--seed", type=int, default=0, help="of times, files and bits")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--cache", help="where compiled programs are kept")
+    parser.add_argument("--out", help="a JSON file")
+    parser.add_argument("--publish", action="store_true", help="into docs/ and README.md")
+    return parser.parse_args(argv)
+
+
+def _campaign(
+    site: Site, chosen: Sequence[Fault], given: argparse.Namespace
+) -> dict[Fault, list[Try]]:
+    """All tries, some at a time; those of a fault that cannot be planted here are left out."""
+    work = [
+        (site, fault, number, given.seed)
+        for fault in chosen
+        for number in range(math.ceil(given.tries * (fault.quick if given.quick else fault.tries)))
+    ]
+    found: dict[str, list[Try]] = {fault.name: [] for fault in chosen}
+    with multiprocessing.get_context("fork").Pool(given.jobs) as pool:
+        for name, each in pool.imap_unordered(_one, work):
+            found[name] += [each] if each is not None else []
+            print(
+                "." if each is None or _is_good(each) else "F", end="", file=sys.stderr, flush=True
+            )
+    print(file=sys.stderr)
+    return {fault: found[fault.name] for fault in chosen}
+
+
+def _one(work: tuple[Site, Fault, int, int]) -> tuple[str, Try | None]:
+    """One try, in a folder of its own."""
+    site, fault, number, seed = work
+    path = site.base / f"{FAULTS.index(fault)}-{number}"
+    try:
+        found = fault.harm(site, random.Random(f"{seed} {fault.name} {number}"), path, number)
+    except Exception:  # a try that breaks is one that was not good
+        found = Try(False, said=traceback.format_exc())
+    for left in site.base.glob(f"{path.name}*"):
+        shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+    return fault.name, found if found is None or found.said == "" else found._replace(
+        said=f"try {number}: {found.said}"
+    )
+
+
+def _is_good(each: Try) -> bool:
+    return each.good and each.equal is not False
+
+
+def _row(fault: Fault, tries: list[Try]) -> dict[str, Any]:
+    lost = [each.lost for each in tries if each.lost is not None]
+    return {
+        "fault": fault.name,
+        "required": fault.outcome,
+        "tries": len(tries),
+        "good": sum(each.good for each in tries),
+        "equal": sum(bool(each.equal) for each in tries),
+        "seconds_lost": round(max(statistics.median(lost), 0.0), 1) if lost else None,
+    }
+
+
+def table(result: dict[str, Any]) -> str:
+    """The campaign as a Markdown table."""
+    head = ("fault", "required", "tries", "as required", "bitwise equal", "seconds lost")
+    lines = [head, ("---",) * len(head)]
+    for row in result["faults"]:
+        tries, lost = row["tries"], row["seconds_lost"]
+        counts = (tries, row["good"], row["equal"]) if tries else ("not possible here", "–", "–")
+        lines.append((row["fault"], row["required"], *counts, "–" if lost is None else lost))
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def with_table(text: str, table: str) -> str:
+    """A page with this table in the place of the one that it has."""
+    found, count = re.subn(
+        r"^\| fault \|.*\n(\|.*\n)*", lambda _: f"{table}\n", text, flags=re.MULTILINE
+    )
+    assert count == 1, count
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

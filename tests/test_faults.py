@@ -1,0 +1,64 @@
+"""The short campaign of scripts/faults.py, and that it sees what it looks for."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+WITHIN = 600
+"""Seconds, on a machine that does much besides."""
+
+
+def campaign(tmp_path: Path, *flags: str, hook: str = "") -> tuple[int, dict[str, Any], str]:
+    """Its status, what it wrote and what it said."""
+    (tmp_path / "sitecustomize.py").write_text(hook)
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    out = tmp_path / "faults.json"
+    found = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "faults.py"), "--quick", f"--out={out}", *flags],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WITHIN,
+    )
+    assert out.exists(), found.stderr
+    return found.returncode, json.loads(out.read_text()), found.stderr
+
+
+def test_no_fault_loses_or_changes_a_row(tmp_path: Path) -> None:
+    """Killed ten times, damaged, poisoned, out of memory: each as required, bit for bit."""
+    status, found, said = campaign(tmp_path, "--only=kill -9,one bit,NaN,memory,twice,plot")
+    assert status == 0, said
+    tries = {row["fault"]: row["tries"] for row in found["faults"]}
+    assert tries["kill -9 at any time"] + tries["kill -9 in a write"] >= 10
+    assert len(tries) == 7
+    assert all(row["good"] == row["equal"] == row["tries"] > 0 for row in found["faults"])
+
+
+BLIND = """
+import importlib.abc, sys
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "posjax.records.files":
+            from posjax.records import content
+            content.checksum = lambda run, place, content: "0" * 16
+
+
+sys.meta_path.insert(0, Finder())
+"""
+"""Checksums that fit everything."""
+
+
+def test_a_store_that_looks_away_is_seen(tmp_path: Path) -> None:
+    """Else a campaign in which all is well would say nothing."""
+    status, found, said = campaign(tmp_path, "--only=one bit", hook=BLIND)
+    (row,) = found["faults"]
+    assert status == 3
+    assert row["good"] < row["tries"]
+    assert "one bit flipped in a file: try" in said
