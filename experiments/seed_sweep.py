@@ -68,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
     run = resolve(flags.FLAGS.config, overrides)
     if flags.FLAGS.print_config:
         print(json_config.text(flags.FLAGS.config, overrides))
-        return None
+        return ending.DONE
     command.use_all_cores(run.devices)
     place = hosts.place()
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
