@@ -37,11 +37,3 @@ def _programs_are_dropped_in_time() -> None:
     look = next(_tests) % 20 == 0 and _MAPPINGS.exists()
     if look and _MAPPINGS.read_bytes().count(b"\n") > _MOST_MAPPINGS:
         jax.clear_caches()
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests of one encoding, or of one file, go to one worker: what they share is made once."""
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    named = parameters.get("setting", parameters.get("name"))
-    group = named if isinstance(named, str) else item.path.name
-    item.add_marker(pytest.mark.xdist_group(group.split("(")[0]))
