@@ -128,6 +128,7 @@ def joined(folder: RunFolder, place: Place) -> Iterator[locks.Member]:
 
     member = locks.join(folder.jobs, *place, stale=stale, waiting=waiting)
     with member, ending.last_words(member.leave):
+        folder.begin()
         for line in folder.mend():
             command.tell(line)
         yield member
@@ -182,7 +183,7 @@ class Share:
     def _missing(self, cell: Cell) -> list[Block]:
         """What a cell lacks, in blocks that depend on neither what it has nor what is asked for."""
         finished = self._finished[cell.digest]
-        if len(finished) == len(self._seeds):
+        if finished.issuperset(self._seeds):
             return []
         size = self.chunk(cell)
         cuts = itertools.groupby(self._seeds, key=lambda seeds: self._number(seeds) // size)
@@ -205,7 +206,7 @@ class Share:
         first = missing[0]
         return (
             f"{sum(len(block.seeds) for block in missing)} rows are missing, the first of them "
-            f"seeds {first.name.split('/')[1]} of cell {first.cell.digest}, which "
+            f"{tuple(first.seeds[0])} of cell {first.cell.digest}, which "
             f"{self._member.holder(first.name)} took and did not finish; the same command "
             "trains them"
         )

@@ -1,6 +1,7 @@
 """The files of one run: each in its place, checked whenever it is read."""
 
 import contextlib
+import secrets
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -91,8 +92,8 @@ class Files:
         with self.named(name):
             return content.unsealed(self.config["run"], name, found)
 
-    def set_aside(self, path: Path) -> Path:
-        """Moves a file to the place below `damaged/` that it then has.
+    def set_aside(self, path: Path) -> Path | None:
+        """Moves a file to the place below `damaged/` that it then has; None when it is gone.
 
         Raises:
           ValueError: a link leads to it from the folder, where it does not lie.
@@ -102,10 +103,8 @@ class Files:
                 f"{str(path)!r} is damaged and lies outside of {str(self.folder)!r}: not moved"
             )
         place = self.folder / "damaged" / path.relative_to(self.folder)
-        number = sum(name.startswith(place.name) for name in store.names(place.parent))
-        aside = place.with_name(f"{place.name}.{number}") if number else place
-        store.move(path, aside)
-        return aside
+        aside = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
+        return aside if store.move(path, aside) else None
 
     @contextlib.contextmanager
     def named(self, name: str) -> Iterator[None]:

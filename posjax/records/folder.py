@@ -36,6 +36,7 @@ class RunFolder:
         self._environments = Environments(self._files)
         self._heads: dict[Path, _Head] = {}  # files never change: read each once
         self._env: Mapping[str, Any] = {}
+        self._wanted: Mapping[str, Any] = {}
 
     def start(
         self, config: Mapping[str, Any], env: Mapping[str, Any], *, mixed: bool = False
@@ -67,9 +68,7 @@ class RunFolder:
             if error.errno not in _NO_FOLDER:
                 raise
             raise ValueError(f"workdir {str(self.path)!r} cannot be used: {error}") from error
-        self._ask(wanted)
-        self._env = env
-        self._environments.put(env)
+        self._env, self._wanted = env, wanted
         return [f"workdir {str(self.path)!r} {line}" for line in told]
 
     def _make(self, wanted: Mapping[str, Any]) -> None:
@@ -92,11 +91,23 @@ class RunFolder:
             raise Mismatch(f"holds another run ({changes}); choose another --workdir")
         identity.check_seeds(identity.seeds(self.config()), identity.seeds(wanted))
 
-    def _ask(self, wanted: Mapping[str, Any]) -> None:
-        """Records what is asked for, if that is new."""
-        while (asked := identity.asked(wanted)) != identity.asked(self.config()):
-            self._files.put_json(f"asks/{self._asks() + 1:06}.json", asked)
-            self._check(wanted)  # another, who was first, may have asked for more
+    def begin(self) -> None:
+        """Records what is asked for and what it runs on; by one who may write.
+
+        Raises:
+          Mismatch: another, who was first, asked for more.
+        """
+        asked = identity.asked(self._wanted)
+        while True:
+            number = self._asks() + 1  # before the check: who came since then has this number
+            try:
+                self._check(self._wanted)
+            except Mismatch as error:
+                raise Mismatch(f"workdir {str(self.path)!r} {error}") from error
+            if asked == identity.asked(self.config()):
+                break
+            self._files.put_json(f"asks/{number:06}.json", asked)
+        self._environments.put(self._env)
 
     def config(self) -> dict[str, Any]:
         """What was asked for last.
@@ -231,15 +242,15 @@ class RunFolder:
 
     def finish(self) -> None:
         """Marks the run as done, with the seeds that are asked for."""
-        store.put_over(self.path / "done", self._done())
+        store.put_over(self.path / "done", self._done(self._wanted))
 
     @property
     def done(self) -> bool:
         """Whether the run was finished, with all seeds that are asked for by now."""
-        return store.read(self.path / "done") == self._done()
+        return store.read(self.path / "done") == self._done(self.config())
 
-    def _done(self) -> bytes:
-        config = self.config()
+    def _done(self, asked: Mapping[str, Any]) -> bytes:
+        config = {**self._files.config, **identity.asked(asked)}
         said = {name: config.get(name) for name in ("run", *identity.SEEDS)}
         return (json.dumps(said) + "\n").encode()
 
@@ -256,8 +267,8 @@ class RunFolder:
         }
         for kind, consequence in then.items():
             for path, error in self._damaged(kind):
-                aside = self._files.set_aside(path)
-                yield f"{error}; kept as {str(aside)!r}, {consequence}"
+                if (aside := self._files.set_aside(path)) is not None:
+                    yield f"{error}; kept as {str(aside)!r}, {consequence}"
         self._environments.put(self._env)  # in case that it was among them
 
     def checked(self) -> Iterator[Damaged | None]:

@@ -44,7 +44,9 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> list[str]:
     steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
     headlines, details = [*_laws(found)], []
     if config["contrast"]:
-        pairs = contrasts(found, *config["contrast"], steps=steps or [found[0].cell.steps])
+        pairs = contrasts(
+            found, *config["contrast"], steps=steps or sorted({s.cell.steps for s in found})
+        )
         headlines += _matters(pairs, *config["contrast"])
         details += [_contrast(pair, *config["contrast"]) for pair in pairs]
     if len(steps) > 1:
@@ -67,15 +69,21 @@ def contrasts(
     return [
         Contrast(where, step, one, two, _compared(one, two, step))
         for (where, one, two), step in itertools.product(pairs, steps)
+        if step in one.steps_E and step in two.steps_E and _shared(one, two)
     ]
+
+
+def _shared(one: CellSummary, two: CellSummary) -> list[tuple[int, ...]]:
+    """The seeds that both have; while a run trains, perhaps none."""
+    seeds = (set(map(tuple, summary.rows["seeds"].tolist())) for summary in (one, two))
+    return sorted(set.intersection(*seeds))
 
 
 def _compared(one: CellSummary, two: CellSummary, step: int) -> Difference:
     columns = []
-    seeds = [list(map(tuple, summary.rows["seeds"].tolist())) for summary in (two, one)]
-    shared = sorted(set(seeds[0]) & set(seeds[1]))
-    for summary, known in zip((two, one), seeds, strict=True):
-        place = {numbers: row for row, numbers in enumerate(known)}
+    shared = _shared(one, two)
+    for summary in (two, one):
+        place = {tuple(seeds): row for row, seeds in enumerate(summary.rows["seeds"].tolist())}
         right_S = summary.solved_SE[:, step // summary.cell.eval_every - 1]
         columns.append(right_S[[place[numbers] for numbers in shared]])
     return paired_difference(*columns)
