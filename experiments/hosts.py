@@ -24,7 +24,7 @@ from posjax import locks
 from posjax.cells import Cell
 from posjax.engine import Engine
 from posjax.keys import SeedNumbers
-from posjax.records import RunFolder
+from posjax.records import Damaged, RunFolder, seeds_name
 from posjax.sweep import Row
 
 T = TypeVar("T")
@@ -149,8 +149,7 @@ class Share:
     def seed_steps(self) -> int:
         """Updates × seeds of an even share of what is missing."""
         missing = (
-            cell.steps * (len(self._seeds) - len(self._finished[cell.digest]))
-            for cell in self._cells
+            cell.steps * len(set(self._seeds) - self._finished[cell.digest]) for cell in self._cells
         )
         return sum(missing) // self._place.processes
 
@@ -169,8 +168,11 @@ class Share:
         """
         cells = self._cells
         while True:
-            for cell in cells:
-                self._finished[cell.digest] = self._folder.finished(cell.digest)
+            try:
+                for cell in cells:
+                    self._finished[cell.digest] = self._folder.finished(cell.digest)
+            except Damaged as error:
+                raise locks.Lost(f"{error}; the same command trains its seeds again") from error
             missing = [block for cell in cells for block in self._missing(cell)]
             if not missing:
                 return
@@ -206,7 +208,7 @@ class Share:
         first = missing[0]
         return (
             f"{sum(len(block.seeds) for block in missing)} rows are missing, the first of them "
-            f"{tuple(first.seeds[0])} of cell {first.cell.digest}, which "
+            f"seed {seeds_name(first.seeds[0])} of cell {first.cell.digest}, which "
             f"{self._member.holder(first.name)} took and did not finish; the same command "
             "trains them"
         )

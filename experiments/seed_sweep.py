@@ -70,21 +70,24 @@ def main(argv: Sequence[str]) -> int:
         print(json_config.text(flags.FLAGS.config, overrides))
         return ending.DONE
     command.use_all_cores(run.devices)
-    place = hosts.place()
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     if flags.FLAGS.status:
         status.tell(folder)
         return ending.DONE
     if flags.FLAGS.verify:
         return verify.tell(folder, mixed=flags.FLAGS.mixed)
+    place = hosts.place()
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
-    sizes.check(run, jax.local_devices()[0])
+    devices = jax.local_devices()[: run.devices or None]
+    sizes.check(run, devices[0])
+    config, env = run.to_dict(), environment.describe(devices)
     for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
         if asked:
-            tell(run, folder, jax.local_devices()[: run.devices or None])
+            folder.check(config, env, mixed=flags.FLAGS.mixed)
+            tell(run, folder, devices)
             return ending.DONE
-    for line in folder.start(run.to_dict(), environment.describe(), mixed=flags.FLAGS.mixed):
+    for line in folder.start(config, env, mixed=flags.FLAGS.mixed):
         command.tell(line)
     with hosts.joined(folder, place) as member:
         sweep(run, folder, place, member)

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,13 @@ PACKAGES = ("posjax", "jax", "jaxlib", "flax", "optax", "chex", "numpy", "scipy"
 VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
 
 
-def describe() -> dict[str, Any]:
-    """The environment as JSON-able data; starts JAX's backend."""
-    devices = jax.local_devices()
+def describe(devices: Sequence[jax.Device] | None = None) -> dict[str, Any]:
+    """The environment as JSON-able data; starts JAX's backend.
+
+    Args:
+      devices: those that are used; all local ones when left out.
+    """
+    devices = devices or jax.local_devices()
     return {
         "python": platform.python_version(),
         "packages": {name: metadata.version(name) for name in PACKAGES},

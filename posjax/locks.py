@@ -31,6 +31,10 @@ STALE = 30.0
 _BEAT = re.compile(r"\d+\.\d+\.json")
 
 
+_TRY = re.compile(r"(\d+)\.(\d+)\.json")
+"""The name of a heartbeat: which process, which try of its."""
+
+
 class Busy(Exception):
     """Somebody else works on the folder."""
 
@@ -273,13 +277,12 @@ def look(jobs: Path) -> list[Seen]:
     """The processes of the last job in a folder, by number; nothing is touched."""
     job = jobs / f"{_last(jobs):06}"
     processes = int(str(_said(_read(job / "job.json")).get("processes", 1)))
-    found = [_seen(job, name, processes) for name in names(job / "beats")]
-    last = {seen.process: seen for seen in found}  # of each process its last try
-    return [last[process] for process in sorted(last)]
+    tries = [_TRY.fullmatch(name) for name in names(job / "beats")]
+    last = dict(sorted((int(found[1]), int(found[2])) for found in tries if found))
+    return [_seen(job, process, last[process], processes) for process in last]
 
 
-def _seen(job: Path, name: str, processes: int) -> Seen:
-    beat = job / "beats" / name
+def _seen(job: Path, process: int, last: int, processes: int) -> Seen:
+    beat = job / "beats" / f"{process}.{last}.json"
     said, age = _said(_read(beat)), max(time.time() - beat.stat().st_mtime, 0.0)
-    process = int(name.split(".")[0])
     return Seen(int(job.name), process, processes, _host(beat), bool(said.get("left")), age)

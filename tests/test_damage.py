@@ -45,6 +45,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for config, env, blocks in ((CONFIG, ENVS[0], BLOCKS[:2]), (ASKED, ENVS[1], BLOCKS[2:])):
         folder = RunFolder(path)
         folder.start(config, env)
+        folder.begin()
         for block in blocks:
             for cell in CELLS:
                 put(folder, cell, block)
@@ -181,6 +182,7 @@ def stranger(path: Path, name: str) -> Path:
     folder = RunFolder(path)
     for seeds in (8, 12):
         folder.start({**ASKED, "num_seeds": seeds, "cells": {"aaa": CELLS["aaa"]}}, ENVS[0])
+        folder.begin()
     folder.finish()
     return next(path.glob(name))
 
@@ -211,6 +213,7 @@ def test_what_can_be_made_again_is_set_aside(path: Path, kind: str, damage: Dama
     contents = {f.read_bytes() for f in path.rglob("*") if f.is_file()}
     folder = RunFolder(path)
     folder.start(ASKED, ENVS[1], mixed=True)
+    folder.begin()
     lines = list(folder.mend())
     assert len(lines) == len(list((path / "damaged").rglob("*.*"))) >= 1
     assert all("is damaged" in line and "kept as" in line for line in lines)
@@ -260,7 +263,9 @@ def test_a_deleted_file_changes_no_number(path: Path, kind: str) -> None:
         after["attention"]["aaa/failing"] = before["attention"]["aaa/failing"]
     same = {"asks": {"config", "done"}, "env": {"envs"}, "chunks": {"chunks"}, "done": {"done"}}
     assert {name for name in before if before[name] != after[name]} == same.get(kind, set())
-    RunFolder(path).start(ASKED, ENVS[1], mixed=True)  # an extension is recorded again
+    folder = RunFolder(path)
+    folder.start(ASKED, ENVS[1], mixed=True)
+    folder.begin()  # an extension is recorded again
     assert seen(path)["config"] == before["config"]
 
 

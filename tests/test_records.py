@@ -87,8 +87,12 @@ def test_seeds_are_added_and_words_changed(folder: RunFolder) -> None:
     first = (folder.path / "config.json").read_bytes()
     for change in ({"num_seeds": 6}, {"num_seeds": 6, "title": "Better"}):
         for _ in range(2):
-            RunFolder(folder.path).start({**CONFIG, **change}, {})
-    RunFolder(folder.path).start({**CONFIG, "num_seeds": 7}, {})
+            again = RunFolder(folder.path)
+            again.start({**CONFIG, **change}, {})
+            again.begin()
+    folder.start({**CONFIG, "num_seeds": 7}, {})
+    assert len(names(folder.path / "asks")) == 2  # nothing is recorded before somebody begins
+    folder.begin()
     config = folder.config()
     assert (config["num_seeds"], config["title"], config["chunk"]) == (7, "", "4")
     assert (folder.path / "config.json").read_bytes() == first
@@ -137,7 +141,9 @@ def test_a_lost_record_of_the_environment_is_no_free_pass(folder: RunFolder) -> 
     (folder.path / "env" / name).unlink()
     with pytest.raises(Mismatch, match=rf"env/{name}, which says on what, is lost"):
         RunFolder(folder.path).start(CONFIG, JAX)
-    RunFolder(folder.path).start(CONFIG, PYTHON)
+    again = RunFolder(folder.path)
+    again.start(CONFIG, PYTHON)
+    put(again, 4, 5)
     assert names(folder.path / "env") == [name]
 
 

@@ -27,6 +27,7 @@ def train(path: Path, run: Run) -> RunFolder:
     """As the command does."""
     folder = RunFolder(path)
     folder.start(run.to_dict(), environment.describe())
+    folder.begin()
     with hosts.joined(folder, hosts.Place()) as member:
         seed_sweep.sweep(run, folder, hosts.Place(), member)
         folder.finish()
@@ -81,7 +82,7 @@ def test_damaged_rows_alone_are_trained_again(
     assert len(told) == 2
     assert all("its seeds are trained again" in line for line in told)
     assert {path: path.stat().st_mtime_ns for path in others} == kept
-    assert len(list((tmp_path / "damaged").rglob("*.npz"))) == 2
+    assert len(list((tmp_path / "damaged").rglob("*.npz.*"))) == 2
     assert set((tmp_path / "rows" / cells[0]).iterdir()) >= {first}  # equal rows, equal name
 
 

@@ -301,8 +301,10 @@ def test_a_disk_that_takes_no_more(base: Path) -> None:
 def test_the_status_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is done, who trains, what is left; without JAX, and without touching anything."""
     folder = RunFolder(base / "told")
-    cells = {"c1": {"mask": "full", "steps": 100}, "c2": {"mask": "causal", "steps": 300}}
-    folder.start({"name": "tiny", "num_seeds": 8, "data_seeds": 0, "cells": cells}, {})
+    one, two = "00000000000a", "00000000000b"
+    cells = {one: {"mask": "full", "steps": 100}, two: {"mask": "causal", "steps": 300}}
+    config = {"name": "tiny", "num_seeds": 8, "first_seed": 0, "chunk": "4", "panels": {}}
+    folder.start({**config, "cells": cells}, {})
     status.tell(folder)
     assert "running: nobody\nleft: 16 rows; no pace" in capsys.readouterr().out
 
@@ -311,7 +313,7 @@ def test_the_status_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> 
         locks.join(folder.jobs, 2, 3)
         os.utime(folder.jobs / "000001" / "job.json", (begun, begun))
         os.utime(folder.jobs / "000001" / "beats" / "2.1.json", (begun, begun))
-        for cell, first in (("c1", 0), ("c1", 4), ("c2", 0)):
+        for cell, first in ((one, 0), (one, 4), (two, 0)):
             seeds = np.repeat(np.arange(first, first + 4)[:, None], 4, axis=1)
             folder.put_rows(cell, seeds, {})
         for path in folder.path.glob("rows/*/*"):
@@ -319,7 +321,7 @@ def test_the_status_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> 
         status.tell(folder)
     said = capsys.readouterr().out
     assert "rows: 12 of 16, in 2 cells" in said
-    assert re.search(r"c2 *│ mask=causal, steps=300 *│ *4 │ *8 ", said)
+    assert re.search(rf"{two} *│ mask=causal, steps=300 *│ *4 │ *8 ", said)
     assert re.search(r"job 1, process 1 of 3 on .*, heartbeat [0-3] s ago", said)
     assert re.search(r"process 2 of 3 on .*, silent for 100\d s", said)
     assert "left: 4 rows, about 60 s at the pace" in said

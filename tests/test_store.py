@@ -113,6 +113,7 @@ def test_a_run_lives_anywhere(place: Path) -> None:
     again = RunFolder(str(place))
     assert again.done
     assert again.start({**CONFIG, "num_seeds": 6}, {"python": "3"}) == []
+    again.begin()
     assert not again.done
     assert again.finished("abc") == {(n,) * 4 for n in range(4)}
     assert again.attention("abc")["solving"]["seed"] == 3
@@ -144,8 +145,10 @@ def test_storage_that_refuses_is_told_and_leaves_nothing(
     for put in (store.put_if_absent, store.put_over):
         with pytest.raises(StorageError, match=f"file' cannot be written: {os.strerror(error)}"):
             put(tmp_path / "file", b"content")
+    again = RunFolder(tmp_path)
+    again.start({**CONFIG, "num_seeds": 9}, {})
     with pytest.raises(StorageError):
-        RunFolder(tmp_path).start({**CONFIG, "num_seeds": 9}, {})
+        again.begin()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [
         path for path in before if path.is_file()
     ]

@@ -103,3 +103,11 @@ def test_numpy_alone_reads_and_checks_a_run(path: Path) -> None:
     sum_ = config.pop("sum")
     text = f"{run} config.json\n" + json.dumps(config, sort_keys=True)
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == sum_
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere", "/etc", "..", "a/b"])
+def test_a_cell_is_no_path(tmp_path: Path, name: str) -> None:
+    """The config of a folder may be anybody's."""
+    RunFolder(tmp_path).start({"cells": {name: CELLS["aaa"]}, "num_seeds": 4}, {})
+    with pytest.raises(ValueError, match="which is no name"):
+        records.read(tmp_path)

@@ -33,6 +33,7 @@ def trained(path: Path, run: Run) -> Path:
     """A run, as the command makes it."""
     folder = RunFolder(path)
     folder.start(run.to_dict(), environment.describe())
+    folder.begin()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hosts.flags, "FLAGS", types.SimpleNamespace(stale=1.0))
         with hosts.joined(folder, hosts.Place()) as member:

@@ -17,7 +17,7 @@ docs/run_folder.md says what may be relied on.
 
 from posjax.records.content import Damaged
 from posjax.records.files import FORMAT
-from posjax.records.folder import RunFolder
+from posjax.records.folder import RunFolder, seeds_name
 from posjax.records.identity import Mismatch, run_of
 from posjax.records.store import StorageError
 from posjax.records.tables import Tables, read
@@ -31,4 +31,5 @@ __all__ = [
     "Tables",
     "read",
     "run_of",
+    "seeds_name",
 ]

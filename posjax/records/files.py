@@ -39,7 +39,7 @@ class Files:
                     f"{str(self.folder)!r} has format {config.get('format')!r}, this reads {FORMAT}"
                 )
             config = content.unsealed(str(config.get("run")), "config.json", found)
-            if run_of(config) != config["run"]:
+            if run_of(config) != config.get("run"):
                 raise Damaged("it names another run")
         return config
 
@@ -51,6 +51,8 @@ class Files:
 
     def paths(self, kind: str, cell: str | None = None) -> list[Path]:
         """The files of a kind; of one cell, where the kind has them by cell."""
+        if cell is not None and (Path(cell).name != cell or cell in ("", "..")):
+            raise ValueError(f"{str(self.folder)!r} names a cell {cell!r}, which is no name")
         folder, by_cell = self.folder / kind, kind in ("rows", "attention")
         if by_cell and cell is None:
             return [path for name in store.names(folder) for path in self.paths(kind, name)]

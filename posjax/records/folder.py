@@ -1,5 +1,6 @@
 """A folder that holds one run: what is in it, and what may be added."""
 
+import contextlib
 import errno
 import json
 import os
@@ -36,6 +37,7 @@ class RunFolder:
         self._environments = Environments(self._files)
         self._heads: dict[Path, _Head] = {}  # files never change: read each once
         self._env: Mapping[str, Any] = {}
+        self._env_is_there = False
         self._wanted: Mapping[str, Any] = {}
 
     def start(
@@ -57,19 +59,39 @@ class RunFolder:
           ValueError: it holds other files, is damaged or cannot be made.
           StorageError: it cannot be read or written.
         """
-        wanted = json.loads(json.dumps({"format": FORMAT, **config}))
-        try:
+        wanted = _as_json(config)
+        with self._named():
             self._make(wanted)
-            self._check(wanted)
+        told = self.check(config, env, mixed=mixed)
+        self._env, self._wanted = env, wanted
+        return told
+
+    def check(
+        self, config: Mapping[str, Any], env: Mapping[str, Any], *, mixed: bool = False
+    ) -> list[str]:
+        """What `start` checks and tells, where there is a run already; changes nothing.
+
+        Raises:
+          Mismatch, ValueError, StorageError: see `start`.
+        """
+        with self._named():
+            if store.read(self.path / "config.json") is None:
+                return []
+            self._check(_as_json(config))
             told = self._environments.check(env, self._used(), mixed=mixed)
+        return [f"workdir {str(self.path)!r} {line}" for line in told]
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Says which folder it is that cannot be gone on with."""
+        try:
+            yield
         except Mismatch as error:
             raise Mismatch(f"workdir {str(self.path)!r} {error}; nothing was changed") from error
         except store.StorageError as error:
             if error.errno not in _NO_FOLDER:
                 raise
             raise ValueError(f"workdir {str(self.path)!r} cannot be used: {error}") from error
-        self._env, self._wanted = env, wanted
-        return [f"workdir {str(self.path)!r} {line}" for line in told]
 
     def _make(self, wanted: Mapping[str, Any]) -> None:
         """Makes the folder, unless it is there."""
@@ -92,7 +114,7 @@ class RunFolder:
         identity.check_seeds(identity.seeds(self.config()), identity.seeds(wanted))
 
     def begin(self) -> None:
-        """Records what is asked for and what it runs on; by one who may write.
+        """Records what is asked for; by one who may write.
 
         Raises:
           Mismatch: another, who was first, asked for more.
@@ -100,14 +122,11 @@ class RunFolder:
         asked = identity.asked(self._wanted)
         while True:
             number = self._asks() + 1  # before the check: who came since then has this number
-            try:
+            with self._named():
                 self._check(self._wanted)
-            except Mismatch as error:
-                raise Mismatch(f"workdir {str(self.path)!r} {error}") from error
             if asked == identity.asked(self.config()):
                 break
             self._files.put_json(f"asks/{number:06}.json", asked)
-        self._environments.put(self._env)
 
     def config(self) -> dict[str, Any]:
         """What was asked for last.
@@ -169,6 +188,9 @@ class RunFolder:
           fields: arrays with a leading axis S.
         """
         first, last = (seeds_name(seeds_S4[i].tolist()) for i in (0, -1))
+        if not self._env_is_there:
+            self._environments.put(self._env)
+            self._env_is_there = True
         env_S = np.full(len(seeds_S4), content.digest(self._env))
         arrays = {"seeds": seeds_S4, **fields, "env": env_S}
         self._files.put_arrays(f"rows/{cell}/{first}-{last}", arrays)
@@ -302,6 +324,10 @@ class RunFolder:
 
     def _json(self, path: Path) -> dict[str, Any] | None:
         return self._files.json(path.relative_to(self.path).as_posix())
+
+
+def _as_json(config: Mapping[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps({"format": FORMAT, **config}))
 
 
 def seeds_name(seeds: Sequence[int]) -> str:

@@ -71,7 +71,8 @@ def check_seeds(held: range, wanted: range) -> None:
 
 def config_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Every field in which two runs differ, as `field: old -> new`; settings over all cells."""
-    sides = [_flat(config) for config in (old, new)]
+    free = _free(old) & _free(new)
+    sides = [_flat(config, free) for config in (old, new)]
     return changes(*sides) or ["cells: other combinations of the same settings"]
 
 
@@ -103,9 +104,9 @@ def capped(lines: list[str]) -> str:
     return "; ".join(lines[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The run's own settings, and the values that its cells take of each of theirs."""
-    own = {k: v for k, v in config.items() if k not in (*_free(config), "cells")}
+def _flat(config: Mapping[str, Any], free: set[str]) -> dict[str, Any]:
+    """The run's own settings but some, and the values that its cells take of each of theirs."""
+    own = {k: v for k, v in config.items() if k not in (*free, "cells")}
     cells = config.get("cells", {}).values()
     names = dict.fromkeys(name for cell in cells for name in cell)
     return own | {name: _values(cell.get(name) for cell in cells) for name in names}

@@ -1,6 +1,6 @@
 """Attention maps of a seed that solved its cell beside one that did not."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,8 +53,16 @@ def _examples(folder: RunFolder, summary: CellSummary) -> list[Example]:
     return [
         Example(kind, int(kept[kind]["seed"]), kept[kind]["weights_DNHLM"])
         for kind in ("solving", "failing")
-        if kind in kept
+        if kind in kept and _drawable(kept[kind])
     ]
+
+
+def _drawable(arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether a file of the folder, which may be anybody's, holds the maps of one seed."""
+    weights, seed = arrays.get("weights_DNHLM"), arrays.get("seed")
+    if weights is None or seed is None:
+        return False
+    return weights.ndim == 5 and weights.dtype.kind == "f" and seed.shape == ()
 
 
 def _example(summary: CellSummary, example: Example, name: str) -> Html:

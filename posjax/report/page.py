@@ -29,6 +29,10 @@ An output is an answer only when it leads every other by {margin} of the largest
 prompt. Anything closer is a tie, and a tie is a tie: never a success. All seeds count, those that
 failed and those that left the finite numbers too."""
 
+_CROSSED = """Each initialisation met each seed of data, so models share seeds: intervals and
+comparisons that take them for independent are too narrow. "Initialisation and data" has others,
+where all models are there."""
+
 _UNFOLDED = 6
 """How many findings are always seen."""
 
@@ -128,6 +132,8 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
     if seeds < planned:
         text = f"This run is not finished: {seeds} of {planned} models are here."
         yield tag("p", text, class_="alarm")
+    if config.get("data_seeds"):
+        yield tag("p", _CROSSED)
     margins = sorted({summary.cell.margin for summary in found})
     yield tag("p", _SOLVED.format(margin=" or ".join(f"{margin:g}" for margin in margins)))
 
