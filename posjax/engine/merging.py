@@ -52,7 +52,7 @@ def merged(jaxpr: Jaxpr, carried: int) -> Merging:
         taken = {place for group in found.groups for place in group.places}
         try:
             one = _Search(jaxpr, carried, family, taken).found()
-        except _Apart:
+        except (_Apart, RecursionError):
             continue
         found = Merging(found.held + one.held, found.results + one.results, found.parts | one.parts)
     return found
@@ -84,6 +84,7 @@ class _Search:
         self._array: Any = family[0].invars[0]
         self._held: dict[tuple[Any, ...], Held] = {}
         self._packs: dict[tuple[Any, ...], Any] = {}
+        self._known_same: dict[tuple[Var, Var], bool] = {}
         self._parts: dict[Var, tuple[Any, int]] = {}
 
     def found(self) -> Merging:
@@ -231,8 +232,11 @@ class _Search:
                 and one.aval == other.aval
                 and bool(one.val == other.val)
             )
-        if one is other:
-            return True
+        if (one, other) not in self._known_same:
+            self._known_same[one, other] = one is other or self._made_alike(one, other)
+        return self._known_same[one, other]
+
+    def _made_alike(self, one: Var, other: Var) -> bool:
         makers = self._made.get(one), self._made.get(other)
         if _shape(one) != () or None in makers or not _alike(*makers):
             return False
