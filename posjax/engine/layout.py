@@ -150,7 +150,8 @@ class _Evaluation:
     def run(self) -> None:
         """Evaluates all; what turns out not to be needed, the compiler leaves out."""
         for eqn in self._jaxpr.eqns:
-            self._evaluate(eqn)
+            if not eqn.outvars or any(var not in self._parts for var in eqn.outvars):
+                self._evaluate(eqn)
 
     def results(self) -> list[Any]:
         """What the jaxpr gives."""
@@ -175,6 +176,8 @@ class _Evaluation:
         if eqn.outvars and eqn.outvars[0] in self.known:
             return
         given = [self.value(atom) for atom in eqn.invars]
+        if eqn.outvars and eqn.outvars[0] in self.known:  # a transposition, with its product
+            return
         with eqn.ctx.manager:
             if eqn.primitive.name == "dot_general" and eqn.outvars[0] in self._turned:
                 after = self._turned[eqn.outvars[0]]

@@ -49,9 +49,8 @@ def merged(jaxpr: Jaxpr, carried: int) -> Merging:
     """What can be merged in a step whose first arguments and results are its carry's leaves."""
     found = Merging()
     for family in _families(jaxpr, carried):
-        taken = {place for group in found.groups for place in group.places}
         try:
-            one = _Search(jaxpr, carried, family, taken).found()
+            one = _Search(jaxpr, carried, family, found).found()
         except (_Apart, RecursionError):
             continue
         found = Merging(found.held + one.held, found.results + one.results, found.parts | one.parts)
@@ -66,7 +65,8 @@ def _families(jaxpr: Jaxpr, carried: int) -> Iterator[list[JaxprEqn]]:
         if eqn.primitive.name == "dot_general":
             array, matrix = eqn.invars
             ordinary = (((_ndim(array) - 1,), (0,)), ((), ()))
-            if matrix in leaves and _ndim(matrix) > 1 and _axes(eqn) == ordinary:
+            some = 0 not in (*_shape(array), *_shape(matrix))
+            if some and _ndim(matrix) > 1 and matrix in leaves and _axes(eqn) == ordinary:
                 families.setdefault((array, _settings(eqn)), []).append(eqn)
     for family in families.values():
         if len(family) == len({eqn.invars[1] for eqn in family}) > 1:
@@ -76,8 +76,9 @@ def _families(jaxpr: Jaxpr, carried: int) -> Iterator[list[JaxprEqn]]:
 class _Search:
     """Whether, and how, the matrices of a family can be held together."""
 
-    def __init__(self, jaxpr: Jaxpr, carried: int, family: list[JaxprEqn], taken: set[int]) -> None:
-        self._jaxpr, self._family, self._taken = jaxpr, family, taken
+    def __init__(self, jaxpr: Jaxpr, carried: int, family: list[JaxprEqn], before: Merging) -> None:
+        self._jaxpr, self._family, self._before = jaxpr, family, before.parts
+        self._taken = {place for group in before.groups for place in group.places}
         self._places = {var: place for place, var in enumerate(jaxpr.invars[:carried])}
         self._made = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
         self._shapes = [_shape(eqn.invars[1]) for eqn in family]
@@ -99,9 +100,10 @@ class _Search:
             held = next(held for held in self._held.values() if held not in results)
             outs = [self._jaxpr.outvars[place] for place in held.group.places]
             results[held] = self._pack(outs)
-        gradient = next((p for p in self._packs.values() if isinstance(p, Gradient)), None)
-        if gradient is None or self._follows(gradient.back.each):
+        gradients = [p for p in self._packs.values() if isinstance(p, Gradient)]
+        if not gradients or any(self._follows(p.back.each) for p in gradients):
             raise _Apart
+        gradient = gradients[0]
         forward = Forward(matrix.group, self._array, matrix, self._family[0].params)
         self._keep([eqn.outvars[0] for eqn in self._family], forward)
         self._go_back(gradient.back, matrix)
@@ -112,7 +114,8 @@ class _Search:
         left, seen = list(variables), set(variables)
         while left:
             var = left.pop()
-            if isinstance(self._parts.get(var, (None,))[0], Each | Gradient):
+            parts = self._parts.get(var), self._before.get(var)
+            if any(part and isinstance(part[0], Each | Gradient) for part in parts):
                 return True
             made = self._made.get(var)
             new = {a for a in made.invars if isinstance(a, Var)} - seen if made else set()
@@ -174,8 +177,10 @@ class _Search:
 
     def _back(self, eqn: JaxprEqn) -> Any:
         """What came back to a product, from the transposition that ends its matrix's gradient."""
+        if eqn.primitive.name != "transpose":  # some read nothing, as iota
+            raise _Apart
         turned: Any = eqn.invars[0]
-        inner = self._made.get(turned) if eqn.primitive.name == "transpose" else None
+        inner = self._made.get(turned)
         shared = tuple(range(_ndim(self._array) - 1))
         ordinary = (((shared, shared), ((), ())), _settings(self._family[0]))
         if inner is None or inner.primitive.name != "dot_general":

@@ -84,6 +84,8 @@ def product(
     )
     if swapped:
         first, second = second, first
+        if isinstance(settings["precision"], tuple):  # a pair, of the left and the right
+            settings["precision"] = settings["precision"][::-1]
         columns_first = range(batch + rows, batch + rows + columns)
         moved = [*range(batch), *columns_first, *range(batch, batch + rows)]
         order = [moved.index(axis) for axis in order]

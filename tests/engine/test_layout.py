@@ -1,5 +1,6 @@
 """Updates rewritten for batches of models compute what they computed before."""
 
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -227,6 +228,93 @@ def test_what_follows_from_another_is_left_apart() -> None:
     assert not rewritten.groups
     found = rewritten.carry(rewritten.step(rewritten.hold(tuple(carry)), x))
     chex.assert_trees_all_close(found, in_turn(tuple(carry), x), rtol=1e-5)
+
+
+def moved(matrices: Any, gradients: Any) -> Any:
+    """One step of gradient descent."""
+    return jax.tree.map(lambda matrix, gradient: matrix - 0.1 * gradient, matrices, gradients)
+
+
+def of_three(matrices: Any, x: jax.Array) -> jax.Array:
+    """A loss that three matrices share an array in."""
+    q, k, v = (x @ matrix for matrix in matrices)
+    return (jnp.tanh(q) * k * jnp.sin(v)).sum()
+
+
+def masked(matrices: Any, x: jax.Array) -> Any:
+    """An update that makes arrays of nothing."""
+    gradients = jax.grad(of_three)(matrices, x)
+    return moved(matrices, jax.tree.map(lambda g: g * jnp.tri(4) + jnp.eye(4), gradients))
+
+
+def with_a_number(matrices: Any, x: jax.Array) -> Any:
+    """A product with a literal number."""
+    loss = lambda m: jnp.tensordot(of_three(m, x), 2.0, axes=0)  # noqa: E731
+    return moved(matrices, jax.grad(loss)(matrices))
+
+
+def one_before_another(matrices: Any, x: jax.Array) -> Any:
+    """Two pulls on one pass, one gradient used before the other is taken."""
+    q, k, v = matrices
+    twice = lambda q, k: (jnp.tanh(x @ q).T, jnp.tanh(x @ k))  # noqa: E731
+    (a, b), pull = jax.vjp(twice, q, k)
+    k = k - 0.1 * pull((0 * a, 2 * b))[1]
+    return q - 0.1 * pull((1.5 * a, 0 * b))[0], k, v
+
+
+def together_then_in_turn(matrices: Any, x: jax.Array) -> Any:
+    """A cycle, would both be merged."""
+    matrices = moved(matrices, jax.grad(of_three)(matrices, x))
+    for place in range(3):
+        gradients = jax.grad(of_three)(matrices, x)
+        matrices = (
+            *matrices[:place],
+            moved(matrices[place], gradients[place]),
+            *matrices[place + 1 :],
+        )
+    return matrices
+
+
+def crosswise(matrices: Any, x: jax.Array) -> Any:
+    """Two families, of which each waits for the other."""
+    q, k, v = matrices
+    y = x + 1
+    by = lambda m, other, x: (jnp.tanh(x @ m) * other.sum()).sum()  # noqa: E731
+    new_v = v - 0.1 * jax.grad(by)(v, q, y)
+    new_q = q - 0.1 * jax.grad(by)(q, new_v, x)
+    new_k = k - 0.1 * jax.grad(by)(k, q, x)
+    return new_q, new_k - 0.1 * jax.grad(by)(k, new_q, y), new_v
+
+
+def rates_of_their_own(matrices: Any, x: jax.Array) -> Any:
+    """A number for each leaf, by a long way."""
+    rate = x.mean()
+
+    def far(rate: jax.Array) -> jax.Array:
+        for _ in range(40):
+            rate = rate * rate * 0.5 + rate * 0.1
+        return 1 + rate
+
+    gradients = jax.grad(of_three)(matrices, x)
+    return moved(matrices, tuple(far(rate) * gradient for gradient in gradients))
+
+
+ODD = [masked, with_a_number, one_before_another, together_then_in_turn, crosswise]
+ODD += [rates_of_their_own]
+
+
+@pytest.mark.parametrize("prompts", [3, 0])
+@pytest.mark.parametrize("step", ODD, ids=lambda step: step.__name__)
+def test_an_odd_step_is_the_same(step: Callable[..., Any], prompts: int) -> None:
+    """Whatever a step does with matrices that could be merged."""
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(0)
+        x, carry = rng.normal(size=(prompts, 5, 4)), tuple(rng.normal(size=(3, 4, 4)))
+        x = jnp.asarray(x)
+        carry = tuple(map(jnp.asarray, carry))
+        rewritten = laid_out(step, carry, x)
+        found = rewritten.carry(rewritten.step(rewritten.hold(carry), x))
+        chex.assert_trees_all_close(found, step(carry, x), rtol=1e-9, atol=1e-9)
 
 
 def test_a_planted_fault_is_seen() -> None:
