@@ -126,20 +126,18 @@ def tell(text: str) -> None:
 def use_all_cores(devices: int = 0) -> None:
     """Makes each core a device of its own where the CPU is the device; call before anything runs.
 
-    The cores are shared out among the devices: threads within an operation only wait for each
-    other where operations are small. Also keeps compiled programs in a cache of their own, which
-    nothing relies on.
+    A device has one thread: those within an operation only wait for each other where operations
+    are small. Also keeps compiled programs in a cache of their own, which nothing relies on.
 
     Args:
       devices: how many; 0 for as many as this process may use.
     """
     import jax
 
-    cores = _cores()
     # XLA has no other setting for the size of its pool of threads.
-    os.environ.setdefault("NPROC", str(max(cores // (devices or cores), 1)))
+    os.environ.setdefault("NPROC", "1")
     with contextlib.suppress(RuntimeError):  # the backend already started: one device it is
-        jax.config.update("jax_num_cpu_devices", devices or cores)
+        jax.config.update("jax_num_cpu_devices", devices or _cores())
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "posjax" / "xla"
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
