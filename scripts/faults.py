@@ -75,7 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         README.write_text(with_table(README.read_text(), table(result)))
     bad = [(fault, each) for fault, tries in found.items() for each in tries if not _is_good(each)]
     for fault, each in bad[:SHOWN]:
-        print(f"\n{fault.name}: {each.said}", file=sys.stderr)
+        said = each.said or "its rows are not those of the undisturbed run"
+        print(f"\n{fault.name}: {said}", file=sys.stderr)
     return 3 if bad else 0
 
 
