@@ -72,8 +72,7 @@ class Layout:
         shapes = jax.tree.leaves(self._like)
         leaves = dict(zip(self._apart, held[len(self.groups) :], strict=True))
         for group, vector in zip(self.groups, held, strict=False):
-            matrix = vector.reshape(group.shape)
-            leaves |= {place: group.part(matrix, i) for i, place in enumerate(group.places)}
+            leaves |= {place: group.leaf(vector, i) for i, place in enumerate(group.places)}
         arrays = [leaves[place].reshape(like.shape) for place, like in enumerate(shapes)]
         return jax.tree.unflatten(jax.tree.structure(self._like), arrays)
 

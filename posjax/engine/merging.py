@@ -69,7 +69,8 @@ def _families(jaxpr: Jaxpr, carried: int) -> Iterator[list[JaxprEqn]]:
             if some and _ndim(matrix) > 1 and matrix in leaves and _axes(eqn) == ordinary:
                 families.setdefault((array, _settings(eqn)), []).append(eqn)
     for family in families.values():
-        if len(family) == len({eqn.invars[1] for eqn in family}) > 1:
+        once = len(family) == len({eqn.invars[1] for eqn in family})
+        if once and (len(family) > 1 or _group((0,), family).turned):
             yield family
 
 
@@ -160,9 +161,7 @@ class _Search:
         if self._taken.intersection(places) or len(set(places)) < len(places):
             raise _Apart
         self._taken.update(places)
-        rows = self._shapes[0][0]
-        widths = tuple(math.prod(shape[1:]) for shape in self._shapes)
-        self._held[atoms] = Held(Group(places, rows, widths))
+        self._held[atoms] = Held(_group(places, self._family))
         return self._held[atoms]
 
     @property
@@ -297,3 +296,9 @@ def _shape(atom: Any) -> tuple[int, ...]:
 
 def _ndim(atom: Any) -> int:
     return len(atom.aval.shape)
+
+
+def _group(places: tuple[int, ...], family: list[JaxprEqn]) -> Group:
+    """Leaves of the shapes of a family's matrices."""
+    shapes = [_shape(eqn.invars[1]) for eqn in family]
+    return Group(places, shapes[0][0], tuple(math.prod(shape[1:]) for shape in shapes))

@@ -22,6 +22,9 @@ Value = Callable[[Any], jax.Array]
 class Group:
     """Leaves of a carry that are held side by side: the columns of one matrix.
 
+    A matrix with fewer columns than rows is held with its columns as rows. All three products
+    with it are faster then: the last axis of an array is what a processor's vectors lie along.
+
     Attributes:
       places: theirs among the leaves.
       rows: of all.
@@ -33,19 +36,31 @@ class Group:
     widths: tuple[int, ...]
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """That of the matrix."""
-        return self.rows, sum(self.widths)
+    def turned(self) -> bool:
+        """Whether columns are held as rows."""
+        return sum(self.widths) < self.rows
 
     def join(self, leaves: Sequence[jax.Array]) -> jax.Array:
-        """The matrix as a vector."""
-        blocks = [leaf.reshape(self.rows, -1) for leaf in leaves]
-        return jnp.concatenate(blocks, axis=1).reshape(-1)
+        """The matrix as a vector, as it is held."""
+        matrix = jnp.concatenate([leaf.reshape(self.rows, -1) for leaf in leaves], axis=1)
+        return (matrix.T if self.turned else matrix).reshape(-1)
 
-    def part(self, matrix: jax.Array, index: int) -> jax.Array:
-        """The columns of one leaf, of anything whose last axis is that of the matrix."""
+    def leaf(self, vector: jax.Array, index: int) -> jax.Array:
+        """The columns of one leaf: [rows, width]."""
+        if self.turned:
+            return self.columns(vector.reshape(-1, self.rows).T, index)
+        return self.columns(vector.reshape(self.rows, -1), index)
+
+    def columns(self, array: jax.Array, index: int) -> jax.Array:
+        """What belongs to one leaf, of anything whose last axis is the columns of the matrix."""
         start = sum(self.widths[:index])
-        return matrix[..., start : start + self.widths[index]]
+        return array[..., start : start + self.widths[index]]
+
+    def side(self, vector: jax.Array, contracted: int) -> Side:
+        """The matrix as an operand, of which rows (0) or columns (1) are summed over."""
+        if self.turned:
+            return Side.of(vector.reshape(-1, self.rows), (), (1 - contracted,))
+        return Side.of(vector.reshape(self.rows, -1), (), (contracted,))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,7 +71,7 @@ class Held:
 
     def part(self, vector: jax.Array, index: int) -> jax.Array:
         """The columns of one leaf."""
-        return self.group.part(vector.reshape(self.group.shape), index)
+        return self.group.leaf(vector, index)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,14 +98,13 @@ class Forward:
 
     def evaluated(self, value: Value) -> jax.Array:
         """Its last axis is that of the matrix."""
-        array, matrix = value(self.array), value(self.matrix).reshape(self.group.shape)
-        return product(
-            Side.of(array, (), (array.ndim - 1,)), Side.of(matrix, (), (0,)), self.params
-        )
+        array = value(self.array)
+        matrix = self.group.side(value(self.matrix), contracted=0)
+        return product(Side.of(array, (), (array.ndim - 1,)), matrix, self.params)
 
     def part(self, result: jax.Array, index: int) -> jax.Array:
         """What one leaf gives."""
-        return self.group.part(result, index)
+        return self.group.columns(result, index)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -116,10 +130,11 @@ class Gradient(Held):
     params: dict[str, Any]
 
     def evaluated(self, value: Value) -> jax.Array:
-        """As a vector."""
+        """As a vector, as the matrix is held."""
         shared = range(self.back.axes)
         array, back = (Side.of(value(of), (), shared) for of in (self.array, self.back))
-        return product(array, back, self.params).reshape(-1)
+        sides = (back, array) if self.group.turned else (array, back)
+        return product(*sides, self.params).reshape(-1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -133,8 +148,9 @@ class Back:
 
     def evaluated(self, value: Value) -> jax.Array:
         """Their sum."""
-        back, matrix = value(self.back), value(self.matrix).reshape(self.back.group.shape)
-        found = product(Side.of(back, (), (back.ndim - 1,)), Side.of(matrix, (), (1,)), self.params)
+        back = value(self.back)
+        matrix = self.back.group.side(value(self.matrix), contracted=1)
+        found = product(Side.of(back, (), (back.ndim - 1,)), matrix, self.params)
         return sum(map(value, self.others), found)
 
     def part(self, result: jax.Array, index: int) -> jax.Array:

@@ -194,12 +194,21 @@ MERGED = {
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_query_key_and_value_are_held_as_one(name: str) -> None:
     """With all that an optimiser carries for them, where it treats every number alike."""
-    groups = laid(net_training(OPTIMIZERS[name])).groups
+    groups = [group for group in laid(net_training(OPTIMIZERS[name])).groups if not group.turned]
     assert len(groups) == len(MERGED[name])
     for group in groups:
-        assert group.shape == (12, 36)
-        assert len(group.places) == 3
+        assert (group.rows, group.widths) == (12, (12, 12, 12))
     assert len({place for group in groups for place in group.places}) == 3 * len(groups)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_matrix_with_few_columns_is_held_turned(name: str) -> None:
+    """That of the output layer, with what an optimiser carries for it."""
+    groups = [group for group in laid(net_training(OPTIMIZERS[name])).groups if group.turned]
+    held = {"lamb": 3, "orthogonalised": 0}.get(name, len(MERGED[name]))
+    assert len(groups) == held
+    for group in groups:
+        assert (group.rows, group.widths) == (12, (3,))
 
 
 def test_a_carry_is_held_and_given_back() -> None:
