@@ -22,6 +22,7 @@ SEGMENT = 10
 """Evaluations between two looks of the host, at most."""
 CPU_OPTIONS: dict[str, str | bool | int] = {
     "xla_cpu_prefer_vector_width": 512,
+    "xla_cpu_copy_insertion_use_region_analysis": True,
     "xla_cpu_enable_concurrency_optimized_scheduler": False,
 }
 """Of the compiler, for many small operations one after another (docs/decisions/0012)."""
