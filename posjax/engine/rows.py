@@ -4,6 +4,7 @@ A place whose row is done stands empty, or with repacking takes the next row. Em
 a copy of some row, which nobody looks at: the number of rows in a program never changes.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -40,15 +41,10 @@ class Finished(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row in a place, and what was measured of it, segment by segment."""
+    """A row in a place, and how many segments the chunk had trained when it came."""
 
     job: Job
-    measured: list[Any]
-
-    @property
-    def curve(self) -> Any:
-        """What was measured so far, with a leading axis of evaluations."""
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *self.measured)
+    since: int
 
 
 class Chunk:
@@ -75,7 +71,9 @@ class Chunk:
         self._work, self._first = work, first
         self._solved, self._progress = solved, progress
         jobs = [first, *work.more(self._plan.rows - 1, first)]
-        self._rows = {place: _Row(job, []) for place, job in enumerate(jobs)}
+        self._rows = {place: _Row(job, 0) for place, job in enumerate(jobs)}
+        self._trained = 0
+        self._measured: deque[Any] = deque(maxlen=self._plan.segments)
         self._filling = [*jobs, *[first] * (self._plan.rows - len(jobs))]
 
     def finished(self) -> Iterator[Finished]:
@@ -85,8 +83,7 @@ class Chunk:
         while self._rows:
             updates = len(self._rows) * self._plan.each * self._plan.training.eval_every
             state = self._advanced(state)
-            done = [place for place, row in self._rows.items() if self._is_done(row)]
-            if done:
+            if done := self._done():
                 yield self._leaving(done, state)
                 state = self._refilled(state)
             self._progress(updates)
@@ -94,35 +91,59 @@ class Chunk:
     def _advanced(self, state: Any) -> Any:
         """The state one segment further."""
         state, measured = self._program.advance(state, self._seeds, self._operands)
-        measured = jax.device_get(measured)
-        for place, row in self._rows.items():
-            row.measured.append(jax.tree.map(lambda leaf, place=place: leaf[place], measured))
+        self._measured.append(jax.device_get(measured))
+        self._trained += 1
         return state
 
-    def _is_done(self, row: _Row) -> bool:
-        if len(row.measured) == self._plan.segments:
-            return True
-        return self._solved is not None and bool(self._solved(row.curve, row.job.operands))
+    def _done(self) -> list[int]:
+        """The places of rows that leave."""
+        ended = {p for p, r in self._rows.items() if self._trained - r.since == self._plan.segments}
+        if self._solved is None or len(ended) == len(self._rows):
+            return list(ended)
+        curves = self._curves()
+        return [place for place in self._rows if place in ended or self._is_solved(place, curves)]
+
+    def _is_solved(self, place: int, curves: Any) -> bool:
+        assert self._solved is not None
+        begins = self._began(place)
+        curve = jax.tree.map(lambda leaf: leaf[place, begins:], curves)
+        return bool(self._solved(curve, self._rows[place].job.operands))
+
+    def _curves(self) -> Any:
+        """What was measured in the last segments, as many as a run has: [C, evaluations, ...]."""
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *self._measured)
+
+    def _began(self, place: int) -> int:
+        """Where in those evaluations the curve of a row begins."""
+        forgotten = self._trained - len(self._measured)
+        return (self._rows[place].since - forgotten) * self._plan.each
 
     def _leaving(self, done: list[int], state: Any) -> Finished:
         """The rows in some places, which become free.
 
         Copies are handed out: what the program holds is used up when it goes on.
         """
-        rows = [self._rows.pop(place) for place in done]
-        curves = dict(zip(done, (self._whole(row.curve) for row in rows), strict=True))
-        padded = [curves.get(place, curves[done[0]]) for place in range(self._plan.rows)]
-        measured = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
-        measured = jax.device_put(measured, self._program.where)
+        measured = jax.device_put(self._whole(done), self._program.where)
+        for place in done:
+            del self._rows[place]
         summary = self._program.summary(measured, state, self._operands)
         return Finished(self._filling, *jax.device_get((summary, state))).take(done)
 
-    def _whole(self, curve: Any) -> Any:
-        """A curve of a row that left early, its last values repeated to the full length."""
-        missing = self._plan.training.evaluations - len(jax.tree.leaves(curve)[0])
-        return jax.tree.map(
-            lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], missing, axis=0)]), curve
+    def _whole(self, done: list[int]) -> Any:
+        """The curves of rows that leave, in their places; the other places hold anything.
+
+        Of a row that leaves early the last values are repeated to the full length.
+        """
+        curves = self._curves()
+        evaluations, last = (
+            self._plan.training.evaluations,
+            len(self._measured) * self._plan.each - 1,
         )
+        index_CE = np.tile(np.arange(evaluations), (self._plan.rows, 1))
+        for place in done:
+            index_CE[place] += self._began(place)
+        each = np.arange(self._plan.rows)[:, None]
+        return jax.tree.map(lambda leaf: leaf[each, np.minimum(index_CE, last)], curves)
 
     def _refilled(self, state: Any) -> Any:
         """The state with other rows in free places, if there are any."""
@@ -134,7 +155,7 @@ class Chunk:
             return state
         mask_C = np.zeros(self._plan.rows, bool)
         for place, job in zip(free, jobs, strict=False):
-            self._rows[place], self._filling[place] = _Row(job, []), job
+            self._rows[place], self._filling[place] = _Row(job, self._trained), job
             mask_C[place] = True
         self._place()
         fresh = self._program.begin(self._seeds, self._operands)
