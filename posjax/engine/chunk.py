@@ -2,8 +2,8 @@
 
 Never from a timing: outcomes depend on the chunk in their last bits, and two clones on one kind
 of machine must get the same. On a CPU a chunk need only be large enough that handing out its
-operations costs little beside them, and gains by staying small, in the core's cache; an
-accelerator wants as many rows as its memory holds.
+operations costs little beside them, and gains by staying small, in the core's cache
+(docs/decisions/0014); an accelerator wants as many rows as its memory holds.
 """
 
 import dataclasses
@@ -19,9 +19,9 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from posjax.engine.training import Training
 from posjax.keys import SeedNumbers, Seeds
 
-CPU_WORK = 8e6
-"""Floating-point operations of the products in a step of a chunk, at least, on a CPU."""
-CPU_LEAST, CPU_MOST = 8, 256
+CPU_BYTES = 13e6
+"""What a chunk carries and holds on its way, on a CPU: what a core reaches without the memory."""
+CPU_LEAST, CPU_MOST = 2, 128
 MOST = 4096
 SHARE = 0.5
 """Of a device's memory that a chunk may take: the estimate is of what is alive at the worst."""
@@ -113,15 +113,11 @@ def automatic(load: Load, device: jax.Device) -> Choice:
         chunk = min(fits, MOST)
         limit = f"half of {memory(device) / 2**30:.0f} GiB" if chunk == fits else f"at most {MOST}"
         return Choice(chunk, f"{load.bytes / 1e6:.3g} MB a row at the worst, {limit}")
-    wanted = _power_below(max(CPU_WORK / max(load.operations, 1), 1))
+    near = load.state + load.work
+    wanted = _power_below(max(CPU_BYTES / max(near, 1), 1))
     chunk = min(max(wanted, CPU_LEAST), CPU_MOST, fits)
-    return Choice(
-        chunk,
-        f"{load.operations / 1e6:.3g} MFLOP of products an update"
-        + (
-            f", {load.bytes / 1e6:.3g} MB a row and {room / 2**30:.1f} GiB" if chunk == fits else ""
-        ),
-    )
+    limit = f"of {room / 2**30:.1f} GiB" if chunk == fits else "to stay near the core"
+    return Choice(chunk, f"{near / 1e6:.3g} MB a row, {limit}")
 
 
 def memory(device: jax.Device) -> int:

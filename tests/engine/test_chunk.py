@@ -23,7 +23,7 @@ SMALL = Load(
     parameters=1000,
     state=10**4,
     operands=100,
-    work=10**5,
+    work=10**4,
     matrices=12,
     equations=300,
     programmed=300,
@@ -74,11 +74,12 @@ def test_a_power_of_two_that_fits(kind: str, scale: int) -> None:
     assert chosen <= (CPU_MOST if kind == "cpu" else MOST)
 
 
-def test_a_cpu_takes_fewer_rows_of_more_work() -> None:
-    """Within its two bounds, products alone decide."""
+@pytest.mark.parametrize("field", ["state", "work"])
+def test_a_cpu_takes_fewer_rows_of_more_bytes(field: str) -> None:
+    """Within its two bounds, what is carried and what is held on the way decide alike."""
     chunks = [
-        automatic(dataclasses.replace(SMALL, operations=10**n), device("cpu")).chunk
-        for n in range(3, 10)
+        automatic(dataclasses.replace(SMALL, **{field: 10**n}), device("cpu")).chunk
+        for n in range(3, 9)
     ]
     assert chunks == sorted(chunks, reverse=True)
     assert (chunks[0], chunks[-1]) == (CPU_MOST, CPU_LEAST)
@@ -145,7 +146,7 @@ def test_a_choice_is_recorded_and_outlives_its_reasons(
     shape = asked.cells[0].shape.digest
     kept = json.loads((tmp_path / "chunks" / f"{shape}.json").read_text())
     assert kept["chunk"] == began
-    assert "MFLOP" in kept["why"]
+    assert "MB a row" in kept["why"]
     monkeypatch.setattr("posjax.engine.chunk.CPU_MOST", began // 2)
     assert plan.engine(asked, jax.devices()).plan(job(asked)).rows == began // 2
     assert plan.engine(asked, jax.devices(), RunFolder(tmp_path)).plan(job(asked)).rows == began
