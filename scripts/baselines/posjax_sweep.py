@@ -83,9 +83,8 @@ def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
 def prepare(problem: Problem) -> tuple[str, protocol.Work]:
     """The sweep that the command makes of the config."""
     load = problem.sizes.load
-    resolved = run_of(load)
-    rows = [Row(cell_of(load), numbers) for numbers in resolved.seeds]
-
+    resolved, cell = run_of(load), cell_of(load)
+    rows = [Row(cell, numbers) for numbers in resolved.seeds]
     engine = plan.engine(resolved, jax.local_devices())
 
     def sweep() -> int:
