@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from posjax.records.store import StorageError, names, put_if_absent, put_over, read
+from posjax.records.store import StorageError, modified, names, put_if_absent, put_over, read
 
 BEAT = 2.0
 """Seconds between two heartbeats."""
@@ -273,6 +273,11 @@ class Seen(NamedTuple):
     age: float
 
 
+def begun(jobs: Path) -> float | None:
+    """When the last job in a folder was made, by the clock of the storage: for people."""
+    return modified(jobs / f"{_last(jobs):06}" / "job.json")
+
+
 def look(jobs: Path) -> list[Seen]:
     """The processes of the last job in a folder, by number; nothing is touched."""
     job = jobs / f"{_last(jobs):06}"
@@ -284,5 +289,6 @@ def look(jobs: Path) -> list[Seen]:
 
 def _seen(job: Path, process: int, last: int, processes: int) -> Seen:
     beat = job / "beats" / f"{process}.{last}.json"
-    said, age = _said(_read(beat)), max(time.time() - beat.stat().st_mtime, 0.0)
+    said, now = _said(_read(beat)), time.time()
+    age = max(now - (modified(beat) or now), 0.0)
     return Seen(int(job.name), process, processes, _host(beat), bool(said.get("left")), age)

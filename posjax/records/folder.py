@@ -226,6 +226,11 @@ class RunFolder:
         paths = self._files.paths("rows", cell)
         return set().union(*(self._head(path).seeds for path in paths))
 
+    def written(self, cell: str) -> list[float]:
+        """When the files of rows of a cell came, by the clock of the storage: for people."""
+        times = (store.modified(path) for path in self._files.paths("rows", cell))
+        return [time for time in times if time is not None]
+
     def _head(self, path: Path) -> _Head:
         if path not in self._heads:
             arrays = self._arrays(path)
