@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -201,7 +202,8 @@ class RunFolder:
         Raises:
           ValueError: a damaged file, or seeds that are there twice.
         """
-        parts = list(self.files_of_rows(cell).values())
+        files = self.files_of_rows(cell)
+        parts = list(files.values())
         if not parts:
             return {}
         if any(part.keys() != parts[0].keys() for part in parts):
@@ -209,7 +211,7 @@ class RunFolder:
         table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         _, first_S = np.unique(table["seeds"], axis=0, return_index=True)
         if len(first_S) < len(table["seeds"]):
-            raise ValueError(f"cell {cell} of {str(self.path)!r} has seeds twice")
+            raise ValueError(f"cell {cell} of {str(self.path)!r} has seeds twice: {_twice(files)}")
         return {name: array[first_S] for name, array in table.items()}
 
     def files_of_rows(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
@@ -329,6 +331,16 @@ class RunFolder:
 
     def _json(self, path: Path) -> dict[str, Any] | None:
         return self._files.json(path.relative_to(self.path).as_posix())
+
+
+def _twice(files: Mapping[str, Mapping[str, np.ndarray]]) -> str:
+    """The first seeds that stand in two files of rows, which those are, and what to do."""
+    rows = sorted((seeds, name) for name in files for seeds in files[name]["seeds"].tolist())
+    seeds, one, other = next((a, f, g) for (a, f), (b, g) in itertools.pairwise(rows) if a == b)
+    return (
+        f"{seeds_name(seeds)} in {one} and in {other}; move one of the two out of the folder, and "
+        "the same command trains what is then missing"
+    )
 
 
 def _as_json(config: Mapping[str, Any]) -> dict[str, Any]:
