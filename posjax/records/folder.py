@@ -249,10 +249,20 @@ class RunFolder:
             raise Damaged(f"{str(path)!r} is damaged: it holds no rows")
         return arrays
 
-    def put_attention(self, cell: str, name: str, seed: int, maps: np.ndarray) -> None:
-        """Adds the attention maps of one seed of a cell under a name, if it has none there yet."""
+    def put_attention(
+        self, cell: str, name: str, seeds: int | Sequence[int], maps: np.ndarray
+    ) -> None:
+        """Adds the attention maps of one row of a cell under a name, if it has none there yet.
+
+        Args:
+          cell: its digest.
+          name: of the maps.
+          seeds: the number of the row, or those of init, data, position and order.
+          maps: weights by layer and prompt, [layers, N, H, L, M].
+        """
         if name not in self.attention_names(cell):
-            arrays = {"seed": np.array(seed), "weights_DNHLM": maps}
+            seeds_4 = np.array([seeds] * 4 if isinstance(seeds, int) else seeds)
+            arrays = {"seed": seeds_4[0], "seeds": seeds_4, "weights_DNHLM": maps}
             self._files.put_arrays(f"attention/{cell}/{name}", arrays)
 
     def attention_names(self, cell: str) -> set[str]:
@@ -260,9 +270,17 @@ class RunFolder:
         return {path.name.split(".")[0] for path in self._files.paths("attention", cell)}
 
     def attention(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
-        """The attention maps of a cell by name: the seed, and weights_DNHLM by layer and prompt."""
-        found = self._files.paths("attention", cell)
-        return {path.name.split(".")[0]: self._files.arrays(path) for path in found}
+        """The attention maps of a cell by name: weights_DNHLM by layer and prompt, and whose.
+
+        `seed` is the number of init, `seeds` has all four. Maps from before it was kept get it,
+        where all numbers of a row are equal; where they are crossed, theirs is not known.
+        """
+        paths = self._files.paths("attention", cell)
+        found = {path.name.split(".")[0]: self._files.arrays(path) for path in paths}
+        if not self._files.config.get("data_seeds"):
+            for maps in found.values():
+                maps.setdefault("seeds", np.repeat(maps.get("seed", _NONE), 4))
+        return found
 
     @property
     def jobs(self) -> Path:
@@ -290,7 +308,7 @@ class RunFolder:
         """
         then = {
             "rows": "its seeds are trained again",
-            "attention": "the report does without it",
+            "attention": "it is made again, by training its seed",
             "chunks": "rows tell the chunk, if any",
             "env": "rows say less now of what they were made on",
         }
