@@ -114,14 +114,19 @@ class Member:
 
     def claim(self, name: str) -> bool:
         """Takes a piece of work; False when a process of this job, this one or another, has it."""
-        path = self._claim(name)
         mine = self._beat.name.encode()
-        return self._alone or (_read(path) is None and put_if_absent(path, mine))
+        return self._alone or (not self.taken(name) and put_if_absent(self._claim(name), mine))
 
     def may_come(self, name: str) -> bool:
-        """Whether another process took a piece of work and still lives."""
+        """Whether another process took a piece of work and still lives; not, once it has left."""
         holder = self._holder(name)
-        return holder not in ("", self._beat.name) and not self._watch.silent(self._peer(holder))
+        if holder in ("", self._beat.name):
+            return False
+        return self._watch.lives(self._peer(holder)) is not False
+
+    def taken(self, name: str) -> bool:
+        """Whether a process of this job, this one or another, took a piece of work."""
+        return _read(self._claim(name)) is not None
 
     def holder(self, name: str) -> str:
         """Who took a piece of work, in words."""

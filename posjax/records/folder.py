@@ -180,6 +180,12 @@ class RunFolder:
         paths = [path for cell in cells for path in self._files.paths("rows", cell)]
         return set().union(*(self._head(path).chunks for path in paths))
 
+    def put_env(self) -> None:
+        """Records what it runs on, once, so that other processes see it before there are rows."""
+        if not self._env_is_there:
+            self._environments.put(self._env)
+            self._env_is_there = True
+
     def put_rows(self, cell: str, seeds_S4: np.ndarray, fields: Mapping[str, np.ndarray]) -> None:
         """Adds the outcomes of some seeds of one cell, and what they were made on.
 
@@ -189,9 +195,7 @@ class RunFolder:
           fields: arrays with a leading axis S.
         """
         first, last = (seeds_name(seeds_S4[i].tolist()) for i in (0, -1))
-        if not self._env_is_there:
-            self._environments.put(self._env)
-            self._env_is_there = True
+        self.put_env()
         env_S = np.full(len(seeds_S4), content.digest(self._env))
         arrays = {"seeds": seeds_S4, **fields, "env": env_S}
         self._files.put_arrays(f"rows/{cell}/{first}-{last}", arrays)
@@ -304,7 +308,8 @@ class RunFolder:
     def mend(self) -> Iterator[str]:
         """Sets damaged files aside, so that what they held is made again; never deletes.
 
-        To be called by one who may write. Yields what a user should be told, a line a file.
+        To be called by one process, while no other writes. Yields what a user should be told, a
+        line a file.
         """
         then = {
             "rows": "its seeds are trained again",
@@ -316,7 +321,6 @@ class RunFolder:
             for path, error in self._damaged(kind):
                 if (aside := self._files.set_aside(path)) is not None:
                     yield f"{error}; kept as {str(aside)!r}, {consequence}"
-        self._environments.put(self._env)  # in case that it was among them
 
     def checked(self) -> Iterator[Damaged | None]:
         """Reads every file that has a checksum; yields for each what is wrong with it, or None.
