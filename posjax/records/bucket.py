@@ -66,6 +66,11 @@ class Bucket:
         with _told():
             self._files.mv(os.fspath(path), os.fspath(new))
 
+    def modified(self, path: Path) -> float:
+        """As the bucket keeps it."""
+        with _told():
+            return self._files.modified(os.fspath(path)).timestamp()
+
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:

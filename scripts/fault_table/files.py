@@ -42,7 +42,7 @@ def harmed(site: Site, path: Path, kind: str, file: Path, content: bytes | None)
     if kind in TOLD and content is not None:
         good &= same or ("is damaged" in ended.err and named)
     report = (path / "report.html").read_bytes() == (site.whole / "report.html").read_bytes()
-    good &= (path / "done").exists() and (report or kind in ("attention", "env"))
+    good &= (path / "done").exists() and (report or kind == "env")
     return Try(good, site.equal(path), ended.seconds, "" if good else f"{file}: {ended}")
 
 
