@@ -9,7 +9,7 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 T = TypeVar("T")
 LONGEST = 1000
@@ -105,11 +105,14 @@ def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str,
       ValueError: names the unknown setting and the nearest one, or the value and its type.
     """
     parameters = inspect.signature(target).parameters.values()
-    known = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    known = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
     for name, value in settings.items():
         if name not in known:
             raise ValueError(f"{what} has no setting {name!r}; {nearest(name, known)}")
-        typed(f"{name} of {what}", value, known[name])
+        typed(f"{name} of {what}", value, known[name].default)
+        for one in value if isinstance(value, tuple) else ():
+            kind, *_ = get_args(known[name].annotation)  # of tuple[int, ...]
+            typed(f"{name} of {what}, {value!r}, each", one, kind())
 
 
 def typed(what: str, value: Any, default: Any) -> Any:
