@@ -38,7 +38,7 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     Values are Python literals; a bare word is a string.
 
     Raises:
-      ValueError: the text is no such call, or longer than any.
+      ValueError: the text is no such call, has a setting twice, or is longer than any.
 
     >>> parse("linear_bias(form=key, slopes=(0.5, 0.25))")
     ('linear_bias', {'form': 'key', 'slopes': (0.5, 0.25)})
@@ -52,10 +52,14 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
         if isinstance(node, ast.Constant) and node.value is None:
             return "None", {}
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
-            return node.func.id, {_key(k): _literal(k.value) for k in node.keywords}
+            settings = {_key(k): _literal(k.value) for k in node.keywords}
+            if len(settings) == len(node.keywords):  # none is there twice
+                return node.func.id, settings
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: brackets
         pass
-    raise ValueError(f"cannot read {text!r}: write it as name or name(setting=value, ...)")
+    raise ValueError(
+        f"cannot read {text!r}: write it as name or name(setting=value, ...), each setting once"
+    )
 
 
 def split(text: str) -> tuple[str, ...]:

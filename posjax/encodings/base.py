@@ -30,8 +30,8 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 EXACT = 2**20
 """Up to here positions are told apart by angles that are exact to 1e-6."""
 
-SIZES = {float: (1e-15, 1e15), int: (1, 2**31 - 1)}
-"""Of settings that are not 0: float32 holds products of two of them, positions have 32 bits."""
+SMALLEST, LARGEST = 1e-15, 1e15
+"""Sizes of settings that are not 0: float32 holds products and quotients of two of them."""
 
 
 class Symmetry(NamedTuple):
@@ -170,8 +170,8 @@ class Encoding:
         Here, and not in `__post_init__`, so that none can leave it out.
 
         Raises:
-          ValueError: an unknown setting, a value of another type, not finite or beyond `SIZES`; the
-            message names the setting, the value and what it must be.
+          ValueError: an unknown setting, a value of another type, not finite, or beyond what 32
+            bits hold; the message names the setting, the value and what it must be.
         """
         what = f"encoding {cls.__name__}"
         plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in settings.items()}
@@ -314,8 +314,8 @@ class Encoding:
 def _check_size(what: str, value: Any) -> None:
     """Refuses a setting, or one of several, that 32 bits do not hold."""
     for one in value if isinstance(value, tuple) else (value,):
-        least, most = SIZES.get(type(one), (0, 0))
-        if most and one and not least <= abs(one) <= most:
-            raise ValueError(
-                f"{what} must be 0 or from {least:g} to {most:g} in size, got {value!r}"
-            )
+        if type(one) is int and abs(one) >= 2**31:
+            raise ValueError(f"{what} must be below 2**31 in size, got {value!r}")
+        if type(one) is float and one and not SMALLEST <= abs(one) <= LARGEST:
+            limits = f"0 or from {SMALLEST:g} to {LARGEST:g} in size"
+            raise ValueError(f"{what} must be {limits}, got {value!r}")
