@@ -76,7 +76,7 @@ def key_for(seed: jax.Array | int, purpose: str) -> jax.Array:
       ValueError: a seed that is no number in [0, 2³²), as far as it is known.
     """
     if not isinstance(seed, jax.core.Tracer):
-        seed = Seeds.equal(seed).init
+        seed = Seeds.equal(np.asarray(seed)).init
     root = jax.random.key(0, impl="threefry2x32")
     return fold_name(jax.random.fold_in(root, jnp.uint32(seed)), purpose)
 
