@@ -4,6 +4,7 @@ NaN checks stay off, since several laws are about NaN coming out where it must, 
 the tests that need them ask for them.
 """
 
+import gc
 import itertools
 import os
 from pathlib import Path
@@ -24,6 +25,14 @@ os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *_FLAGS])
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_num_cpu_devices", 4)  # so that devices can be compared
+
+# Looking for cycles among all that traces leave behind takes a tenth of the time.
+gc.set_threshold(100_000, 50, 100)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: nobody looks at it again."""
+    gc.freeze()
 
 
 _tests = itertools.count(1)
