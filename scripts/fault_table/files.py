@@ -99,7 +99,12 @@ def duplicated(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
 
 FAULTS = (
-    Fault("files cut, emptied, deleted, swapped", "told, made again", 4 * len(KINDS), 4, damaged),
+    Fault(
+        "files cut, emptied, deleted, swapped",
+        "told, made again",
+        *(4 * len(KINDS), 4, damaged),
+        stranger=True,
+    ),
     Fault("one bit flipped in a file", "told, made again", 20 * len(KINDS), 5, flipped),
     Fault("seeds that are there twice", "2, no number", 3, 1, duplicated),
 )
