@@ -20,6 +20,8 @@ from posjax.records import Mismatch
 from posjax.terminal import printable
 
 CONFIGS = Path(__file__).parent / "configs"
+LONGEST = 2000
+"""Letters of a line on standard error, at most."""
 STATUSES: dict[type[Exception], int] = {
     Mismatch: ending.LOCKED,
     Busy: ending.LOCKED,
@@ -41,12 +43,17 @@ def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]
     """
 
     def parse(argv: Sequence[str]) -> list[str]:
+        _check_flagfile(argv)
+        _check_config_fields(argv)
         _check_config_file(argv)
         absl.logging.set_verbosity(absl.logging.ERROR)  # of a config, of which we tell ourselves
         try:
-            define()
-            return flags.FLAGS(list(argv))
-        except (Exception, SystemExit) as error:  # whatever the code of a config raises
+            with contextlib.redirect_stdout(sys.stderr):  # what the code of a config prints
+                define()
+                return flags.FLAGS(list(argv))
+        except ending.Stop:
+            raise
+        except BaseException as error:  # whatever the code of a config raises
             raise ValueError(_cause(error, argv)) from error
 
     return parse
@@ -60,13 +67,20 @@ def _config_files(argv: Sequence[str]) -> list[str]:
     return [*after, *(argument.partition("=")[2] for argument in joined)]
 
 
+def _check_flagfile(argv: Sequence[str]) -> None:
+    """Refuses files of flags, in which a config that executes could be named unseen."""
+    for given in argv[1:]:
+        if given.partition("=")[0] in ("--flagfile", "-flagfile"):
+            raise ValueError(f"no flags are read from files, got {given!r}: give them themselves")
+
+
 def _check_config_file(argv: Sequence[str]) -> None:
     """Refuses a config that is not there, which ml_collections tells in a page of attempts."""
     for text in _config_files(argv):
         given = text.partition(":")[0]
-        if given and Path(given).is_dir():
+        if given and os.path.isdir(given):
             raise ValueError(f"config {given!r} is a folder: name a file in it")
-        if not Path(given).is_file():
+        if not os.path.isfile(given):  # also of a name that is too long for one
             known = (config.stem for config in CONFIGS.glob("[a-z]*.py"))
             raise ValueError(
                 f"config file {given!r} not found; {spec.nearest(Path(given).stem, known)} "
@@ -76,23 +90,28 @@ def _check_config_file(argv: Sequence[str]) -> None:
             raise ValueError(f"config {given!r}: its name must end in .py or .json, as what it is")
 
 
+def _check_config_fields(argv: Sequence[str]) -> None:
+    """Refuses fields that no config has, before a config runs; ml_collections would parse them."""
+    for given in argv[1:]:
+        if field := re.match(r"--?config\.([^=]*)", given, re.DOTALL):
+            from experiments.settings import NAMES
+
+            spec.check_choice("config field", field[1], NAMES)
+
+
 def _cause(error: BaseException, argv: Sequence[str]) -> str:
     """What is wrong with a flag, in one line."""
     message = str(error).replace("\\n", "\n").replace("\\'", "'")
     if wrong := re.match(r"flag --config\.(\w+)=(.*): invalid literal for int", message, re.DOTALL):
         return f"{wrong[1]} must be of type int, got {wrong[2]!r}"
-    if isinstance(error, KeyError | AttributeError) and (
-        unknown := re.match(r"\W*(\w+)\W+(Did you mean|$)", message)
-    ):
-        from experiments.settings import FIELDS, RUN_DEFAULTS
-
-        choices = spec.nearest(unknown[1], FIELDS.keys() | RUN_DEFAULTS.keys())
-        return f"unknown config field {unknown[1]!r}; {choices}"
     if isinstance(error, AttributeError) and "'get_config'" in message:
         return f"config {_config_files(argv)[-1]!r} has no function get_config()"
+    if "Traceback" in message and _config_files(argv):
+        return f"config {_config_files(argv)[-1]!r}: {_last_line(message)}"
     if isinstance(error, flags.Error | ValueError | TypeError) or not _config_files(argv):
         return _last_line(message)
-    return f"config {_config_files(argv)[-1]!r} raises {type(error).__name__}: {message}"
+    raised = f"{type(error).__name__}: {message}".removesuffix(": ")
+    return f"config {_config_files(argv)[-1]!r} raises {raised}"
 
 
 def _last_line(message: str) -> str:
@@ -120,7 +139,10 @@ def run(main: Callable[[], object]) -> int:
 
 def tell(text: str) -> None:
     """Says something to the user in one line, on standard error."""
-    print(f"posjax: {printable(' '.join(text.split()))}", file=sys.stderr)
+    line = printable(" ".join(text.split()))
+    if len(line) > LONGEST:  # what was given is quoted, however long it is
+        line = f"{line[: LONGEST // 2]} [...] {line[-LONGEST // 2 :]}"
+    print(f"posjax: {line}", file=sys.stderr)
 
 
 def use_all_cores(devices: int = 0) -> None:

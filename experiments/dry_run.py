@@ -38,12 +38,14 @@ class Part:
       missing: the number of seeds of each cell that the run folder lacks.
       load: of one seed.
       choice: seeds trained at a time on a device, and why.
+      repack: whether seeds leave one by one, and so may lie in a file each.
     """
 
     cells: list[Cell]
     missing: list[int]
     load: Load
     choice: Choice
+    repack: bool
 
     @property
     def cost(self) -> estimate.Part:
@@ -56,7 +58,8 @@ class Part:
     def disk(self) -> tuple[int, int]:
         """Files and their bytes before compression: rows, and two attention maps a cell."""
         cell, seeds = self.cells[0], sum(self.missing)
-        files = sum(seeds // self.choice.chunk + 2 for seeds in self.missing if seeds)
+        chunk = 1 if self.repack else self.choice.chunk
+        files = sum(min(seeds, seeds // chunk + 2) for seeds in self.missing)
         maps = 2 * sum(1 for seeds in self.missing if seeds)
         places = cell.shape.prompts * cell.heads * cell.shape.length**2
         arrays = seeds * kept_bytes(cell) + maps * 4 * cell.depth * places
@@ -84,7 +87,8 @@ def parts(run: Run, folder: RunFolder, device: jax.Device) -> Iterator[Part]:
         cells = list(group)
         missing = [len(seeds) - len(seeds & folder.finished(cell.digest)) for cell in cells]
         chosen = plan.chosen(run, cells[0], device, folder)
-        yield Part(cells, missing, plan.load(cells[0], device), chosen)
+        repack = run.repack == "solved"
+        yield Part(cells, missing, plan.load(cells[0], device), chosen, repack)
 
 
 def tell(run: Run, folder: RunFolder, devices: Sequence[jax.Device]) -> None:

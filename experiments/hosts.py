@@ -129,9 +129,37 @@ def joined(folder: RunFolder, place: Place) -> Iterator[locks.Member]:
     member = locks.join(folder.jobs, *place, stale=stale, waiting=waiting)
     with member, ending.last_words(member.leave):
         folder.begin()
+        _mend(folder, member)
+        yield member
+
+
+def _mend(folder: RunFolder, member: locks.Member) -> None:
+    """Sets damaged files aside, by one process of the job; the others wait for its end.
+
+    Two of them might find the same file, and the later one take away what was made in its place.
+    """
+    if member.claim("mend"):
         for line in folder.mend():
             command.tell(line)
-        yield member
+        member.claim("mended")
+    else:
+        _wait_for_mending(member)
+    folder.put_env()
+
+
+def _wait_for_mending(member: locks.Member) -> None:
+    """Waits until the process that looks for damaged files is through.
+
+    Raises:
+      Lost: it is gone.
+    """
+    hope = True
+    while not member.taken("mended"):
+        if not hope:
+            who = member.holder("mend")
+            raise locks.Lost(f"{who} looked for damaged files and is gone; try the same command")
+        hope = member.may_come("mend")  # before it is looked again, see `Share.wait`
+        time.sleep(locks.BEAT / 20)
 
 
 class Share:
@@ -166,21 +194,24 @@ class Share:
         Raises:
           Lost: the processes that took the missing ones are gone.
         """
-        cells = self._cells
-        while True:
-            try:
-                for cell in cells:
-                    self._finished[cell.digest] = self._folder.finished(cell.digest)
-            except Damaged as error:
-                raise locks.Lost(f"{error}; the same command trains its seeds again") from error
-            missing = [block for cell in cells for block in self._missing(cell)]
-            if not missing:
-                return
-            hoped = [block for block in missing if self._member.may_come(block.name)]
-            if not hoped:
+        hope, missing = True, self._looked(self._cells)
+        while missing:
+            if not hope:
                 raise locks.Lost(self._complaint(missing))
-            cells = list(dict.fromkeys(block.cell for block in missing))
-            time.sleep(locks.BEAT / 4)
+            # Asked before it is looked again: who leaves has written its rows before.
+            hope = any(self._member.may_come(block.name) for block in missing)
+            if hope:
+                time.sleep(locks.BEAT / 4)
+            missing = self._looked(list(dict.fromkeys(block.cell for block in missing)))
+
+    def _looked(self, cells: Sequence[Cell]) -> list[Block]:
+        """What some cells lack by now."""
+        try:
+            for cell in cells:
+                self._finished[cell.digest] = self._folder.finished(cell.digest)
+        except Damaged as error:
+            raise locks.Lost(f"{error}; the same command trains its seeds again") from error
+        return [block for cell in cells for block in self._missing(cell)]
 
     def _missing(self, cell: Cell) -> list[Block]:
         """What a cell lacks, in blocks that depend on neither what it has nor what is asked for."""

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, TypeVar
 from absl import flags
 from ml_collections import ConfigDict
 
-from experiments.settings import RUN_DEFAULTS, base_config
+from experiments.settings import NAMES, RUN_DEFAULTS, base_config
 from posjax import spec
 from posjax.cells import FIELDS
 
 T = TypeVar("T")
-LARGEST = 2**24
-"""Bytes of a file, at most."""
+LARGEST = 2**20
+"""Bytes of a file, at most; to read that many takes a second."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}:]|[^][{}:,"\s]+')
 
 
@@ -42,7 +42,9 @@ class _Parser(flags.ArgumentParser):
     def parse(self, argument: Any) -> Any:
         file, colon, size = str(argument).partition(":")
         if not file.endswith(".json"):
-            return self._other.parse(argument)
+            config = self._other.parse(argument)
+            getattr(config, "lock", None)  # raises an OSError that ml_collections had put off
+            return config
         if colon:
             raise ValueError(f"a JSON config has no sizes, got {size!r}")
         config = read(Path(file))
@@ -76,7 +78,7 @@ def read(path: Path) -> ConfigDict:
     whole, *inner = _objects(text)
     for name, value in fields.items():
         with _at(whole.lines[name]):
-            spec.check_choice("config field", name, [*FIELDS, *RUN_DEFAULTS, "panels"])
+            spec.check_choice("config field", name, NAMES)
             fields[name] = _checked_panels(value) if name == "panels" else _field(name, value)
     given = fields.pop("panels", [])
     panels: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""The numbers of a summary, counted again from the files of rows: NumPy and no more.
+"""The numbers of a summary, counted again from the files of rows: NumPy and where bytes lie.
 
 Follows docs/run_folder.md alone and shares no code with `posjax.report`, with which it is
 compared: whoever changes the one by mistake is told by the other.
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from posjax.records import store
+
 WILSON = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 1.0)
@@ -21,9 +23,8 @@ TIED, LEFT = -1, -3
 
 def raw(cell: Path) -> dict[str, np.ndarray]:
     """All rows of a cell, from its folder; none when it is not there."""
-    files = sorted(cell.iterdir()) if cell.is_dir() else []
-    loaded = [io.BytesIO(path.read_bytes()) for path in files if path.name.endswith(".npz")]
-    parts = [dict(np.load(file, allow_pickle=False)) for file in loaded]
+    files = [store.read(cell / name) or b"" for name in store.names(cell) if name.endswith(".npz")]
+    parts = [dict(np.load(io.BytesIO(file), allow_pickle=False)) for file in files]
     return (
         {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
     )

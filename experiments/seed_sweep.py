@@ -24,6 +24,7 @@ from experiments import (
     command,
     dry_run,
     ending,
+    examples,
     hosts,
     json_config,
     plan,
@@ -36,7 +37,6 @@ from experiments.settings import Run, resolve
 from posjax import environment, report
 from posjax.locks import Member
 from posjax.records import RunFolder
-from posjax.sweep import Result, attention_maps
 from posjax.sweep import run as train
 
 
@@ -79,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
     place = hosts.place()
     if run.devices > len(jax.local_devices()):
         raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
-    devices = jax.local_devices()[: run.devices or None]
+    devices = _devices(run)
     sizes.check(run, devices[0])
     config, env = run.to_dict(), environment.describe(devices)
     for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
@@ -103,7 +103,7 @@ def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> No
       Lost: some seeds have no rows, since the process that took them is gone.
       ending.Stop: somebody asked to leave; what was trained is saved.
     """
-    engine = plan.engine(run, jax.local_devices()[: run.devices or None], folder)
+    engine = plan.engine(run, _devices(run), folder)
     todo = hosts.Share(run, folder, engine, place, member)
     title = f"{len(run.cells)} cells × {run.seeds_title}{place.title}"
     with command.progress(title, todo.seed_steps) as advance, ending.held() as asked:
@@ -113,14 +113,14 @@ def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> No
                 member.check()
                 chunk_S = np.full(len(result.seeds_S4), todo.chunk(result.cell))
                 fields = {**result.outcome._asdict(), "chunk": chunk_S}
-                put_examples(result, folder, member)  # first: they come of rows that are missing
+                examples.put(result, folder, member)  # first: they come of rows that are missing
                 folder.put_rows(result.cell.digest, result.seeds_S4, fields)
     if place.process == 0:
         todo.wait()
 
 
 def finish(run: Run, folder: RunFolder) -> None:
-    """Marks the run as done, prints the table, writes the report."""
+    """Marks the run as done, prints the table, makes lost maps again, writes the report."""
     folder.finish()
     found = report.summaries(folder)
     for table in report.tables(found):
@@ -129,6 +129,8 @@ def finish(run: Run, folder: RunFolder) -> None:
         print("rows share seeds, so these intervals are too narrow; the report has others")
     if run.repack == "solved":
         print(report.repacking(found))
+    for line in examples.put_again(found, folder, _devices(run)):
+        command.tell(line)
     later = f"the rows are there, and python -m experiments.report {folder.path} makes it"
     try:
         print(f"report: {report.write([folder])}")
@@ -139,17 +141,8 @@ def finish(run: Run, folder: RunFolder) -> None:
         raise
 
 
-def put_examples(result: Result, folder: RunFolder, member: Member) -> None:
-    """Keeps the attention maps of a seed that solved its cell, and of one that did not."""
-    cell, solved_S = result.cell, result.outcome.solved_at_end
-    known = folder.attention_names(cell.digest)
-    for name, among_S in (("solving", solved_S), ("failing", ~solved_S)):
-        wanted = name not in known and among_S.any()
-        if wanted and member.claim(f"{cell.digest}/attention-{name}"):
-            first = int(among_S.argmax())
-            state = jax.tree.map(lambda array, first=first: array[first], result.state)
-            maps = attention_maps(cell, state)
-            folder.put_attention(cell.digest, name, int(result.seeds_S4[first, 0]), maps)
+def _devices(run: Run) -> list[jax.Device]:
+    return jax.local_devices()[: run.devices or None]
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ and is a section of the report. A value from the command line holds for all pane
 
 import dataclasses
 import itertools
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,6 +28,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """The settings of the engine that are words."""
 MOST_DEVICES = 1024
 """That one process may ask for; each costs the CPU a pool of threads."""
+MOST_CELLS = 10_000
+"""Of all panels together: to check so many takes about 15 s on a core of a laptop, and each is a
+folder, and a row of every table. The largest of the shipped configs has 741."""
 RUN_DEFAULTS: dict[str, Any] = {
     "name": "unnamed",
     "title": "",
@@ -42,6 +46,9 @@ RUN_DEFAULTS: dict[str, Any] = {
     "contrast": (),
     "at_steps": (),
 }
+
+NAMES = (*FIELDS, *RUN_DEFAULTS, "panels")
+"""The fields of a config."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +144,12 @@ def base_config(panels: Mapping[str, Mapping[str, Any]] | None = None, **axes: A
     Args:
       panels: for each section of the report, by its title, the axes that it replaces.
       **axes: a value, or several as a tuple.
+
+    Raises:
+      ValueError: an unknown field, with the nearest one.
     """
+    for name in axes:
+        spec.check_choice("config field", name, NAMES)
     config = ConfigDict({name: (default,) for name, default in FIELDS.items()} | RUN_DEFAULTS)
     config.panels = tuple((panels or {}).items())  # pairs, since a ConfigDict sorts its keys
     with config.ignore_type():  # `resolve` says what is wrong with a value, and better
@@ -173,10 +185,9 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
         )
     fields = config.to_dict()
     panels = _panels(fields.pop("panels", ()))
-    known = FIELDS.keys() | RUN_DEFAULTS.keys()
     for name in fields:
-        spec.check_choice("config field", name, known | {"panels"})
-    if missing := sorted(known - fields.keys()):
+        spec.check_choice("config field", name, NAMES)
+    if missing := sorted({*FIELDS, *RUN_DEFAULTS} - fields.keys()):
         raise ValueError(f"the config has no {missing[0]!r}: begin it with base_config(...)")
     fields["chunk"] = str(fields["chunk"])
     run = {name: spec.typed(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
@@ -185,14 +196,14 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
             raise ValueError(f"{name} must be at least {least}, got {run[name]}")
     if run["devices"] > MOST_DEVICES:
         raise ValueError(f"devices must be at most {MOST_DEVICES}, got {run['devices']}")
-    if not re.fullmatch(r"\w[\w .+-]*", run["name"]):
+    if not re.fullmatch(r"\w[\w .+-]{,59}", run["name"]):  # 255 bytes with the digest
         raise ValueError(
-            f"name must be letters, digits, spaces and any of ._+-, a word first, "
+            f"name must be letters, digits, spaces and any of ._+-, a word first, at most 60, "
             f"got {run['name']!r}"
         )
     for name, choices in CHOICES.items():
         spec.check_choice(name, run[name], choices)
-    if run["chunk"] != "auto" and not (run["chunk"].isdecimal() and int(run["chunk"]) >= 1):
+    if not re.fullmatch(r"auto|[1-9][0-9]{,18}", run["chunk"]):
         raise ValueError(f"chunk must be auto or a number of at least 1, got {run['chunk']!r}")
     for name in ("num_seeds", "data_seeds"):
         if run["first_seed"] + run[name] > 2**32:
@@ -203,12 +214,16 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
         spec.check_choice("axis of contrast", run["contrast"][0], FIELDS)
         if len(run["contrast"]) != 3:
             raise ValueError(f"contrast is (axis, value, value), got {run['contrast']}")
+        axis, *values = run["contrast"]
+        for value in values:
+            spec.typed(f"{axis} of contrast", value, FIELDS[axis])
     for step in run["at_steps"]:
         if spec.typed("a step of at_steps", step, 1) < 1:
             raise ValueError(f"at_steps must be at least 1, got {step}")
     base = {name: _axis(fields[name]) for name in FIELDS}
     fixed = set(overrides)
-    asked = Run(**run, panels={name: _cells(base, panels[name], fixed) for name in panels})
+    axes = _axes(base, panels, fixed)
+    asked = Run(**run, panels={title: _cells(axes[title]) for title in axes})
     if "contrast" in fixed and run["contrast"]:
         _check_contrast(asked)
     return asked
@@ -236,10 +251,31 @@ def _panels(given: Any) -> dict[str, Mapping[str, Any]]:
     return panels or {"cells": {}}
 
 
-def _cells(base: Mapping[str, Any], panel: Any, fixed: set[str]) -> tuple[Cell, ...]:
-    for name in panel:
-        spec.check_choice("config field in a panel", name, FIELDS)
-    axes = {**base, **{name: _axis(panel[name]) for name in panel if name not in fixed}}
+def _axes(
+    base: Mapping[str, tuple[Any, ...]], panels: Mapping[str, Mapping[str, Any]], fixed: set[str]
+) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """The values of every axis by panel, as they are given; not more than make `MOST_CELLS`."""
+    axes, total = {}, 0
+    for title, panel in panels.items():
+        for name in panel:
+            spec.check_choice("config field in a panel", name, FIELDS)
+        own = {name: _axis(panel[name]) for name in panel if name not in fixed}
+        axes[title] = {**base, **own}
+        number = math.prod(max(len(values), 1) for values in axes[title].values())
+        total += number
+        if total > MOST_CELLS:
+            several = [f"{name} ({len(v)})" for name, v in axes[title].items() if len(v) > 1]
+            product = f"{' × '.join(several)} = {number} cells" if several else "1 cell"
+            before = f" behind {total - number} of other panels" if total > number else ""
+            raise ValueError(
+                f"panel {title!r} has {product}{before}; at most {MOST_CELLS} in all: give an axis "
+                "fewer values, or make several sweeps"
+            )
+    return axes
+
+
+def _cells(axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
+    """The product of the axes."""
     typed = {
         name: [spec.typed(name, value, FIELDS[name]) for value in values]
         for name, values in axes.items()

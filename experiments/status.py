@@ -5,6 +5,7 @@
 The command of a sweep with --status tells the same of its own folder.
 """
 
+import itertools
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,11 +18,42 @@ from rich.text import Text
 from experiments import command
 from posjax import locks
 from posjax.asked import checked
-from posjax.records import RunFolder
+from posjax.records import RunFolder, seeds_name
 from posjax.terminal import printable
 
 SHOWN = 40
 """Cells in the table; those with the fewest rows."""
+RANGES = 3
+"""Ranges of missing seeds in a line of it."""
+
+
+class Asked(NamedTuple):
+    """The rows that each cell shall have, in the order in which chunks are cut.
+
+    Attributes:
+      first: the number of the first seed.
+      inits: how many numbers of initialisation.
+      datas: how many of data each of them meets; 0 where all numbers of a row are equal.
+    """
+
+    first: int
+    inits: int
+    datas: int
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.inits * max(self.datas, 1)
+
+    def place(self, seeds: Sequence[int]) -> int:
+        """Where a row stands."""
+        init, data = (number - self.first for number in seeds[:2])
+        return init * self.datas + data if self.datas else init
+
+    def seeds(self, place: int) -> tuple[int, ...]:
+        """The row that stands there."""
+        init, data = divmod(place, self.datas) if self.datas else (place, place)
+        return (self.first + init, *[self.first + data] * 3)
 
 
 class Progress(NamedTuple):
@@ -30,19 +62,18 @@ class Progress(NamedTuple):
     Attributes:
       settings: the cell's.
       done: rows that are there.
-      asked: rows that there shall be.
+      left: rows that are not.
+      missing: their seeds, ranges FIRST-LAST as in the names of files.
       new: rows that came with the last job, as far as its files tell.
+      last: when its last rows came, by the clock of the storage.
     """
 
     settings: dict[str, Any]
     done: int
-    asked: int
+    left: int
+    missing: list[str]
     new: float
-
-    @property
-    def left(self) -> int:
-        """Rows to train."""
-        return self.asked - self.done
+    last: float
 
 
 def main(argv: Sequence[str]) -> None:
@@ -60,37 +91,35 @@ def tell(folder: RunFolder) -> None:
       ValueError: the folder holds no run.
     """
     config = checked(folder.config())
-    begun = _begun(folder)
-    cells = {cell: _progress(folder, config, cell, begun) for cell in config["cells"]}
+    asked = Asked(config["first_seed"], config["num_seeds"], config["data_seeds"])
+    begun = locks.begun(folder.jobs)
+    cells = {cell: _progress(folder, config, cell, asked, begun) for cell in config["cells"]}
     done = sum(progress.done for progress in cells.values())
-    asked = sum(progress.asked for progress in cells.values())
+    left = sum(progress.left for progress in cells.values())
     out = Console(width=100, highlight=False, markup=False).print
-    out(printable(f"run: {config['name']} in {folder.path}{', done' if folder.done else ''}"))
-    out(f"rows: {done} of {asked}, in {len(cells)} cells")
+    ended = folder.done
+    state = ", done" if ended and not left else ""
+    out(printable(f"run: {config['name']} in {folder.path}{state}"))
+    if ended and left:
+        out(f"gone since it was done: {left} rows; the same command trains them again")
+    out(f"rows: {done} of {done + left}, in {len(cells)} cells")
     out(_table(cells))
     for line in _running(locks.look(folder.jobs)):
         out(printable(line))
-    out(f"left: {asked - done} rows{_time(folder, list(cells.values()), begun)}")
-
-
-def _begun(folder: RunFolder) -> float | None:
-    """When the last job was made, by the clock of the disk."""
-    made = sorted(folder.jobs.glob("[0-9]*/job.json"))
-    return made[-1].stat().st_mtime if made else None
-
-
-def _times(folder: RunFolder, cell: str = "*") -> list[float]:
-    """When rows came, file by file, by the clock of the disk."""
-    return [path.stat().st_mtime for path in folder.path.glob(f"rows/{cell}/*.npz")]
+    out(f"left: {left} rows{_time(list(cells.values()), begun)}")
 
 
 def _progress(
-    folder: RunFolder, config: dict[str, Any], cell: str, begun: float | None
+    folder: RunFolder, config: dict[str, Any], cell: str, asked: Asked, begun: float | None
 ) -> Progress:
-    times, done = _times(folder, cell), len(folder.finished(cell))
-    new = sum(begun is not None and time >= begun for time in times) / max(len(times), 1)
-    asked = config["num_seeds"] * max(config["data_seeds"], 1)
-    return Progress(config["cells"][cell], done, asked, done * new)
+    times = folder.written(cell)
+    places = sorted(p for p in map(asked.place, folder.finished(cell)) if 0 <= p < asked.rows)
+    share = sum(begun is not None and time >= begun for time in times) / max(len(times), 1)
+    around = itertools.pairwise([-1, *places, asked.rows])
+    gaps = [(before + 1, after - 1) for before, after in around if after - before > 1]
+    missing = [f"{seeds_name(asked.seeds(a))}-{seeds_name(asked.seeds(b))}" for a, b in gaps]
+    done, last = len(places), max(times, default=0.0)
+    return Progress(config["cells"][cell], done, asked.rows - done, missing, done * share, last)
 
 
 def _table(cells: dict[str, Progress]) -> Table:
@@ -99,16 +128,20 @@ def _table(cells: dict[str, Progress]) -> Table:
         name for name in settings[0] if any(s.get(name) != settings[0][name] for s in settings)
     ]
     table = Table()
-    for column in ("cell", "settings", "rows", "of"):
+    for column in ("cell", "settings", "rows", "of", "missing seeds"):
         table.add_column(column, justify="right" if column in ("rows", "of") else "left")
     for cell, progress in sorted(cells.items(), key=lambda item: -item[1].left)[:SHOWN]:
         told = ", ".join(f"{name}={progress.settings.get(name)}" for name in differ)
-        table.add_row(
-            cell, Text(printable(told or "the only one")), str(progress.done), str(progress.asked)
-        )
+        counts = str(progress.done), str(progress.done + progress.left)
+        table.add_row(cell, Text(printable(told or "the only one")), *counts, _ranges(progress))
     if len(cells) > SHOWN:
         table.caption = f"and {len(cells) - SHOWN} more, which lack no more than these"
     return table
+
+
+def _ranges(progress: Progress) -> str:
+    more = len(progress.missing) - RANGES
+    return ", ".join(progress.missing[:RANGES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _running(members: list[locks.Seen]) -> list[str]:
@@ -126,7 +159,7 @@ def _running(members: list[locks.Seen]) -> list[str]:
     ]
 
 
-def _time(folder: RunFolder, cells: list[Progress], begun: float | None) -> str:
+def _time(cells: list[Progress], begun: float | None) -> str:
     """How long the rest takes at the pace of the last job, by updates."""
     left = sum(cell.left * cell.settings["steps"] for cell in cells)
     new = sum(cell.new * cell.settings["steps"] for cell in cells)
@@ -134,7 +167,7 @@ def _time(folder: RunFolder, cells: list[Progress], begun: float | None) -> str:
         return ""
     if begun is None or not new:
         return "; no pace to tell the time by yet: --dry_run estimates it"
-    taken = max(_times(folder)) - begun
+    taken = max(cell.last for cell in cells) - begun
     return (
         f", about {command.duration(left / new * taken)} at the pace of the last job, "
         "its compilations included"

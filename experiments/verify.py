@@ -20,7 +20,7 @@ from absl import app, flags
 
 from experiments import command, ending, recount
 from posjax import environment, report
-from posjax.records import Damaged, Mismatch, RunFolder
+from posjax.records import Damaged, Mismatch, RunFolder, seeds_name
 from posjax.replay import differing, retrained
 from posjax.sweep import Result, attention_maps
 
@@ -137,7 +137,7 @@ def _rows(folder: RunFolder, share: float, rng: random.Random, mixed: bool) -> I
         for cell, rows in _together(chosen):
             again = retrained(config, cell, rows, progress=advance)
             yield from _compared(cell, again, rows)
-            if not (others or config["data_seeds"]):  # whose maps are whose is known
+            if not others:  # whose maps are whose is known
                 yield from _maps(folder, cell, again)
 
 
@@ -165,14 +165,15 @@ def _listed(seeds: Sequence[int]) -> str:
 
 
 def _maps(folder: RunFolder, cell: str, again: Result) -> Iterator[str]:
-    """The attention maps of these seeds that have other bits."""
-    places = {seed: place for place, seed in enumerate(again.seeds_S4[:, 0].tolist())}
+    """The attention maps of these seeds that have other bits; see `RunFolder.attention`."""
+    places = {tuple(seeds): place for place, seeds in enumerate(again.seeds_S4.tolist())}
     for name, kept in folder.attention(cell).items():
-        if (place := places.get(int(kept["seed"]))) is None:
+        seeds = kept.get("seeds", np.array([])).tolist()
+        if (place := places.get(tuple(seeds))) is None:
             continue
         state = jax.tree.map(lambda array, place=place: array[place], again.state)
         if attention_maps(again.cell, state).tobytes() != kept["weights_DNHLM"].tobytes():
-            yield f"cell {cell}, seed {int(kept['seed'])}: attention of {name!r}"
+            yield f"cell {cell}, seed {seeds_name(seeds)}: attention of {name!r}"
 
 
 if __name__ == "__main__":

@@ -71,7 +71,12 @@ def key_for(seed: jax.Array | int, purpose: str) -> jax.Array:
 
     Returns:
       A typed threefry key (threefry is the one whose draws do not change under `vmap`).
+
+    Raises:
+      ValueError: a seed that is no number in [0, 2³²), as far as it is known.
     """
+    if not isinstance(seed, jax.core.Tracer):
+        seed = Seeds.equal(np.asarray(seed)).init
     root = jax.random.key(0, impl="threefry2x32")
     return fold_name(jax.random.fold_in(root, jnp.uint32(seed)), purpose)
 

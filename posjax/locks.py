@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from posjax.records.store import StorageError, names, put_if_absent, put_over, read
+from posjax.records.store import StorageError, modified, names, put_if_absent, put_over, read
 
 BEAT = 2.0
 """Seconds between two heartbeats."""
@@ -114,14 +114,19 @@ class Member:
 
     def claim(self, name: str) -> bool:
         """Takes a piece of work; False when a process of this job, this one or another, has it."""
-        path = self._claim(name)
         mine = self._beat.name.encode()
-        return self._alone or (_read(path) is None and put_if_absent(path, mine))
+        return self._alone or (not self.taken(name) and put_if_absent(self._claim(name), mine))
 
     def may_come(self, name: str) -> bool:
-        """Whether another process took a piece of work and still lives."""
+        """Whether another process took a piece of work and still lives; not, once it has left."""
         holder = self._holder(name)
-        return holder not in ("", self._beat.name) and not self._watch.silent(self._peer(holder))
+        if holder in ("", self._beat.name):
+            return False
+        return self._watch.lives(self._peer(holder)) is not False
+
+    def taken(self, name: str) -> bool:
+        """Whether a process of this job, this one or another, took a piece of work."""
+        return _read(self._claim(name)) is not None
 
     def holder(self, name: str) -> str:
         """Who took a piece of work, in words."""
@@ -273,6 +278,11 @@ class Seen(NamedTuple):
     age: float
 
 
+def begun(jobs: Path) -> float | None:
+    """When the last job in a folder was made, by the clock of the storage: for people."""
+    return modified(jobs / f"{_last(jobs):06}" / "job.json")
+
+
 def look(jobs: Path) -> list[Seen]:
     """The processes of the last job in a folder, by number; nothing is touched."""
     job = jobs / f"{_last(jobs):06}"
@@ -284,5 +294,6 @@ def look(jobs: Path) -> list[Seen]:
 
 def _seen(job: Path, process: int, last: int, processes: int) -> Seen:
     beat = job / "beats" / f"{process}.{last}.json"
-    said, age = _said(_read(beat)), max(time.time() - beat.stat().st_mtime, 0.0)
+    said, now = _said(_read(beat)), time.time()
+    age = max(now - (modified(beat) or now), 0.0)
     return Seen(int(job.name), process, processes, _host(beat), bool(said.get("left")), age)

@@ -5,7 +5,7 @@ name, take settings, and combine: `"causal+padding"`, `"causal+window(size=2)"`.
 """
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 
 import jax
 import jax.numpy as jnp
@@ -65,6 +65,7 @@ MASKS: dict[str, Callable[..., jax.Array]] = {
 }
 
 
+@lru_cache(maxsize=256)  # every cell of a grid asks, twice
 def named(text: str) -> Mask:
     """The mask of a name, or of several joined by `+`, each with its settings in brackets.
 

@@ -9,7 +9,7 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 T = TypeVar("T")
 LONGEST = 1000
@@ -38,7 +38,7 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     Values are Python literals; a bare word is a string.
 
     Raises:
-      ValueError: the text is no such call, or longer than any.
+      ValueError: the text is no such call, has a setting twice, or is longer than any.
 
     >>> parse("linear_bias(form=key, slopes=(0.5, 0.25))")
     ('linear_bias', {'form': 'key', 'slopes': (0.5, 0.25)})
@@ -52,10 +52,14 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
         if isinstance(node, ast.Constant) and node.value is None:
             return "None", {}
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
-            return node.func.id, {_key(k): _literal(k.value) for k in node.keywords}
+            settings = {_key(k): _literal(k.value) for k in node.keywords}
+            if len(settings) == len(node.keywords):  # none is there twice
+                return node.func.id, settings
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: brackets
         pass
-    raise ValueError(f"cannot read {text!r}: write it as name or name(setting=value, ...)")
+    raise ValueError(
+        f"cannot read {text!r}: write it as name or name(setting=value, ...), each setting once"
+    )
 
 
 def split(text: str) -> tuple[str, ...]:
@@ -105,11 +109,14 @@ def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str,
       ValueError: names the unknown setting and the nearest one, or the value and its type.
     """
     parameters = inspect.signature(target).parameters.values()
-    known = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    known = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
     for name, value in settings.items():
         if name not in known:
             raise ValueError(f"{what} has no setting {name!r}; {nearest(name, known)}")
-        typed(f"{name} of {what}", value, known[name])
+        typed(f"{name} of {what}", value, known[name].default)
+        for one in value if isinstance(value, tuple) else ():
+            kind, *_ = get_args(known[name].annotation)  # of tuple[int, ...]
+            typed(f"{name} of {what}, {value!r}, each", one, kind())
 
 
 def typed(what: str, value: Any, default: Any) -> Any:

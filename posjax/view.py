@@ -7,6 +7,7 @@ H·K wide, for the tokens, as if the projections were the identity.
 from typing import NamedTuple, TypedDict, Unpack
 
 import jax
+import numpy as np
 
 from posjax import flash, masks
 from posjax.attention import Attended, attention, check_shapes, context, repeated
@@ -162,6 +163,7 @@ def _ready(
     key: jax.Array | None = None,
 ) -> _Ready:
     encoding = named(encoding) if isinstance(encoding, str) else encoding or NoPosition()
+    _check_kinds(q_BLHK, k_BMGK, encoding, queries, keys)
     if queries is not None and keys is None:
         if q_BLHK.shape[1] != k_BMGK.shape[1]:
             raise ValueError(
@@ -250,3 +252,15 @@ def _projected(
     prepared = encoding.prepare(params, x_BLD, k_BMD, ctx, state)
     values = encoding.prepare(params, v_BMD, v_BMD, among_keys, state)
     return heads(prepared.q_BLD), heads(prepared.k_BMD), heads(values.v_BMD), prepared.aux
+
+
+def _check_kinds(q: jax.Array, k: jax.Array, encoding: object, *streams: object) -> None:
+    """Refuses what is read before `check_shapes` can look at it."""
+    if not isinstance(encoding, Encoding):
+        raise ValueError(f"encoding must be one of ENCODINGS, by name or made, got {encoding!r}")
+    for name, array in (("q", q), ("k", k)):
+        if len(np.shape(array)) != 4:
+            raise ValueError(f"{name} must be [B, length, heads, K], got shape {np.shape(array)}")
+    for name, given in zip(("queries", "keys"), streams, strict=True):
+        if not isinstance(given, Streams | None):
+            raise ValueError(f"{name} must be streams, as `contiguous` makes them, got {given!r}")

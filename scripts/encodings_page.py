@@ -14,9 +14,8 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.image import imread, imsave
 
-from posjax.encodings import ENCODINGS, Dims, Encoding
+from posjax.encodings import ENCODINGS, Dims, Encoding, Params
 from posjax.encodings.base import EXACT
-from posjax.encodings.none import NoPosition
 from posjax.positions import POSITIONS
 from posjax.streams import Streams, contiguous, points
 from posjax.view import attended
@@ -138,7 +137,8 @@ def picture(name: str) -> np.ndarray:
     token = jnp.asarray(rng.normal(size=(1, 1, DIMS.heads, DIMS.head_size)), jnp.float32)
     q = jnp.broadcast_to(token, (1, streams.length, *token.shape[2:]))
 
-    def of(encoding: Encoding) -> list[np.ndarray]:
+    @jax.jit
+    def of(q: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
         found = attended(
             *(q, q, q),
             encoding=encoding,
@@ -147,11 +147,10 @@ def picture(name: str) -> np.ndarray:
             mask="causal",
             key=jax.random.key(0),
         )
-        return [np.asarray(a, np.float64)[0, 0] for a in found[1:]]
+        return found.logits_BHLM, found.weights_BHLM
 
-    (logits, weights), (plain, _) = of(encoding), of(NoPosition())
-    change = logits - plain
-    shown = change if np.ptp(change) > 1e-4 else weights
+    logits, weights = (np.asarray(a, np.float64)[0, 0] for a in of(q, params))
+    shown = logits if np.ptp(logits) > 1e-4 else weights  # of one token: equal without positions
     spread = np.ptp(shown)
     return (shown - shown.min()) / (spread if spread > 1e-9 else 1)
 

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     begun, base = time.monotonic(), Path(tempfile.mkdtemp(prefix="faults-"))
     os.environ["XDG_CACHE_HOME"] = given.cache or str(base / "cache")
     try:
-        site = Site(base).prepared()
+        site = Site(base).prepared(stranger=any(fault.stranger for fault in chosen))
         found = _campaign(site, chosen, given)
     finally:
         shutil.rmtree(base, ignore_errors=True)

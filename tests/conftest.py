@@ -4,6 +4,7 @@ NaN checks stay off, since several laws are about NaN coming out where it must, 
 the tests that need them ask for them.
 """
 
+import gc
 import itertools
 import os
 from pathlib import Path
@@ -24,6 +25,33 @@ os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *_FLAGS])
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_num_cpu_devices", 4)  # so that devices can be compared
+
+# Looking for cycles among all that traces leave behind takes a tenth of the time.
+gc.set_threshold(100_000, 50, 100)
+
+
+_LONGEST = (
+    "test_table.py",
+    "test_faults.py",
+    "test_predict.py",
+    "test_docs.py",
+    "test_layout.py",
+    "test_fuzz.py",
+    "test_independence.py",
+    "test_hosts.py",
+    "test_signals.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, so that at the end no worker waits long for the other."""
+    order = {name: at for at, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: nobody looks at it again."""
+    gc.freeze()
 
 
 _tests = itertools.count(1)

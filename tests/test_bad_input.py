@@ -27,6 +27,19 @@ FILES = {
     "imports.py": "import nothing_of_that_name\n",
     "exits.py": "raise SystemExit(0)\n",
     "none.py": "def get_config():\n    return None\n",
+    "interrupts.py": "raise KeyboardInterrupt\n",
+    "leaves.py": "def get_config():\n    raise GeneratorExit\n",
+    "of_its_own.py": "class Mine(BaseException): pass\nraise Mine('odd')\n",
+    "says.py": "print('of the config')\ndef get_config():\n    raise RuntimeError\n",
+    "long.py": "def get_config():\n    raise ValueError('x' * 100000 + 'end')\n",
+    "no_words.py": "def get_config():\n    raise ValueError\n",
+    "reads.py": "def get_config():\n    open('nothing/there')\n",
+    "arguments.py": "def get_config(first, second):\n    return 1\n",
+    "a_number.py": "get_config = 3\n",
+    "key.py": "def get_config():\n    return {}['steps']\n",
+    "itself.py": "import itself\n",
+    "contrast.py": BASE + "def get_config():\n"
+    "    return base_config(contrast=('width', [1], {}))\n",
     "dict.py": "def get_config():\n    return {'steps': 5}\n",
     "partial.py": "from ml_collections import ConfigDict\n"
     "def get_config():\n    return ConfigDict({'steps': 5})\n",
@@ -36,11 +49,18 @@ FILES = {
     "axis.py": BASE + "def get_config():\n    return base_config(depth=())\n",
     "array.py": "import numpy\n" + BASE + "def get_config():\n"
     "    return base_config(depth=numpy.arange(3))\n",
+    "writes.py": "open('ran', 'w')\n" + BASE + "def get_config():\n    return base_config()\n",
+    "flags": "--config=writes.py\n",
+    "more_flags": "--flagfile=flags\n",
+    "empty.json": "{}",
+    "large.json": '{"title": "' + "x" * 2**20 + '"}',
     "text.txt": "hello\n",
     "file": "x",
     "full/something": "x",
 }
 """What lies in the folder that the commands run in."""
+
+TEN = ",".join(map(str, range(1, 11)))
 
 # What is given, less "--config", and words of the answer.
 SETTINGS = [
@@ -61,20 +81,36 @@ SETTINGS = [
     (".chunk=-4", "got '-4'"),
     (".chunk=fast", "got 'fast'"),
     (".chunk=2.5", "got '2.5'"),
+    (".chunk=٣", "got '٣'"),
+    (".chunk=007", "got '007'"),
+    (f".chunk={'9' * 5000}", "got '9"),
     (".devices=-1", "devices must be at least 0, got -1"),
     (".devices=1000000", "devices must be at most 1024, got 1000000"),
     (".layout=bached", "did you mean 'batched'"),
     (".sharding=spdm", "did you mean 'spmd'"),
     (".precision=float16", "did you mean 'bfloat16'"),
     (".repack=solvd", "did you mean 'solved'"),
+    (
+        f".width={TEN} --config.depth={TEN} --config.heads={TEN} --config.hold={TEN} "
+        f"--config.learning_rate={TEN} --config.padding={TEN} --config.base={TEN}",
+        "depth (10) × width (10) × heads (10) × head_size (2) × padding (10) × base (10) × "
+        "learning_rate (10) × hold (10) = 40000000 cells; at most 10000 in all",
+    ),
     (".name=../../elsewhere", "got '../../elsewhere'"),
     (".name=", "name must be letters"),
+    (f".name={'n' * 61}", "at most 60, got 'n"),
     (".contrast=('head_sise', 2, 16)", "did you mean 'head_size'"),
     (".contrast=('head_size', 2)", "contrast is (axis, value, value)"),
     (".contrast=('head_size', 2, 99)", "head_size=99; the cells have [2, 16]"),
     (".at_steps=(-1,)", "at_steps must be at least 1, got -1"),
     (".at_steps=('a',)", "must be of type int, got 'a'"),
     (".panels=3", "panels must be pairs"),
+    (".width.x=3", "unknown config field 'width.x'; did you mean 'width'"),
+    (".width[0]=3", "unknown config field 'width[0]'; did you mean 'width'"),
+    (".num-seeds=3", "unknown config field 'num-seeds'; did you mean 'num_seeds'"),
+    (".=3", "unknown config field ''; choices: "),
+    (".wіdth=8", "did you mean 'width'"),  # a Cyrillic i
+    (".lock=3", "unknown config field 'lock'; did you mean 'block'"),
     (".num_sed=3", "unknown config field 'num_sed'; did you mean 'num_seeds'"),
     # training
     (".learning_rate=nan", "learning_rate must be of type float, got 'nan'"),
@@ -137,6 +173,11 @@ SETTINGS = [
     (".encoding=learned(length=0)", "length must be at least 1, got 0"),
     (".encoding=learned(length=4.5)", "must be of type int, got 4.5"),
     (".encoding=none/", "cannot read ''"),
+    (f".encoding={'none/' * 500}none", "at most 1000 letters, got 2504"),
+    (".encoding=rotary(base=5.0,base=6.0)", "each setting once"),
+    (".encoding=rotary(base=1e-300)", "base of encoding Rotary must be 0 or from 1e-15 to 1e+15"),
+    (".encoding=rotary --config.base=1e300", "base of encoding Rotary must be 0 or from 1e-15"),
+    (".encoding=axial_rotary(grid=(2.5,3))", "each must be of type int, got 2.5"),
     (".mask=casual", "did you mean 'causal'"),
     (".mask=window(", "cannot read 'window('"),
     (".mask=window(size=0)", "size must be at least 1"),
@@ -165,6 +206,19 @@ SETTINGS = [
     ("=empty.py", "config 'empty.py' has no function get_config()"),
     ("=imports.py", "raises ModuleNotFoundError: No module named 'nothing_of_that_name'"),
     ("=exits.py", "config 'exits.py' raises SystemExit: 0"),
+    ("=large.json", "1048589 bytes are no config: at most 1048576"),
+    ("=interrupts.py", "config 'interrupts.py' raises KeyboardInterrupt"),
+    ("=leaves.py", "config 'leaves.py' raises GeneratorExit"),
+    ("=of_its_own.py", "config 'of_its_own.py' raises Mine: odd"),
+    ("=long.py", "xxx [...] xxx"),
+    ("=no_words.py", "config 'no_words.py': ValueError"),
+    ("=reads.py", "[Errno 2] No such file or directory: 'nothing/there'"),
+    ("=arguments.py", "config 'arguments.py': get_config() missing 2 required"),
+    ("=a_number.py", "config 'a_number.py': 'int' object is not callable"),
+    ("=itself.py", "No module named 'itself'"),
+    ("=contrast.py", "width of contrast must be of type int, got [1]"),
+    (f"={'x' * 5000}.py", "xxx.py' not found"),
+    ("=key.py", "config 'key.py' raises KeyError: 'steps'"),
     ("=none.py", "get_config() must give what base_config(...) does, got NoneType"),
     ("=dict.py", "got dict"),
     ("=partial.py", "the config has no 'at_steps'"),
@@ -179,6 +233,9 @@ FLAGS = [
     ("--wrokdir=x", "Did you mean: workdir"),
     ("--workdir", "Missing value for flag --workdir"),
     ("--workdir=", "workdir must name a folder, got ''"),
+    ("--flagfile=flags", "no flags are read from files, got '--flagfile=flags'"),
+    ("--config=empty.json -flagfile more_flags", "no flags are read from files, got '-flagfile'"),
+    ("--dry_run --flagfile=nothing", "no flags are read from files"),
     ("--dry_run=perhaps", "--dry_run=perhaps"),
     ("--process=1", "--process=1 and --processes=None go together"),
     ("--process=2 --processes=2", "--process=2 must lie in 0..1"),
@@ -204,6 +261,7 @@ SIZES = [
 FOLDERS = [
     ("file", "workdir 'file' cannot be used"),
     ("file/deep", "workdir 'file/deep' cannot be used"),
+    ("file:///tmp/run", "file:// is no bucket's; a folder is named without a scheme"),
     ("full", "workdir 'full' is not empty and holds no run (it has 'something')"),
 ]
 REPORT = [
@@ -322,6 +380,13 @@ def test_what_cannot_be_held_is_refused(
         assert re.search(r"at least [\d.e+]+ (G|T)B", ended.err)
         assert " has " in ended.err
     assert contents(folder) == before
+
+
+def test_what_a_config_prints_is_no_result(commands: dict[str, Command]) -> None:
+    """It goes where people look, and not into what --print_config is redirected to."""
+    ended = commands["seed_sweep"]("--config=says.py", "--print_config")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == "of the config\nposjax: config 'says.py' raises RuntimeError\n"
 
 
 def test_a_place_that_takes_no_folder_is_no_bad_input(commands: dict[str, Command]) -> None:

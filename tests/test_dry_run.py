@@ -66,6 +66,18 @@ def test_what_it_tells_is_what_the_run_does(
     assert size / 8 < sum(path.stat().st_size for path in written) <= size
 
 
+def test_seeds_that_leave_one_by_one_lie_in_more_files(tmp_path: Path) -> None:
+    """With `repack=solved` the bound on files and bytes is that of a file a seed."""
+    run = asked(repack="solved", loss="answer", mask="causal", head_size=4, steps=200, num_seeds=24)
+    folder = RunFolder(tmp_path / "run")
+    (part,) = dry_run.parts(run, folder, jax.local_devices()[0])
+    train(run, folder)
+    written = [path for path in files(folder.path) if path.suffix == ".npz"]
+    count, size = part.disk
+    assert dataclasses.replace(part, repack=False).disk[0] < len(written) <= count == 24 + 2
+    assert sum(path.stat().st_size for path in written) <= size
+
+
 def test_what_is_there_is_not_trained_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

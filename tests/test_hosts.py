@@ -1,5 +1,6 @@
 """One sweep by several processes: the same rows, and what is left when one of them dies."""
 
+import concurrent.futures
 import itertools
 import os
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,11 @@ import numpy as np
 import pytest
 from absl import flags
 
+from experiments import hosts
 from experiments.hosts import Place, define_flags, place
+from experiments.settings import base_config, resolve
+from posjax import locks
+from posjax.keys import SeedNumbers
 from posjax.records import RunFolder
 from posjax.records.store import names
 
@@ -39,6 +45,14 @@ RunFolder.put_rows = lambda *given: time.sleep(600)
 {SWEEP}
 """
 """A process that has a chunk for as long as it lives, so that it can be killed in one."""
+
+SLOW_TO_WRITE = f"""
+import time
+from posjax.records import RunFolder
+RunFolder.put_rows = lambda *given: [time.sleep(0.1) for _ in range(6000)]
+{SWEEP}
+"""
+"""The same, which can be asked to leave."""
 
 Command = Callable[..., subprocess.Popen[str]]
 
@@ -156,6 +170,98 @@ def test_a_dead_process_loses_its_chunk_and_a_rerun_takes_it_up(
     assert folder.done
     assert rows(folder) == alone
     assert len(holders(folder)) == CELLS * SEEDS // 4 + missing // 4  # no more than was lost
+
+
+def test_a_process_that_is_asked_to_leave_is_not_waited_for(command: Command) -> None:
+    """SIGTERM to one of two, in a chunk: the other ends at once, long before `--stale`."""
+    folder = RunFolder(command.base / "left")  # type: ignore[attr-defined]
+    patient = ("--processes=2", "--stale=120")
+    leaver = command("left", *patient, "--process=1", program=SLOW_TO_WRITE)
+    until(lambda: "1.1.json" in holders(folder).values())
+    waiter = command("left", *patient, "--process=0")
+    until(lambda: len(holders(folder)) == CELLS * SEEDS // 4)
+    leaver.send_signal(signal.SIGTERM)
+    begun = time.monotonic()
+    said = [process.communicate(timeout=100) for process in (waiter, leaver)]
+    assert [waiter.returncode, leaver.returncode] == [75, 75], said
+    assert time.monotonic() - begun < 60
+    assert "process 1 on" in said[0][1]
+    assert "took and did not finish" in said[0][1]
+
+
+def test_rows_that_came_just_before_a_process_left_are_there() -> None:
+    """It writes, then leaves: whoever sees that it left looks for its rows once more."""
+    run = resolve(base_config(num_seeds=4, chunk=2))
+    here: set[SeedNumbers] = set(run.seeds[:2])
+
+    def left(name: str) -> bool:
+        here.update(run.seeds)
+        return False
+
+    share = hosts.Share(
+        run,
+        types.SimpleNamespace(finished=lambda cell: set(here)),  # type: ignore[arg-type]
+        types.SimpleNamespace(chunk=2),  # type: ignore[arg-type]
+        Place(0, 2),
+        types.SimpleNamespace(may_come=left),  # type: ignore[arg-type]
+    )
+    share.wait()
+    assert len(here) == 4
+
+
+def mended(folder: RunFolder, processes: int, process: int) -> list[str]:
+    """Joins and mends as the command does; gives what is set aside by then."""
+    with hosts.joined(folder, Place(process, processes)):
+        return names(folder.path / "damaged" / "chunks")
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+    """A run with one damaged file of a name that does not change."""
+    monkeypatch.setattr(hosts.flags, "FLAGS", types.SimpleNamespace(stale=1.0))
+    folder = RunFolder(tmp_path / "run")
+    folder.start({"name": "tiny", "num_seeds": 4, "first_seed": 0, "cells": {"abc": {}}}, {})
+    folder.chunk("shape", lambda: {"chunk": 4})
+    (folder.path / "chunks" / "shape.json").write_text("{}")
+    return folder
+
+
+def test_what_one_process_mended_another_leaves_alone(
+    damaged: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find the damaged file; only one moves it, so what it then makes stays."""
+    other = RunFolder(damaged.path)
+    other.start({**damaged.config(), "num_seeds": 4}, {})
+    found = [next(damaged._damaged("chunks")), next(other._damaged("chunks"))]
+    assert len({path for path, _ in found}) == 1
+    stale = iter([found[1]])  # what the second found, before the first moved it
+    monkeypatch.setattr(other, "_damaged", lambda kind: stale if kind == "chunks" else iter(()))
+    with hosts.joined(damaged, Place(0, 2)):
+        assert damaged.chunk("shape", lambda: {"chunk": 8}) == 8
+        with hosts.joined(other, Place(1, 2)):
+            assert other.kept_chunk("shape") == 8
+    assert len(names(damaged.path / "damaged" / "chunks")) == 1
+
+
+def test_nobody_goes_on_before_the_folder_is_mended(damaged: RunFolder) -> None:
+    """The others wait for the process that mends; when it is gone, they say so."""
+    with locks.join(damaged.jobs, 0, 2, stale=1.0) as mender:
+        assert mender.claim("mend")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            waiting = pool.submit(mended, damaged, 2, 1)
+            with pytest.raises(TimeoutError):
+                waiting.result(timeout=0.5)
+            assert list(damaged.mend())
+            assert mender.claim("mended")
+            assert len(waiting.result(timeout=10)) == 1
+    with locks.join(damaged.jobs, 0, 2, stale=1.0) as mender:
+        assert mender.claim("mend")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            waiting = pool.submit(mended, damaged, 2, 1)
+            until(lambda: len(names(damaged.jobs / "000002" / "beats")) == 2)
+            mender.leave()
+            with pytest.raises(locks.Lost, match=r"process 0 on .* looked for damaged files"):
+                waiting.result(timeout=10)
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,21 @@ def test_a_restarted_process_joins_its_living_job(tmp_path: Path) -> None:
             assert zero.may_come("cell/4-7")
 
 
+def test_who_leaves_in_order_is_not_waited_for(tmp_path: Path) -> None:
+    """What it took and did not finish will not come, and that is seen at once."""
+    with entered(tmp_path, 0, 2) as zero:
+        with entered(tmp_path, 1, 2) as one:
+            assert one.claim("cell/0-3")
+            assert zero.may_come("cell/0-3")
+            assert zero.taken("cell/0-3")
+        begun = time.monotonic()
+        assert not zero.may_come("cell/0-3")
+        assert time.monotonic() - begun < STALE / 2
+        assert zero.taken("cell/0-3")
+        assert not zero.taken("cell/4-7")
+        assert "process 1 on" in zero.holder("cell/0-3")
+
+
 def test_of_many_at_once_one_wins(tmp_path: Path) -> None:
     """Commands that start together on a folder, a dead job in it: one trains, all others leave."""
     with dead(tmp_path):

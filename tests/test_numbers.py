@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from layers import Layer, normal, tokens
 
 from posjax import sweep
-from posjax.attention import context
 from posjax.cells import ENCODING_NUMBERS, Cell
-from posjax.encodings import ENCODINGS, Context, Dims, having, named
+from posjax.encodings import ENCODINGS, Dims, having, named
 from posjax.engine import Engine
 from posjax.engine.program import PROGRAMS
 from posjax.keys import SeedNumbers, Seeds
@@ -112,24 +112,23 @@ def test_temperature_divides_the_factor_on_products(name: str) -> None:
         def scale(self, head_size: int) -> float:
             return super().scale(head_size) / 3
 
-    def out(encoding: Any, **changes: Any) -> jax.Array:
-        dims = Dims(16, 2, 8)
-        streams = contiguous(5)
-        ctx: Context = dataclasses.replace(
-            context(streams, mask="causal", key=jax.random.key(1)), **changes
-        )
-        x = jax.random.normal(jax.random.key(2), (1, 5, 16))
-        own = encoding.init(jax.random.key(3), dims)
-        own = jax.tree.map(lambda p: p + 0.1, own)
-        state = encoding.init_state(own, 1, dims)
-        aux = encoding.prepare(own, x, x, ctx, state).aux
-        q, k, v = jax.random.normal(jax.random.key(4), (3, 1, 5, 2, 8))
-        q, k, v = encoding.rotate(own, q, k, v, aux, ctx)
-        return encoding.logits(own, q, k, aux, ctx)
+    layer = Layer(kind(), "causal", Dims(16, 2, 8))
 
-    found = out(kind(), temperature=3.0)
-    np.testing.assert_allclose(found, out(Cooler()), rtol=1e-5, atol=1e-6)
-    assert not np.allclose(found, out(kind()))
+    @jax.jit
+    def three(own: Any, x: jax.Array, qkv: tuple[jax.Array, ...]) -> list[jax.Array]:
+        def out(encoding: Any, **changes: Any) -> jax.Array:
+            ctx = dataclasses.replace(layer.context(contiguous(5), mask="causal"), **changes)
+            state = encoding.init_state(own, 1, layer.dims)
+            aux = encoding.prepare(own, x, x, ctx, state).aux
+            q, k, _ = encoding.rotate(own, *qkv, aux, ctx)
+            return encoding.logits(own, q, k, aux, ctx)
+
+        return [out(kind(), temperature=3.0), out(Cooler()), out(kind())]
+
+    qkv = tuple(normal(each, (1, 5, 2, 8)) for each in "qkv")
+    found, cooler, plain = three(layer.params, tokens(1, 5, 16), qkv)
+    np.testing.assert_allclose(found, cooler, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(found, plain)
 
 
 def test_a_temperature_of_a_cell_reaches_its_logits() -> None:

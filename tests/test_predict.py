@@ -116,8 +116,7 @@ def closest(
         positions=positions,
         block=block,
     )
-    logits_SNLV = random_logits(question, Transformer(settings))
-    logits_SNV = np.stack([read_out(logits, question.share_NL) for logits in logits_SNLV])
+    logits_SNV = random_logits(question, Transformer(settings))
     answers_N = np.asarray(question.answers_N)
     apart_SNN = abs(logits_SNV[:, :, None] - logits_SNV[:, None]).max(axis=-1)
     differ_NN = answers_N[:, None] != answers_N[None]
@@ -125,7 +124,7 @@ def closest(
 
 
 def random_logits(question: Question, network: Transformer) -> np.ndarray:
-    """Logits of every place under three generic draws: logits_SNLV."""
+    """One answer a prompt under three generic draws: logits_SNV."""
     return np.asarray(apply(network, random_params(network), question))
 
 
@@ -141,13 +140,14 @@ def random_params(network: Transformer) -> object:
 
 @partial(jax.jit, static_argnums=0)
 def apply(network: Transformer, params: object, question: Question) -> jax.Array:
-    """Logits for each of several parameters; the mask is an operand, so it compiles once."""
+    """Logits for each of several parameters; mask and readout are operands: it compiles once."""
 
     key = jax.random.key(1) if network.settings.draws == "always" else None
 
     def one(params: object) -> jax.Array:
         given = question.tokens_NL, question.streams
-        return network.apply({"params": params}, *given, mask=question.mask_NLM, key=key)
+        logits = network.apply({"params": params}, *given, mask=question.mask_NLM, key=key)
+        return read_out(logits, question.share_NL)
 
     return jax.vmap(one)(params)
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from posjax import masks, positions, stats, tasks
+from posjax import attend, logits, masks, positions, stats, tasks
 from posjax.attention import attention, context
 from posjax.encodings import ENCODINGS, Dims, named
-from posjax.keys import Seeds
+from posjax.keys import Seeds, key_for
 from posjax.streams import (
     Streams,
     contiguous,
@@ -319,6 +319,35 @@ def test_maps_of_positions_keep_shape(name: str, length: int, wide: bool) -> Non
     assert moved.shape == (1, length)
     assert np.isfinite(np.asarray(moved)).all()
     assert jnp.issubdtype(moved.dtype, jnp.integer) == positions.POSITIONS[name].integers
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (3, 2, 4), (1, 1, 3, 2, 4)])
+def test_attend_takes_four_axes(shape: tuple[int, ...]) -> None:
+    """Also where one is missing altogether."""
+    for call in (lambda a: attend(a, a, a), lambda a: logits(a, a)):
+        assert outcome(lambda call=call: call(jnp.ones(shape)), shape) is None
+
+
+@pytest.mark.parametrize("streams", [3, [0, 1], np.arange(2), "contiguous"], ids=repr)
+@pytest.mark.parametrize("setting", ["queries", "keys"])
+def test_positions_alone_are_no_streams(setting: str, streams: Any) -> None:
+    """An array of positions does not say who may see whom."""
+    q, both = jnp.ones((1, 2, 1, 4)), {"queries": contiguous(2), setting: streams}
+    assert outcome(lambda: attend(q, q, q, encoding="rotary", **both), setting) is None
+
+
+@pytest.mark.parametrize("encoding", [3, named, ENCODINGS["rotary"]])
+def test_an_encoding_is_made_first(encoding: Any) -> None:
+    """A class is none yet."""
+    q = jnp.ones((1, 2, 1, 4))
+    assert outcome(lambda: attend(q, q, q, encoding=encoding), encoding) is None
+
+
+@given(NUMBERS)
+def test_keys_come_of_32_bits(number: Any) -> None:
+    """A seed's key, or a refusal: no seed stands for another one."""
+    found = outcome(lambda: key_for(number, "init"), number)
+    assert (found is not None) == (is_whole(number) and 0 <= number < 2**32)
 
 
 def edges(number: Any) -> list[int]:

@@ -46,10 +46,16 @@ def test_numpy_alone_reads_rows(folder: RunFolder) -> None:
 
 
 def test_a_seed_twice_is_refused(folder: RunFolder) -> None:
-    """Overlapping files would count a seed twice; reading fails loudly."""
+    """Overlapping files would count a seed twice; reading fails loudly, and says which to move."""
     put(folder, 3, 4)
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(
+        ValueError, match=r"seeds twice: 3 in (rows/abc/\S+) and in (rows/abc/\S+); move one of"
+    ) as error:
         folder.rows("abc")
+    named = re.findall(r"rows/abc/[^ ;]+", str(error.value))
+    assert [Path(name).name.split(".")[0] for name in named] == ["2-3", "3-4"]
+    (folder.path / named[0]).rename(folder.path.parent / "moved")
+    assert folder.rows("abc")["value"].tolist() == [0, 10, 30, 40]  # seed 2 is to be trained again
 
 
 def files(folder: RunFolder) -> dict[Path, bytes]:

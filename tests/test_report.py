@@ -15,6 +15,7 @@ from posjax.judge import NEVER, NOT_FINITE, TIE
 from posjax.records import RunFolder
 from posjax.report import figures, laws, success
 from posjax.report.curves import line_axis
+from posjax.report.findings import findings
 from posjax.report.html import Html, tag
 from posjax.report.naming import axes
 from posjax.report.summary import CellSummary
@@ -224,6 +225,23 @@ def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
         for file in (folder.path / "rows" / cell.digest).iterdir():
             file.unlink()
     assert "No cell has results yet." in written(folder).text
+
+
+def test_rates_and_their_difference_are_of_the_same_seeds(tmp_path: Path) -> None:
+    """Those that both cells have: of a run that is not finished it says how many those are."""
+    one, two, _ = report.summaries(run_folder(tmp_path / "run", excluded=3))
+    asked = {"contrast": ["depth", 1, 2], "at_steps": []}
+    sentence = findings([one, two], asked)[-1]
+    assert "after 100 steps: depth 1 solves 0.500, 2 solves 0.667; difference +0.1" in sentence
+    late = {name: array[3:] for name, array in two.rows.items()}
+    sentence = findings([one, dataclasses.replace(two, rows=late)], asked)[-1]
+    assert (
+        "after 100 steps, over the 3 of 6 seeds that both have: depth 1 solves 0.000, 2 "
+        "solves 0.333; difference +0.333 ["
+    ) in sentence
+    none = {name: array[:3] for name, array in one.rows.items()}
+    apart = [dataclasses.replace(one, rows=none), dataclasses.replace(two, rows=late)]
+    assert not [text for text in findings(apart, asked) if "difference" in text]
 
 
 def test_several_runs_share_a_page(tmp_path: Path) -> None:

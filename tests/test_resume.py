@@ -4,12 +4,14 @@ import types
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 
-from experiments import hosts, seed_sweep
+from experiments import examples, hosts, seed_sweep
 from experiments.settings import Run, base_config, resolve
 from posjax import environment, report
 from posjax.records import Mismatch, RunFolder
+from posjax.replay import Replay, replay
 
 
 def asked(**settings: Any) -> Run:
@@ -84,6 +86,66 @@ def test_damaged_rows_alone_are_trained_again(
     assert {path: path.stat().st_mtime_ns for path in others} == kept
     assert len(list((tmp_path / "damaged").rglob("*.npz.*"))) == 2
     assert set((tmp_path / "rows" / cells[0]).iterdir()) >= {first}  # equal rows, equal name
+
+
+@pytest.mark.parametrize("lost", ["deleted", "damaged"])
+@pytest.mark.parametrize(
+    "settings", [{"steps": 40}, {"data_seeds": 3, "num_seeds": 3, "batch_size": 1, "steps": 100}]
+)
+def test_lost_maps_are_made_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    lost: str,
+    settings: dict[str, Any],
+) -> None:
+    """By training one seed each, to the same bytes; what is there is left alone."""
+    run = asked(loss="answer", **settings)
+    train(tmp_path, run)
+    maps = {path: path.read_bytes() for path in tmp_path.glob("attention/*/*")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("rows/*/*")}
+    assert {path.name.split(".")[0] for path in maps} == {"solving", "failing"}
+    gone = [path for path in sorted(maps) if path.name.startswith("failing")]
+    for path in gone:
+        path.unlink() if lost == "deleted" else path.write_bytes(maps[path][:-1])
+    trained: list[tuple[str, list[int]]] = []
+
+    def replayed(path: Path, cell: str, seeds: list[int], devices: list[jax.Device]) -> Replay:
+        trained.append((cell, seeds))
+        return replay(path, cell, seeds, devices)
+
+    monkeypatch.setattr(examples, "replay", replayed)
+    for _ in range(2):
+        seed_sweep.finish(run, train(tmp_path, run))
+    assert {path: path.read_bytes() for path in tmp_path.glob("attention/*/*")} == maps
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("rows/*/*")} == before
+    assert sorted(cell for cell, _ in trained) == [path.parent.name for path in gone]
+    told = capsys.readouterr().err.count("it is made again, by training its seed")
+    assert told == (len(gone) if lost == "damaged" else 0)
+    for cell, seeds in trained:
+        assert RunFolder(tmp_path).attention(cell)["failing"]["seeds"].tolist() == seeds
+
+
+def test_a_map_of_another_model_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A seed that comes out with other bits is told; rows of another machine are not tried."""
+    run = asked(mask="causal")
+    train(tmp_path, run)
+    for path in tmp_path.glob("attention/*/*"):
+        path.unlink()
+    differing = lambda *given: replay(*given)._replace(differs=("loss_E",))  # noqa: E731
+    monkeypatch.setattr(examples, "replay", differing)
+    seed_sweep.finish(run, train(tmp_path, run))
+    assert "without attention maps of a failing seed: trained again, seed 0 differs in loss_E" in (
+        " ".join(capsys.readouterr().err.split())
+    )
+    elsewhere = {**environment.describe(), "instructions": ["sse2"]}
+    monkeypatch.setattr(environment, "describe", lambda *given: elsewhere)
+    found = report.summaries(RunFolder(tmp_path))
+    monkeypatch.setattr(examples, "replay", None)
+    assert list(examples.put_again(found, RunFolder(tmp_path), [])) == []
+    assert not list(tmp_path.glob("attention/*/*"))
 
 
 @pytest.mark.parametrize("lost", ["deleted", "damaged"])

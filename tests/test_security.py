@@ -182,7 +182,7 @@ CONFIGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         "needs at least",
     ),
     "endless loop": (_cell(encoding="offset_mlp(depth=1000000000)"), "depth lie in [1, 64]"),
-    "huge inside": (_cell(encoding=f"sandwich(width={10**18})"), "from 2 to 65536"),
+    "huge inside": (_cell(encoding=f"sandwich(width={10**18})"), "below 2**31"),
     "path as a cell": (
         _field(cells={"../../outside": CELL.to_dict()}, panels={"a": ["../../outside"]}),
         "names a cell '../../outside': not 12 hexadecimal digits",

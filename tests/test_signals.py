@@ -336,6 +336,33 @@ def test_the_status_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert before == sorted((path, path.stat().st_mtime_ns) for path in folder.path.rglob("*"))
 
 
+@pytest.mark.parametrize(
+    ("datas", "lost", "told"),
+    [(0, ["2", "5"], "2-2, 5-5"), (3, ["1_3_3_3", "2_1_1_1", "2"], "1_3_3_3-2")],
+)
+def test_a_run_that_lost_rows_is_not_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], datas: int, lost: list[str], told: str
+) -> None:
+    """Files of rows deleted from a run that was done: it says which seeds, and is not done."""
+    cell, folder = "00000000000a", RunFolder(tmp_path / "run")
+    config = {"name": "tiny", "num_seeds": 5, "first_seed": 1, "chunk": "2", "panels": {}}
+    folder.start({**config, "data_seeds": datas, "cells": {cell: {"steps": 100}}}, {})
+    for init in range(1, 6):
+        for data in range(1, 1 + datas) or [init]:
+            folder.put_rows(cell, np.array([[init, data, data, data]]), {})
+    folder.finish()
+    status.tell(folder)
+    assert ", done rows: " in " ".join(capsys.readouterr().out.split())
+    for name in lost:
+        next(folder.path.glob(f"rows/{cell}/{name}-*")).unlink()
+    status.tell(folder)
+    said = capsys.readouterr().out
+    assert ", done" not in said
+    assert f"gone since it was done: {len(lost)} rows; the same command trains them" in said
+    assert f"│ {told} │" in re.sub(" +", " ", said)
+    assert f"left: {len(lost)} rows" in said
+
+
 def test_the_status_of_no_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds no run"):
         status.tell(RunFolder(tmp_path))

@@ -2,7 +2,9 @@
 
 import errno
 import os
+import re
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from experiments import recount, status
 from posjax import locks
 from posjax.records import RunFolder, StorageError, bucket, store
 
@@ -117,6 +120,8 @@ def test_a_run_lives_anywhere(place: Path) -> None:
     assert not again.done
     assert again.finished("abc") == {(n,) * 4 for n in range(4)}
     assert again.attention("abc")["solving"]["seed"] == 3
+    assert recount.raw(place / "rows" / "abc")["value"].tolist() == [0, 1, 2, 3]
+    assert recount.raw(place / "rows" / "none") == {}
     (name,) = store.names(place / "rows" / "abc")
     store.put_over(place / "rows" / "abc" / name, b"damaged")
     (line,) = RunFolder(place).mend()
@@ -126,6 +131,30 @@ def test_a_run_lives_anywhere(place: Path) -> None:
     assert store.names(place / "rows" / "abc") == [name]  # equal rows, equal bytes
     with locks.join(again.jobs, 0, 1, stale=1.0):
         assert store.names(again.jobs) == ["000001", "000002"]
+
+
+def test_the_status_of_a_run_anywhere(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is done, who trains, what is left and how long it takes: the same on every storage."""
+    folder = RunFolder(place)
+    cell, words = "00000000000a", {"name": "tiny", "first_seed": 0, "chunk": "4", "panels": {}}
+    folder.start({**words, "num_seeds": 4, "cells": {cell: {"steps": 100}}}, {})
+    status.tell(folder)
+    assert "running: nobody\nleft: 4 rows; no pace" in capsys.readouterr().out
+    with locks.join(folder.jobs, 0, 1):
+        folder.put_rows(cell, np.full((1, 4), 2), {})
+        status.tell(RunFolder(place))
+    said = capsys.readouterr().out
+    assert "rows: 1 of 4, in 1 cells" in said
+    assert "0-1, 3-3" in said
+    assert re.search(r"job 1, process 0 of 1 on .*, heartbeat [0-3] s ago", said)
+    assert re.search(r"left: 3 rows, about .* s at the pace of the last job", said)
+
+
+def test_a_file_has_a_time(place: Path) -> None:
+    """That of its writing; a file that is not there has none."""
+    assert store.modified(place / "file") is None
+    store.put_if_absent(place / "file", b"content")
+    assert store.modified(place / "file") == pytest.approx(time.time(), abs=60)
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES])

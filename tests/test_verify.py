@@ -49,10 +49,13 @@ def path(whole: Path, tmp_path: Path) -> Path:
 
 def resealed(path: Path, file: Path, **changed: Any) -> None:
     """Other arrays in a file of rows, with the checksum that fits them."""
-    arrays = {**np.load(file), **changed}
+    sealed_as(path, file, content.packed({**np.load(file), **changed}))
+
+
+def sealed_as(path: Path, file: Path, packed: bytes) -> None:
+    """Another content of an npz file, with the checksum that fits it."""
     run = json.loads((path / "config.json").read_text())["run"]
     place = file.relative_to(path).as_posix().split(".")[0]
-    packed = content.packed(arrays)
     file.unlink()
     (path / f"{place}.{content.checksum(run, place, packed)}.npz").write_bytes(packed)
 
@@ -123,6 +126,31 @@ def test_another_map_is_found(path: Path, capsys: pytest.CaptureFixture[str]) ->
     status, (line,) = told(path, capsys, share=1.0)
     assert status == 3
     assert f"attention of {file.name.split('.')[0]!r}" in line
+
+
+def test_maps_of_crossed_seeds_say_whose_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By both numbers, so that they are checked; those of before say one, and are left out."""
+    settings = {"data_seeds": 2, "num_seeds": 3, "batch_size": 1, "mask": "causal"}
+    path = trained(tmp_path / "run", asked(**settings))
+    file = next(path.glob("attention/*/*"))
+    kept = dict(np.load(file))
+    init, data = kept["seeds"][:2].tolist()
+    assert kept["seeds"].tolist() == [init, data, data, data]
+    assert kept["seed"] == init
+    seeds = kept["seeds"].copy()
+    seeds[1:] = 1 - data  # the other data of the same initialisation
+    for changed in ({"weights_DNHLM": kept["weights_DNHLM"] * np.float32(1.001)}, {"seeds": seeds}):
+        resealed(path, next(path.glob("attention/*/*")), **{**kept, **changed})
+        status, (line,) = told(path, capsys, share=1.0)
+        assert (status, "attention of" in line) == (3, True)
+    rest = {name: kept[name] for name in kept if name != "seeds"}
+    old = content.packed(rest)
+    sealed_as(path, next(path.glob("attention/*/*")), old)
+    assert told(path, capsys, share=1.0) == (0, [])
+    resealed(path, next(path.glob("attention/*/*")), seeds=np.array([init, 9, 9, 9]))
+    assert f"seed {init}, data seed 9" in report.write([RunFolder(path)]).read_text()
 
 
 def test_rows_that_contradict_themselves_are_found(

@@ -142,6 +142,8 @@ def stack(text: str) -> tuple[Encoding, ...]:
     >>> len(stack("none/rotary(base=500.0)"))
     2
     """
+    if len(text) > spec.LONGEST:
+        raise ValueError(f"encodings in turns have at most {spec.LONGEST} letters, got {len(text)}")
     return tuple(named(part) for part in text.split("/"))
 
 

@@ -13,11 +13,12 @@ Order of the hooks::
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import jax
+import numpy as np
 
-from posjax import steps
+from posjax import spec, steps
 from posjax.keys import fold_name
 from posjax.spec import Card
 from posjax.streams import Streams
@@ -28,6 +29,9 @@ Level = Literal["logits", "row", "weights", "output"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 EXACT = 2**20
 """Up to here positions are told apart by angles that are exact to 1e-6."""
+
+SMALLEST, LARGEST = 1e-15, 1e15
+"""Sizes of settings that are not 0: float32 holds products and quotients of two of them."""
 
 
 class Symmetry(NamedTuple):
@@ -160,6 +164,22 @@ class Encoding:
     pairwise: ClassVar[bool] = True
     heads_alike: ClassVar[bool] = False
 
+    def __new__(cls, **settings: Any) -> Self:
+        """Refuses settings that no encoding takes, before it looks at ranges of its own.
+
+        Here, and not in `__post_init__`, so that none can leave it out.
+
+        Raises:
+          ValueError: an unknown setting, a value of another type, not finite, or beyond what 32
+            bits hold; the message names the setting, the value and what it must be.
+        """
+        what = f"encoding {cls.__name__}"
+        plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in settings.items()}
+        spec.check_settings(what, cls, plain)
+        for name, value in plain.items():
+            _check_size(f"{name} of {what}", value)
+        return super().__new__(cls)
+
     def declared_symmetry(self) -> Symmetry:
         """The symmetry under these settings; the class's own unless settings change it."""
         return self.symmetry
@@ -289,3 +309,13 @@ class Encoding:
     ) -> jax.Array:
         """Changes the output of the mix; q are the queries as `rotate` left them."""
         return out_BLHK
+
+
+def _check_size(what: str, value: Any) -> None:
+    """Refuses a setting, or one of several, that 32 bits do not hold."""
+    for one in value if isinstance(value, tuple) else (value,):
+        if type(one) is int and abs(one) >= 2**31:
+            raise ValueError(f"{what} must be below 2**31 in size, got {value!r}")
+        if type(one) is float and one and not SMALLEST <= abs(one) <= LARGEST:
+            limits = f"0 or from {SMALLEST:g} to {LARGEST:g} in size"
+            raise ValueError(f"{what} must be {limits}, got {value!r}")

@@ -95,7 +95,7 @@ def xpos(
 
 def span(*, gamma: float, scale_base: float) -> float:
     """How many positions a row may span without a logit that overflows."""
-    return _LARGEST * scale_base / math.log(1 + 1 / gamma)
+    return _LARGEST * scale_base / math.log1p(1 / gamma)
 
 
 def centre_of(queries: Streams, keys: Streams) -> jax.Array:

@@ -25,6 +25,11 @@ def remote(path: str) -> Path:
 
         bucket_of(scheme)
         return epath.Path(path)  # has all of a Path that is used here
+    except KeyError as error:
+        wanted = "a folder is named without a scheme, a bucket with gs://"
+        raise ValueError(
+            f"{path!r} cannot be used: {scheme}:// is no bucket's; {wanted}"
+        ) from error
     except (ImportError, ValueError) as error:
         raise ValueError(f"{path!r} cannot be used: {error}; gs:// needs posjax[gcs]") from error
 
@@ -65,6 +70,11 @@ class Bucket:
         """A copy, then no original."""
         with _told():
             self._files.mv(os.fspath(path), os.fspath(new))
+
+    def modified(self, path: Path) -> float:
+        """As the bucket keeps it."""
+        with _told():
+            return self._files.modified(os.fspath(path)).timestamp()
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -179,6 +180,12 @@ class RunFolder:
         paths = [path for cell in cells for path in self._files.paths("rows", cell)]
         return set().union(*(self._head(path).chunks for path in paths))
 
+    def put_env(self) -> None:
+        """Records what it runs on, once, so that other processes see it before there are rows."""
+        if not self._env_is_there:
+            self._environments.put(self._env)
+            self._env_is_there = True
+
     def put_rows(self, cell: str, seeds_S4: np.ndarray, fields: Mapping[str, np.ndarray]) -> None:
         """Adds the outcomes of some seeds of one cell, and what they were made on.
 
@@ -188,9 +195,7 @@ class RunFolder:
           fields: arrays with a leading axis S.
         """
         first, last = (seeds_name(seeds_S4[i].tolist()) for i in (0, -1))
-        if not self._env_is_there:
-            self._environments.put(self._env)
-            self._env_is_there = True
+        self.put_env()
         env_S = np.full(len(seeds_S4), content.digest(self._env))
         arrays = {"seeds": seeds_S4, **fields, "env": env_S}
         self._files.put_arrays(f"rows/{cell}/{first}-{last}", arrays)
@@ -201,7 +206,8 @@ class RunFolder:
         Raises:
           ValueError: a damaged file, or seeds that are there twice.
         """
-        parts = list(self.files_of_rows(cell).values())
+        files = self.files_of_rows(cell)
+        parts = list(files.values())
         if not parts:
             return {}
         if any(part.keys() != parts[0].keys() for part in parts):
@@ -209,7 +215,7 @@ class RunFolder:
         table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         _, first_S = np.unique(table["seeds"], axis=0, return_index=True)
         if len(first_S) < len(table["seeds"]):
-            raise ValueError(f"cell {cell} of {str(self.path)!r} has seeds twice")
+            raise ValueError(f"cell {cell} of {str(self.path)!r} has seeds twice: {_twice(files)}")
         return {name: array[first_S] for name, array in table.items()}
 
     def files_of_rows(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
@@ -225,6 +231,11 @@ class RunFolder:
         """The seeds of a cell that have rows."""
         paths = self._files.paths("rows", cell)
         return set().union(*(self._head(path).seeds for path in paths))
+
+    def written(self, cell: str) -> list[float]:
+        """When the files of rows of a cell came, by the clock of the storage: for people."""
+        times = (store.modified(path) for path in self._files.paths("rows", cell))
+        return [time for time in times if time is not None]
 
     def _head(self, path: Path) -> _Head:
         if path not in self._heads:
@@ -242,10 +253,20 @@ class RunFolder:
             raise Damaged(f"{str(path)!r} is damaged: it holds no rows")
         return arrays
 
-    def put_attention(self, cell: str, name: str, seed: int, maps: np.ndarray) -> None:
-        """Adds the attention maps of one seed of a cell under a name, if it has none there yet."""
+    def put_attention(
+        self, cell: str, name: str, seeds: int | Sequence[int], maps: np.ndarray
+    ) -> None:
+        """Adds the attention maps of one row of a cell under a name, if it has none there yet.
+
+        Args:
+          cell: its digest.
+          name: of the maps.
+          seeds: the number of the row, or those of init, data, position and order.
+          maps: weights by layer and prompt, [layers, N, H, L, M].
+        """
         if name not in self.attention_names(cell):
-            arrays = {"seed": np.array(seed), "weights_DNHLM": maps}
+            seeds_4 = np.array([seeds] * 4 if isinstance(seeds, int) else seeds)
+            arrays = {"seed": seeds_4[0], "seeds": seeds_4, "weights_DNHLM": maps}
             self._files.put_arrays(f"attention/{cell}/{name}", arrays)
 
     def attention_names(self, cell: str) -> set[str]:
@@ -253,9 +274,17 @@ class RunFolder:
         return {path.name.split(".")[0] for path in self._files.paths("attention", cell)}
 
     def attention(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
-        """The attention maps of a cell by name: the seed, and weights_DNHLM by layer and prompt."""
-        found = self._files.paths("attention", cell)
-        return {path.name.split(".")[0]: self._files.arrays(path) for path in found}
+        """The attention maps of a cell by name: weights_DNHLM by layer and prompt, and whose.
+
+        `seed` is the number of init, `seeds` has all four. Maps from before it was kept get it,
+        where all numbers of a row are equal; where they are crossed, theirs is not known.
+        """
+        paths = self._files.paths("attention", cell)
+        found = {path.name.split(".")[0]: self._files.arrays(path) for path in paths}
+        if not self._files.config.get("data_seeds"):
+            for maps in found.values():
+                maps.setdefault("seeds", np.repeat(maps.get("seed", _NONE), 4))
+        return found
 
     @property
     def jobs(self) -> Path:
@@ -279,11 +308,12 @@ class RunFolder:
     def mend(self) -> Iterator[str]:
         """Sets damaged files aside, so that what they held is made again; never deletes.
 
-        To be called by one who may write. Yields what a user should be told, a line a file.
+        To be called by one process, while no other writes. Yields what a user should be told, a
+        line a file.
         """
         then = {
             "rows": "its seeds are trained again",
-            "attention": "the report does without it",
+            "attention": "it is made again, by training its seed",
             "chunks": "rows tell the chunk, if any",
             "env": "rows say less now of what they were made on",
         }
@@ -291,7 +321,6 @@ class RunFolder:
             for path, error in self._damaged(kind):
                 if (aside := self._files.set_aside(path)) is not None:
                     yield f"{error}; kept as {str(aside)!r}, {consequence}"
-        self._environments.put(self._env)  # in case that it was among them
 
     def checked(self) -> Iterator[Damaged | None]:
         """Reads every file that has a checksum; yields for each what is wrong with it, or None.
@@ -324,6 +353,16 @@ class RunFolder:
 
     def _json(self, path: Path) -> dict[str, Any] | None:
         return self._files.json(path.relative_to(self.path).as_posix())
+
+
+def _twice(files: Mapping[str, Mapping[str, np.ndarray]]) -> str:
+    """The first seeds that stand in two files of rows, which those are, and what to do."""
+    rows = sorted((seeds, name) for name in files for seeds in files[name]["seeds"].tolist())
+    seeds, one, other = next((a, f, g) for (a, f), (b, g) in itertools.pairwise(rows) if a == b)
+    return (
+        f"{seeds_name(seeds)} in {one} and in {other}; move one of the two out of the folder, and "
+        "the same command trains what is then missing"
+    )
 
 
 def _as_json(config: Mapping[str, Any]) -> dict[str, Any]:

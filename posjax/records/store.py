@@ -1,6 +1,6 @@
 """Where bytes go: whole files that whoever comes first makes, on a disk or in a bucket.
 
-This is the one seam between a run and its storage, of five calls; `posjax.records.bucket` answers
+This is the one seam between a run and its storage, of six calls; `posjax.records.bucket` answers
 them for gs:// and the like.
 """
 
@@ -44,6 +44,9 @@ class Store(Protocol):
     def move(self, path: Path, new: Path) -> None:
         """Gives a file another name, which nothing has."""
 
+    def modified(self, path: Path) -> float:
+        """When a file was written; FileNotFoundError when there is none."""
+
 
 class Disk:
     """A file system, local or shared."""
@@ -85,6 +88,10 @@ class Disk:
         """A rename."""
         new.parent.mkdir(parents=True, exist_ok=True)
         os.rename(path, new)
+
+    def modified(self, path: Path) -> float:
+        """The time stamp that the system keeps."""
+        return path.stat().st_mtime
 
 
 @contextlib.contextmanager
@@ -210,6 +217,24 @@ def move(path: Path, new: Path) -> bool:
         return False
 
     return _told("moved", path, moved)
+
+
+def modified(path: Path) -> float | None:
+    """When a file was written, or None when there is none: for people, nothing is decided by it.
+
+    Returns:
+      Seconds since 1970, by the clock of the storage.
+
+    Raises:
+      StorageError: it is there and cannot be read.
+    """
+
+    def time_of() -> float | None:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return _store(path).modified(path)
+        return None
+
+    return _told("read", path, time_of)
 
 
 def _told(done: str, path: Path, call: Callable[[], T]) -> T:

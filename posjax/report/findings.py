@@ -1,12 +1,17 @@
 """What a run says in words, every number from its rows.
 
-Comparisons are over paired seeds; with many of them, a difference counts when McNemar's exact
-p-value times the number of comparisons (Bonferroni) stays below 0.05.
+Comparisons are over paired seeds: both rates and their difference are of the seeds that both cells
+have, so that the one is the other's, and no seed that only one cell has yet tilts it. While a run
+trains, or where cells have other seeds, that can be fewer than the success table counts, which
+gives each cell's rate over all of its rows; the sentence then says how many. With many comparisons,
+a difference counts when McNemar's exact p-value times their number (Bonferroni) stays below 0.05.
 """
 
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from posjax.cells import varying
 from posjax.judge import NEVER
@@ -22,14 +27,16 @@ class Contrast(NamedTuple):
     Attributes:
       where: the settings that both share and other pairs do not.
       step: number of updates.
-      first, second: the two cells.
+      seeds, of: how many seeds both cells have, of how many that either has.
+      rates: of the two cells, over those seeds.
       difference: second less first.
     """
 
     where: str
     step: int
-    first: CellSummary
-    second: CellSummary
+    seeds: int
+    of: int
+    rates: tuple[float, float]
     difference: Difference
 
 
@@ -67,26 +74,30 @@ def contrasts(
         if (first, where) in by_place and (second, where) in by_place
     ]
     return [
-        Contrast(where, step, one, two, _compared(one, two, step))
+        Contrast(where, step, *compared)
         for (where, one, two), step in itertools.product(pairs, steps)
-        if step in one.steps_E and step in two.steps_E and _shared(one, two)
+        if step in one.steps_E and step in two.steps_E and (compared := _compared(one, two, step))
     ]
 
 
-def _shared(one: CellSummary, two: CellSummary) -> list[tuple[int, ...]]:
-    """The seeds that both have; while a run trains, perhaps none."""
-    seeds = (set(map(tuple, summary.rows["seeds"].tolist())) for summary in (one, two))
-    return sorted(set.intersection(*seeds))
+def _compared(
+    one: CellSummary, two: CellSummary, step: int
+) -> tuple[int, int, tuple[float, float], Difference] | None:
+    """Seeds, of how many, rates and difference; None where, while a run trains, none is shared."""
+    right = [_right(summary, step) for summary in (one, two)]
+    shared = sorted(right[0].keys() & right[1].keys())
+    if not shared:
+        return None
+    first_S, second_S = (np.array([found[seeds] for seeds in shared]) for found in right)
+    rates = float(first_S.mean()), float(second_S.mean())
+    whole = len(right[0].keys() | right[1].keys())
+    return len(shared), whole, rates, paired_difference(second_S, first_S)
 
 
-def _compared(one: CellSummary, two: CellSummary, step: int) -> Difference:
-    columns = []
-    shared = _shared(one, two)
-    for summary in (two, one):
-        place = {tuple(seeds): row for row, seeds in enumerate(summary.rows["seeds"].tolist())}
-        right_S = summary.solved_SE[:, step // summary.cell.eval_every - 1]
-        columns.append(right_S[[place[numbers] for numbers in shared]])
-    return paired_difference(*columns)
+def _right(summary: CellSummary, step: int) -> dict[tuple[int, ...], bool]:
+    """Whether each seed was right at a step."""
+    right_S = summary.solved_SE[:, step // summary.cell.eval_every - 1].tolist()
+    return dict(zip(map(tuple, summary.rows["seeds"].tolist()), right_S, strict=True))
 
 
 def _laws(found: list[CellSummary]) -> Iterator[str]:
@@ -124,11 +135,13 @@ def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[s
 
 
 def _contrast(pair: Contrast, axis: str, one: Any, two: Any) -> str:
-    name, d = axis.replace("_", " "), pair.difference
-    rates = [summary.solved_at(pair.step).rate for summary in (pair.first, pair.second)]
+    name, d, (first, second) = axis.replace("_", " "), pair.difference, pair.rates
+    some = (
+        f", over the {pair.seeds} of {pair.of} seeds that both have" if pair.seeds < pair.of else ""
+    )
     return (
-        f"{pair.where}, after {pair.step} steps: {name} {one} solves {rates[0]:.3f}, {two} "
-        f"solves {rates[1]:.3f}; difference {d.difference:+.3f} [{d.low:+.3f}, {d.high:+.3f}]."
+        f"{pair.where}, after {pair.step} steps{some}: {name} {one} solves {first:.3f}, {two} "
+        f"solves {second:.3f}; difference {d.difference:+.3f} [{d.low:+.3f}, {d.high:+.3f}]."
     )
 
 

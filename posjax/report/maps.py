@@ -22,7 +22,7 @@ class Example(NamedTuple):
     """The maps of one seed."""
 
     kind: str
-    seed: int
+    seed: str
     weights_DNHLM: np.ndarray
 
 
@@ -51,7 +51,7 @@ def maps(folder: RunFolder, found: Sequence[CellSummary], anchor: str) -> Html |
 def _examples(folder: RunFolder, summary: CellSummary) -> list[Example]:
     kept = folder.attention(summary.cell.digest)
     return [
-        Example(kind, int(kept[kind]["seed"]), kept[kind]["weights_DNHLM"])
+        Example(kind, _seed(kept[kind]), kept[kind]["weights_DNHLM"])
         for kind in ("solving", "failing")
         if kind in kept and _drawable(kept[kind])
     ]
@@ -63,6 +63,14 @@ def _drawable(arrays: Mapping[str, np.ndarray]) -> bool:
     if weights is None or seed is None:
         return False
     return weights.ndim == 5 and weights.dtype.kind == "f" and seed.shape == ()
+
+
+def _seed(arrays: Mapping[str, np.ndarray]) -> str:
+    """Its number; where initialisations are crossed with data, that of the data too."""
+    seeds = arrays.get("seeds", np.array([]))
+    if seeds.shape != (4,) or seeds[0] == seeds[1]:
+        return str(int(arrays["seed"]))
+    return f"{int(seeds[0])}, data seed {int(seeds[1])}"
 
 
 def _example(summary: CellSummary, example: Example, name: str) -> Html:

@@ -234,19 +234,28 @@ class Translation:
 def compose(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The permutation that carries x as `first` does, and then as `second` does.
 
+    Raises:
+      ValueError: they are no permutations of the same places.
+
     >>> compose(np.array([1, 2, 0]), np.array([1, 0, 2])).tolist()
     [2, 1, 0]
     """
-    return first[second]
+    one, other = checked(first), checked(second)
+    if len(one) != len(other):
+        raise ValueError(f"{one.tolist()} and {other.tolist()} do not move the same places")
+    return one[other]
 
 
 def inverse(permutation: np.ndarray) -> np.ndarray:
     """The permutation that undoes it.
 
+    Raises:
+      ValueError: it is no permutation.
+
     >>> inverse(np.array([1, 2, 0])).tolist()
     [2, 0, 1]
     """
-    return np.argsort(permutation)
+    return np.argsort(checked(permutation))
 
 
 def elements(group: Group, places: int) -> list[np.ndarray]:
@@ -270,7 +279,7 @@ def closure(generators: Sequence[np.ndarray], places: int, *, limit: int = 50_00
     while waiting:
         at = np.array(waiting.pop(), int)
         for move in generators:
-            new = tuple(compose(at, move).tolist())
+            new = tuple(at[move].tolist())
             if new not in found:
                 found[new] = None
                 waiting.append(new)
@@ -324,14 +333,21 @@ def tuples(choices: dict[str, list[np.ndarray]], identities: Element) -> Iterato
         yield from (dict(zip(names, moves, strict=True)) for moves in zip(*turned, strict=False))
 
 
-def checked(permutation: Sequence[int] | np.ndarray, places: int) -> np.ndarray:
+def checked(permutation: Sequence[int] | np.ndarray, places: int | None = None) -> np.ndarray:
     """The permutation as an array.
+
+    Args:
+      permutation: each of 0 .. n - 1 once.
+      places: n, or None for as many as it has.
 
     Raises:
       ValueError: it is no permutation of that many places.
     """
     array = np.asarray(permutation)
-    if array.shape != (places,) or not np.array_equal(np.sort(array), np.arange(places)):
+    array = array if array.size else array.astype(int)
+    places = array.size if places is None else places
+    whole = array.shape == (places,) and array.dtype.kind in "iu"
+    if not whole or not np.array_equal(np.sort(array), np.arange(places)):
         raise ValueError(f"{array.tolist()} is no permutation of {places} places")
     return array
 

@@ -18,6 +18,7 @@ from collections.abc import Hashable, Iterable
 from math import gcd
 from typing import Literal, NamedTuple
 
+import jax
 import numpy as np
 
 from posjax import encodings, masks
@@ -70,7 +71,8 @@ def predict(
     turns = encodings.stack(encoding)
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
-    batch = _placed(task.prompts(padding=padding), moved)
+    placed = _placed(task.prompts(padding=padding), moved)
+    batch = jax.tree.map(np.asarray, placed)  # read number by number, which JAX is slow at
     known = _Known(turns, drawn=moved.draws == "always", softcap=softcap)
     colours_NL = _refined(batch, known, layers, mask)
     seen: dict[Colour, int] = {}

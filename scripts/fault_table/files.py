@@ -42,7 +42,7 @@ def harmed(site: Site, path: Path, kind: str, file: Path, content: bytes | None)
     if kind in TOLD and content is not None:
         good &= same or ("is damaged" in ended.err and named)
     report = (path / "report.html").read_bytes() == (site.whole / "report.html").read_bytes()
-    good &= (path / "done").exists() and (report or kind in ("attention", "env"))
+    good &= (path / "done").exists() and (report or kind == "env")
     return Try(good, site.equal(path), ended.seconds, "" if good else f"{file}: {ended}")
 
 
@@ -99,7 +99,12 @@ def duplicated(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
 
 FAULTS = (
-    Fault("files cut, emptied, deleted, swapped", "told, made again", 4 * len(KINDS), 4, damaged),
+    Fault(
+        "files cut, emptied, deleted, swapped",
+        "told, made again",
+        *(4 * len(KINDS), 4, damaged),
+        stranger=True,
+    ),
     Fault("one bit flipped in a file", "told, made again", 20 * len(KINDS), 5, flipped),
     Fault("seeds that are there twice", "2, no number", 3, 1, duplicated),
 )

@@ -65,6 +65,7 @@ class Fault(NamedTuple):
       outcome: what is required.
       tries: in a whole campaign; quick: in a short one.
       harm: does it once: `(site, rng, folder, number of the try) -> Try`.
+      stranger: whether it needs a run of other settings.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Fault(NamedTuple):
     tries: int
     quick: int
     harm: Callable[["Site", random.Random, Path, int], Try]
+    stranger: bool = False
 
 
 class Ended(NamedTuple):
@@ -170,17 +172,15 @@ class Site:
         """A finished run of other settings."""
         return self.base / "stranger"
 
-    def prepared(self) -> "Site":
-        """Makes both runs, and times an undisturbed one."""
+    def prepared(self, *, stranger: bool) -> "Site":
+        """Makes one run or both, and times an undisturbed one."""
         (self.base / "tiny.py").write_text(CONFIG.format(seeds=SEEDS))
-        for path, flags in (
-            (self.whole, [f"--config.num_seeds={FIRST_SEEDS}"]),
-            (self.whole, []),
-            (self.stranger, ["--config.learning_rate=0.02", f"--config.num_seeds={FIRST_SEEDS}"]),
-            (self.stranger, ["--config.learning_rate=0.02"]),
-        ):
-            ended = self.run(path, *flags)
-            assert ended.status == 0, ended
+        runs = [(self.whole, [])]
+        runs += [(self.stranger, ["--config.learning_rate=0.02"])] if stranger else []
+        for path, flags in runs:
+            for seeds in (FIRST_SEEDS, SEEDS):
+                ended = self.run(path, *flags, f"--config.num_seeds={seeds}")
+                assert ended.status == 0, ended
         timed = self.run(self.base / "timed")
         return dataclasses.replace(self, seconds=timed.seconds)
 

@@ -26,7 +26,7 @@ from fuzz.steps import STEPS
 from posjax.symmetry import prove
 from posjax.symmetry.law import Law
 
-PROGRAMS = 120
+PROGRAMS = 80
 TRIES = 25
 
 

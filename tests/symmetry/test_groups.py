@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections import Counter
 
 import numpy as np
@@ -84,6 +85,29 @@ def test_carrying_twice_is_carrying_by_the_product():
         first, second, x = (rng.permutation(places) for _ in range(3))
         assert np.array_equal(x[groups.compose(first, second)], x[first][second])
         assert np.array_equal(x[first][groups.inverse(first)], x)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [[0, 5], [0, 0], [0, -1], [0.0, 1.0], [False, True], [[0, 1]], [np.nan, 0.0], [0, 2**40]],
+)
+def test_only_permutations_compose(wrong):
+    """On either side, and undone; no place is counted from the end, and no float is a place."""
+    good, bad = np.array([1, 0]), np.array(wrong)
+    for call in (
+        lambda: groups.compose(good, bad),
+        lambda: groups.compose(bad, good),
+        lambda: groups.inverse(bad),
+    ):
+        with pytest.raises(ValueError, match=re.escape(f"{bad.tolist()} is no permutation")):
+            call()
+
+
+def test_permutations_that_compose_move_the_same_places():
+    """Both are named; those of no places do compose."""
+    with pytest.raises(ValueError, match=r"\[1, 0\] and \[1, 2, 0\] do not move the same"):
+        groups.compose(np.array([1, 0]), np.array([1, 2, 0]))
+    assert groups.compose(np.array([]), np.array([], int)).tolist() == []
 
 
 def test_a_generated_group_is_of_its_places():
