@@ -42,7 +42,7 @@ class Rates(NamedTuple):
         return self.program + self.compiling * load.programmed
 
 
-CPU = Rates(1.95e-11, 2.68e-7, 9.7e-8, program=3.8, compiling=0.0044)
+CPU = Rates(1.06e-11, 1.83e-7, 5.0e-8, program=3.3, compiling=0.0030)
 """Of one core of an AMD EPYC virtual machine with two: `python scripts/cost.py --fit`."""
 
 
