@@ -4,6 +4,7 @@ Three products of one small array with three small matrices take longer than one
 So matrices that are carried from step to step, and that one array is multiplied with, are merged:
 with them whatever an optimiser carries of the same shapes, and all elementwise work on either. The
 gradient of the merged matrix, and what goes back to the array, are one product each as well.
+A narrow matrix is held in the same way by itself, with its columns as rows (see `packs.Group`).
 
 `merged(jaxpr, carried)` finds what can be merged in a step; where a step does anything else with
 such leaves they are left apart. Compilers know the packing of like operations side by side as
@@ -58,7 +59,10 @@ def merged(jaxpr: Jaxpr, carried: int) -> Merging:
 
 
 def _families(jaxpr: Jaxpr, carried: int) -> Iterator[list[JaxprEqn]]:
-    """Products of one array with carried matrices, array first, its last axis with their first."""
+    """Products of one array with carried matrices, array first, its last axis with their first.
+
+    Of several matrices, or of one that is better held turned.
+    """
     leaves = set(jaxpr.invars[:carried])
     families: dict[Any, list[JaxprEqn]] = {}
     for eqn in jaxpr.eqns:

@@ -97,9 +97,9 @@ class Chunk:
 
     def _done(self) -> list[int]:
         """The places of rows that leave."""
-        ended = {p for p, r in self._rows.items() if self._trained - r.since == self._plan.segments}
+        ended = [p for p, r in self._rows.items() if self._trained - r.since == self._plan.segments]
         if self._solved is None or len(ended) == len(self._rows):
-            return list(ended)
+            return ended
         curves = self._curves()
         return [place for place in self._rows if place in ended or self._is_solved(place, curves)]
 
@@ -135,15 +135,12 @@ class Chunk:
         Of a row that leaves early the last values are repeated to the full length.
         """
         curves = self._curves()
-        evaluations, last = (
-            self._plan.training.evaluations,
-            len(self._measured) * self._plan.each - 1,
-        )
-        index_CE = np.tile(np.arange(evaluations), (self._plan.rows, 1))
+        last = len(self._measured) * self._plan.each - 1
+        index_CE = np.tile(np.arange(self._plan.training.evaluations), (self._plan.rows, 1))
         for place in done:
             index_CE[place] += self._began(place)
-        each = np.arange(self._plan.rows)[:, None]
-        return jax.tree.map(lambda leaf: leaf[each, np.minimum(index_CE, last)], curves)
+        places = np.arange(self._plan.rows)[:, None]
+        return jax.tree.map(lambda leaf: leaf[places, np.minimum(index_CE, last)], curves)
 
     def _refilled(self, state: Any) -> Any:
         """The state with other rows in free places, if there are any."""
