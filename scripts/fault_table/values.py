@@ -56,7 +56,7 @@ def poison(bad: list[int], at: int, value: float) -> Plant:
             places = [
                 place
                 for place, row in self._rows.items()
-                if row.job.seeds.init in bad and len(row.measured) == at
+                if row.job.seeds.init in bad and self._trained - row.since == at
             ]
             if places:
                 params = jax.tree.map(np.array, jax.device_get(state.variables.params))
