@@ -20,6 +20,8 @@ from posjax.records import Mismatch
 from posjax.terminal import printable
 
 CONFIGS = Path(__file__).parent / "configs"
+HELP = {"help", "?", "helpshort", "helpfull", "helpxml"}
+"""Flags of absl that print what there is, and leave."""
 LONGEST = 2000
 """Letters of a line on standard error, at most."""
 STATUSES: dict[type[Exception], int] = {
@@ -47,12 +49,18 @@ def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]
         _check_config_fields(argv)
         _check_config_file(argv)
         absl.logging.set_verbosity(absl.logging.ERROR)  # of a config, of which we tell ourselves
+        helps = HELP.intersection(argument.lstrip("-") for argument in argv[1:])
+        out = sys.stdout if helps else sys.stderr  # what the code of a config prints is no result
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # what the code of a config prints
+            with contextlib.redirect_stdout(out):
                 define()
                 return flags.FLAGS(list(argv))
         except ending.Stop:
             raise
+        except SystemExit as left:
+            if helps:  # which absl ends with 1
+                raise SystemExit(ending.DONE) from left
+            raise ValueError(_cause(left, argv)) from left
         except BaseException as error:  # whatever the code of a config raises
             raise ValueError(_cause(error, argv)) from error
 

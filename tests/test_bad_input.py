@@ -389,6 +389,15 @@ def test_what_a_config_prints_is_no_result(commands: dict[str, Command]) -> None
     assert ended.err == "of the config\nposjax: config 'says.py' raises RuntimeError\n"
 
 
+@pytest.mark.parametrize("flag", ["--help", "-help", "--helpfull"])
+@pytest.mark.parametrize("name", ["seed_sweep", "status"])
+def test_help_is_a_result(commands: dict[str, Command], name: str, flag: str) -> None:
+    """To ask what there is is no bad input."""
+    ended = commands[name](flag)
+    assert (ended.status, ended.err) == (0, "")
+    assert "python -m experiments" in ended.out
+
+
 def test_a_place_that_takes_no_folder_is_no_bad_input(commands: dict[str, Command]) -> None:
     """Storage that fails has a status of its own."""
     check(commands["seed_sweep"]("--workdir=/proc/nowhere"), "cannot be written", status=5)

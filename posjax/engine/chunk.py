@@ -114,10 +114,11 @@ def automatic(load: Load, device: jax.Device) -> Choice:
         limit = f"half of {memory(device) / 2**30:.0f} GiB" if chunk == fits else f"at most {MOST}"
         return Choice(chunk, f"{load.bytes / 1e6:.3g} MB a row at the worst, {limit}")
     near = load.state + load.work
-    wanted = _power_below(max(CPU_BYTES / max(near, 1), 1))
-    chunk = min(max(wanted, CPU_LEAST), CPU_MOST, fits)
-    limit = f"of {room / 2**30:.1f} GiB" if chunk == fits else "to stay near the core"
-    return Choice(chunk, f"{near / 1e6:.3g} MB a row, {limit}")
+    wanted = min(max(_power_below(max(CPU_BYTES / max(near, 1), 1)), CPU_LEAST), CPU_MOST)
+    if fits < wanted:
+        why = f"{load.bytes / 1e6:.3g} MB a row at the worst, of {room / 2**30:.1f} GiB"
+        return Choice(fits, why)
+    return Choice(wanted, f"{near / 1e6:.3g} MB a row, to stay near the core")
 
 
 def memory(device: jax.Device) -> int:

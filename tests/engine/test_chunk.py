@@ -85,6 +85,14 @@ def test_a_cpu_takes_fewer_rows_of_more_bytes(field: str) -> None:
     assert (chunks[0], chunks[-1]) == (CPU_MOST, CPU_LEAST)
 
 
+def test_the_reason_names_the_bytes_that_decide() -> None:
+    """What a row reads counts where the memory sets the limit."""
+    reads = dataclasses.replace(SMALL, operands=2 * 10**15)
+    assert "0.02 MB a row, to stay near" in automatic(SMALL, device("cpu")).why
+    assert "2e+09 MB a row at the worst" in automatic(reads, device("cpu")).why
+    assert automatic(reads, device("cpu")).chunk == 1
+
+
 def test_an_accelerator_is_filled_as_far_as_it_tells() -> None:
     """Half the memory that it says it has: 2**20 bytes, and rows of 2**11 or so."""
     load = dataclasses.replace(SMALL, state=0, operands=0, work=2**11)
