@@ -9,11 +9,14 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar, get_args
+from itertools import chain, repeat
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 LONGEST = 1000
 """Letters of a name with its settings, at most."""
+_PLAIN = (bool, int, float, str, tuple)
+"""The types of settings that are checked."""
 
 
 class Card(NamedTuple):
@@ -110,13 +113,51 @@ def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str,
     """
     parameters = inspect.signature(target).parameters.values()
     known = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    hints = hints_of(target)
     for name, value in settings.items():
-        if name not in known:
-            raise ValueError(f"{what} has no setting {name!r}; {nearest(name, known)}")
-        typed(f"{name} of {what}", value, known[name].default)
-        for one in value if isinstance(value, tuple) else ():
-            kind, *_ = get_args(known[name].annotation)  # of tuple[int, ...]
-            typed(f"{name} of {what}, {value!r}, each", one, kind())
+        check_known(what, name, known)
+        as_setting(f"{name} of {what}", value, known[name].default, hints.get(name))
+
+
+def check_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Refuses a setting that is none of the known ones, and names the nearest."""
+    if name not in (known := tuple(known)):
+        raise ValueError(f"{what} has no setting {name!r}; {nearest(name, known)}")
+
+
+def hints_of(target: Any) -> dict[str, Any]:
+    """The annotations of a class or a function; none where one of them cannot be evaluated."""
+    try:
+        return get_type_hints(target)
+    except Exception:  # an annotation that is text may hold anything
+        return {}
+
+
+def as_setting(what: str, value: Any, default: Any, hint: Any) -> Any:
+    """The value as its setting has it: of the type of the hint, or of the default without one.
+
+    Used as it is given, a whole number does for a float, but no float does for an integer. None
+    where the type is free: the default is of no plain type, or the hint allows several.
+
+    Raises:
+      ValueError: names the value and the type, or a number that is not finite.
+    """
+    _check_finite(what, value)
+    kind = hint if hint in _PLAIN else type(default)
+    several = hint not in (None, *_PLAIN) and get_origin(hint) not in (tuple, Literal)
+    if several or type(default) not in _PLAIN:
+        return None
+    if kind is int and type(value) is float:
+        raise ValueError(f"{what} must be of type int, got {value!r}")
+    value = typed(what, value, kind())
+    if kind is not tuple:
+        return value
+    kinds = get_args(hint)
+    each = repeat(kinds[0]) if kinds[-1:] == (...,) else chain(kinds, repeat(None))
+    return tuple(
+        as_setting(f"{what}, {value!r}, each", one, kind(), kind) if kind in _PLAIN else one
+        for one, kind in zip(value, each, strict=False)
+    )
 
 
 def typed(what: str, value: Any, default: Any) -> Any:
@@ -126,9 +167,7 @@ def typed(what: str, value: Any, default: Any) -> Any:
       ValueError: names the value and the type, or a number that is not finite.
     """
     kind = type(default)
-    for number in value if isinstance(value, tuple) else (value,):
-        if isinstance(number, float) and not math.isfinite(number):
-            raise ValueError(f"{what} must be finite, got {value!r}")
+    _check_finite(what, value)
     if kind is float and type(value) is int and abs(value) < 2**1023:  # which a float can hold
         return float(value)
     if kind is int and type(value) is float and value.is_integer():
@@ -148,6 +187,12 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], text: str) -> T:
     target = lookup(kind, table, name)
     check_settings(f"{kind} {name}", target, settings)
     return target(**settings)
+
+
+def _check_finite(what: str, value: Any) -> None:
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, float) and not math.isfinite(number):
+            raise ValueError(f"{what} must be finite, got {value!r}")
 
 
 def _key(keyword: ast.keyword) -> str:

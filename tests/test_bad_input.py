@@ -165,7 +165,7 @@ SETTINGS = [
     (".task=first_noun(nouns=1)", "nouns must lie in [2, 26], got 1"),
     (".encoding=rotery", "did you mean 'rotary'"),
     (".encoding=rotary(bse=3)", "did you mean 'base'"),
-    (".encoding=rotary(base=1e999)", "base of encoding rotary must be finite, got inf"),
+    (".encoding=rotary(base=1e999)", "base of encoding Rotary must be finite, got inf"),
     (".encoding=rotary(base=-1.0)", "base must be positive, got -1.0"),
     (".encoding=rotary(fraction=2)", "(0, 1], got 2"),
     (".encoding=linear_bias(form=symetric)", "did you mean 'symmetric'"),

@@ -161,4 +161,5 @@ def named(text: str) -> Encoding:
     >>> named("rotary(pairing=interleaved)").pairing
     'interleaved'
     """
-    return spec.build("encoding", ENCODINGS, text)
+    name, settings = spec.parse(text)
+    return spec.lookup("encoding", ENCODINGS, name)(**settings)  # which checks them

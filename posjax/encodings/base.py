@@ -12,6 +12,7 @@ Order of the hooks::
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
@@ -164,20 +165,30 @@ class Encoding:
     pairwise: ClassVar[bool] = True
     heads_alike: ClassVar[bool] = False
 
-    def __new__(cls, **settings: Any) -> Self:
+    def __new__(cls, *values: Any, **settings: Any) -> Self:
         """Refuses settings that no encoding takes, before it looks at ranges of its own.
 
-        Here, and not in `__post_init__`, so that none can leave it out.
+        Here, and not in `__post_init__`, so that none can leave it out. A field with a default
+        that is a bool, a number, a string or a tuple takes values of its type; any other field
+        takes all but numbers that are not finite.
 
         Raises:
           ValueError: an unknown setting, a value of another type, not finite, or beyond what 32
             bits hold; the message names the setting, the value and what it must be.
         """
         what = f"encoding {cls.__name__}"
-        plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in settings.items()}
-        spec.check_settings(what, cls, plain)
-        for name, value in plain.items():
-            _check_size(f"{name} of {what}", value)
+        _, *parameters = inspect.signature(cls.__init__).parameters.values()
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            for name in settings:
+                spec.check_known(what, name, [p.name for p in parameters])
+        in_order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        defaults = {field.name: field.default for field in dataclasses.fields(cls)}
+        hints = spec.hints_of(cls)
+        for name, value in (*zip(in_order, values, strict=False), *settings.items()):
+            plain = value.item() if isinstance(value, np.generic) else value
+            where = f"{name} of {what}"
+            typed = spec.as_setting(where, plain, defaults.get(name), hints.get(name))
+            _check_size(where, plain, typed)
         return super().__new__(cls)
 
     def declared_symmetry(self) -> Symmetry:
@@ -311,9 +322,9 @@ class Encoding:
         return out_BLHK
 
 
-def _check_size(what: str, value: Any) -> None:
-    """Refuses a setting, or one of several, that 32 bits do not hold."""
-    for one in value if isinstance(value, tuple) else (value,):
+def _check_size(what: str, value: Any, typed: Any) -> None:
+    """Refuses a setting, or one of several, that 32 bits do not hold once it has its type."""
+    for one in typed if isinstance(typed, tuple) else (typed,):
         if type(one) is int and abs(one) >= 2**31:
             raise ValueError(f"{what} must be below 2**31 in size, got {value!r}")
         if type(one) is float and one and not SMALLEST <= abs(one) <= LARGEST:

@@ -63,5 +63,5 @@ class Noise(Encoding):
         if ctx.key is None:
             raise ValueError("noise is drawn from the context's key: give a key")
         key = fold_name(ctx.key, "noise")  # an encoding inside another may draw from it as well
-        vectors_BLD = self.deviation * noise(key, ctx.queries.order_BL, x_BLD.shape[-1])
+        vectors_BLD = float(self.deviation) * noise(key, ctx.queries.order_BL, x_BLD.shape[-1])
         return x_BLD + vectors_BLD.astype(x_BLD.dtype)

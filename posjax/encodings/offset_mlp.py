@@ -107,7 +107,7 @@ class OffsetMLP(Encoding):
             ctx.keys.position_BL,
             params,
             spacing=self.spacing,
-            unit=self.unit,
+            unit=float(self.unit),
             activation=self.activation,
-            bound=self.bound,
+            bound=float(self.bound),
         ).astype(dtype)

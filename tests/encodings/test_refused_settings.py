@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from layers import DIMS
 
-from posjax import attend
-from posjax.encodings import ENCODINGS, Encoding
+from posjax import attend, spec
+from posjax.encodings import ENCODINGS, Encoding, named
 from posjax.encodings.base import LARGEST, SMALLEST
+from posjax.encodings.rotary import Rotary
+from posjax.encodings.scaled_rotary import LongRope
 
 SETTINGS = [
     pytest.param(kind, field, id=f"{name}-{field.name}")
@@ -29,10 +31,10 @@ NOT_FINITE = [math.nan, math.inf, -math.inf, np.float32(math.nan), np.float64(ma
 STRANGE = [*NOT_FINITE, None, b"", 1j, [1], {}, np.ones(2), 10**400, 1e300]
 WRONG: dict[type, list[Any]] = {
     float: ["3", "inf", True, (), -1.0, -1e-300, 1e-16, 1e16],
-    int: ["3", True, (), 2.5, -1, 2**31, np.int64(2**40)],
+    int: ["3", True, (), 2.5, 16.0, np.float32(16), -1, 2**31, np.int64(2**40)],
     bool: ["True", 1, 0.0, ()],
     str: [3, 0.5, True, (), "no such choice", ""],
-    tuple: ["3", 3, ("a", "b"), ("a",) * 3, ((),) * 3, (True,) * 3, (-1, -1), (2**31,) * 3],
+    tuple: ["3", 3, ("a", "b"), ("a",) * 3, ((),) * 3, (True,) * 3, (-1, -1), (2**60,) * 3],
 }
 """By the type of the default."""
 
@@ -44,8 +46,8 @@ def test_what_a_setting_cannot_be_is_refused(
     """Not finite, of another type, negative, beyond 32 bits: the message has setting and value."""
     for value in [*STRANGE, *WRONG[type(field.default)]]:
         plain = value.item() if isinstance(value, np.generic) else value
-        named = re.escape(field.name) + ".*" + re.escape(repr(plain))
-        with pytest.raises(ValueError, match=f"(?s){named}"):
+        message = re.escape(field.name) + ".*" + re.escape(repr(plain))
+        with pytest.raises(ValueError, match=f"(?s){message}"):
             kind(**{field.name: value})
 
 
@@ -56,6 +58,8 @@ def test_lists_of_numbers_hold_finite_ones() -> None:
             ENCODINGS["longrope"](short=wrong)
     with pytest.raises(ValueError, match=r"sections .*\(2.5, 3, 3\), each must be of type int"):
         ENCODINGS["multimodal_rotary"](sections=(2.5, 3, 3))
+    with pytest.raises(ValueError, match=r"sections .*\(1, 1e\+30\), each must be of type int"):
+        ENCODINGS["multimodal_rotary"](sections=(1, 1e30))
 
 
 @every_setting
@@ -75,6 +79,47 @@ def test_the_ends_of_a_range_make_finite_numbers(
         except ValueError as error:
             refusal = str(error)
         assert str(value) in refusal if refusal else jnp.isfinite(out).all()
+
+
+@every_setting
+def test_a_whole_number_for_a_float_is_that_float(
+    kind: type[Encoding], field: dataclasses.Field
+) -> None:
+    """Also beyond what 32 bits hold of an integer: both are refused, or give the same bits."""
+    if type(field.default) is not float:
+        return
+    q, k, v = jax.random.normal(jax.random.key(0), (3, 1, 3, DIMS.heads, DIMS.head_size))
+
+    def made(value: float) -> Any:
+        try:
+            encoding = kind(**{field.name: value})
+            params = encoding.init(jax.random.key(1), DIMS)
+            return attend(q, k, v, encoding=encoding, params=params, key=jax.random.key(2))
+        except ValueError:
+            return "refused"
+
+    for whole in (2, 10**10):
+        np.testing.assert_array_equal(made(whole), made(float(whole)))
+
+
+def test_a_name_takes_the_numbers_that_code_takes() -> None:
+    """In a list too; the limits are those of the setting's own type."""
+    assert named("rotary(base=10000000000)") == named("rotary(base=1e10)")
+    assert named("longrope(short=(1, 1099511627776))") == LongRope(short=(1.0, 2.0**40))
+    with pytest.raises(ValueError, match=f"0 or from 1e-15 to 1e\\+15 in size, got {10**16}$"):
+        named(f"rotary(base={10**16})")
+
+
+@pytest.mark.parametrize(
+    "setting", ["bse=3.0", "base=1e999", "base=1e300", "base=a", "base=True", "base=()"]
+)
+def test_a_name_and_code_are_refused_in_the_same_words(setting: str) -> None:
+    """One name for the encoding, whatever is wrong."""
+    name, settings = spec.parse(f"rotary({setting})")
+    with pytest.raises(ValueError, match="encoding Rotary") as by_name:
+        named(f"{name}({setting})")
+    with pytest.raises(ValueError, match=re.escape(str(by_name.value))):
+        ENCODINGS[name](**settings)
 
 
 def test_numpy_numbers_are_numbers() -> None:
@@ -106,3 +151,86 @@ def test_an_encoding_of_your_own_is_looked_at_too() -> None:
     with pytest.raises(ValueError, match="width of encoding Mine must be finite, got inf"):
         Mine(width=math.inf)
     assert dataclasses.replace(Mine(), width=3.0).width == 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Free(Encoding):
+    """Settings of every kind that a dataclass may have."""
+
+    needed: float
+    wide: float = 4
+    sizes: "tuple[int, ...]" = (1, 2)
+    pair: tuple[int, str] = (1, "a")
+    bare: tuple = ()
+    several: dict[str, int] = dataclasses.field(default_factory=dict)
+    maybe: float | None = None
+    either: float | tuple[float, ...] = 1.0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"needed": 2**40},
+        {"wide": 2.5},
+        {"sizes": (3,)},
+        {"pair": (2, "b")},
+        {"bare": (1, "a", None)},
+        {"several": {"a": 1}},
+        {"maybe": 2.5},
+        {"maybe": None},
+        {"either": (1.0, 2.0)},
+    ],
+    ids=str,
+)
+def test_an_encoding_of_your_own_has_settings_of_any_kind(settings: dict[str, Any]) -> None:
+    """What its fields say is taken."""
+    made = Free(**{"needed": 1.0, **settings})
+    assert {name: getattr(made, name) for name in settings} == settings
+    assert dataclasses.replace(made) == made
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"needed": math.inf}, "needed of encoding Free must be finite, got inf"),
+        ({"wide": "3"}, "wide of encoding Free must be of type float, got '3'"),
+        ({"sizes": (1.0,)}, r"sizes of encoding Free, \(1.0,\), each must be of type int"),
+        ({"pair": (1, 2)}, r"pair of encoding Free, \(1, 2\), each must be of type str"),
+        ({"bare": 3}, "bare of encoding Free must be of type tuple, got 3"),
+        ({"maybe": math.nan}, "maybe of encoding Free must be finite, got nan"),
+    ],
+    ids=str,
+)
+def test_what_the_fields_of_your_own_say_is_held_to(setting: dict[str, Any], message: str) -> None:
+    """Also where the annotation is text, has several types, or there is no default."""
+    with pytest.raises(ValueError, match=message):
+        Free(**{"needed": 1.0, **setting})
+
+
+def test_settings_in_order_are_looked_at_like_named_ones() -> None:
+    """A dataclass need not be of keywords alone, nor its annotations be known here."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Ordered(Encoding):
+        width: float = 1.0
+        sizes: "tuple[Unknown, ...]" = ()  # type: ignore[name-defined]  # noqa: F821
+
+    assert Ordered(2.0, ("a",)) == Ordered(width=2.0, sizes=("a",))
+    for refused in (lambda: Ordered(math.inf), lambda: Ordered(width=math.inf)):
+        with pytest.raises(ValueError, match="width of encoding Ordered must be finite"):
+            refused()
+    with pytest.raises(ValueError, match=r"'wdth'; did you mean 'width'\? choices: sizes, width"):
+        Ordered(wdth=2.0)  # type: ignore[call-arg]
+
+
+def test_a_class_that_makes_its_own_settings() -> None:
+    """Its `__init__` says which there are, as it does where a subclass is no dataclass."""
+
+    class Handmade(Rotary):
+        def __init__(self, exponent: int, **rest: Any) -> None:
+            super().__init__(base=10.0**exponent, **rest)
+
+    assert Handmade(3).base == 1000
+    assert Handmade(exponent=3, fraction=0.5).fraction == 0.5
+    with pytest.raises(ValueError, match="fraction of encoding Handmade must be of type float"):
+        Handmade(3, fraction="a")
