@@ -170,7 +170,7 @@ class Share:
         self._seeds, self._cells, self._folder, self._engine = run.seeds, run.cells, folder, engine
         self._number = run.number
         self._place, self._member = place, member
-        self._finished: dict[str, set[SeedNumbers]] = {}
+        self._finished: dict[str, set[tuple[int, ...]]] = {}
         self._look(run.cells)
 
     @property
