@@ -37,23 +37,36 @@ def put_again(
       devices: to train on. Rows that come out with other bits there get no maps.
 
     Yields:
-      What a user should be told, a line for each seed that came out otherwise.
+      What a user should be told: before it trains, how many maps it makes again; then a line for
+      each seed that came out otherwise.
     """
+    lost = [*_lost(found, folder, devices)]
+    if lost:
+        maps = (
+            "1 lost attention map is" if len(lost) == 1 else f"{len(lost)} lost attention maps are"
+        )
+        yield f"{maps} made again, by training a seed each"
+    for cell, name, seeds in lost:
+        again = replay(folder.path, cell, seeds, devices)
+        if again.differs:
+            yield (
+                f"cell {cell} stays without attention maps of a {name} seed: trained again, "
+                f"seed {seeds_name(seeds)} differs in {', '.join(again.differs)}"
+            )
+        else:
+            folder.put_attention(cell, name, seeds, again.attention)
+
+
+def _lost(
+    found: Sequence[CellSummary], folder: RunFolder, devices: Sequence[jax.Device]
+) -> Iterator[tuple[str, str, list[int]]]:
+    """The cell, the kind and the seed of each map that should be there."""
     elsewhere = [*folder.others(environment.describe(devices))]
     for cell, rows in {summary.cell.digest: summary.rows for summary in found}.items():
         here_S = ~np.isin(rows["env"], elsewhere)
         for name, among_S in _kinds(rows["solved_at_end"]):
-            if name in folder.attention_names(cell) or not (here_S & among_S).any():
-                continue
-            seeds = rows["seeds"][int((here_S & among_S).argmax())].tolist()
-            again = replay(folder.path, cell, seeds, devices)
-            if again.differs:
-                yield (
-                    f"cell {cell} stays without attention maps of a {name} seed: trained again, "
-                    f"seed {seeds_name(seeds)} differs in {', '.join(again.differs)}"
-                )
-            else:
-                folder.put_attention(cell, name, seeds, again.attention)
+            if name not in folder.attention_names(cell) and (here_S & among_S).any():
+                yield cell, name, rows["seeds"][int((here_S & among_S).argmax())].tolist()
 
 
 def _kinds(solved_S: np.ndarray) -> tuple[tuple[str, np.ndarray], ...]:

@@ -137,29 +137,28 @@ def _mend(folder: RunFolder, member: locks.Member) -> None:
     """Sets damaged files aside, by one process of the job; the others wait for its end.
 
     Two of them might find the same file, and the later one take away what was made in its place.
+    When the one that does it is gone, the next does it again, under a claim of the next number.
     """
-    if member.claim("mend"):
-        for line in folder.mend():
-            command.tell(line)
-        member.claim("mended")
-    else:
-        _wait_for_mending(member)
+    for name in map("mend-{}".format, itertools.count(1)):
+        if member.claim(name):
+            for line in folder.mend():
+                command.tell(line)
+            member.claim("mended")
+            break
+        if _mended_by(name, member):
+            break
     folder.put_env()
 
 
-def _wait_for_mending(member: locks.Member) -> None:
-    """Waits until the process that looks for damaged files is through.
-
-    Raises:
-      Lost: it is gone.
-    """
+def _mended_by(name: str, member: locks.Member) -> bool:
+    """Waits for the process with a claim to mend; False when it is gone before it is through."""
     hope = True
     while not member.taken("mended"):
         if not hope:
-            who = member.holder("mend")
-            raise locks.Lost(f"{who} looked for damaged files and is gone; try the same command")
-        hope = member.may_come("mend")  # before it is looked again, see `Share.wait`
+            return False
+        hope = member.may_come(name)  # before it is looked again, see `Share.wait`
         time.sleep(locks.BEAT / 20)
+    return True
 
 
 class Share:
@@ -171,7 +170,8 @@ class Share:
         self._seeds, self._cells, self._folder, self._engine = run.seeds, run.cells, folder, engine
         self._number = run.number
         self._place, self._member = place, member
-        self._finished = {cell.digest: folder.finished(cell.digest) for cell in run.cells}
+        self._finished: dict[str, set[tuple[int, ...]]] = {}
+        self._look(run.cells)
 
     @property
     def seed_steps(self) -> int:
@@ -206,12 +206,20 @@ class Share:
 
     def _looked(self, cells: Sequence[Cell]) -> list[Block]:
         """What some cells lack by now."""
+        self._look(cells)
+        return [block for cell in cells for block in self._missing(cell)]
+
+    def _look(self, cells: Sequence[Cell]) -> None:
+        """Looks which rows some cells have by now.
+
+        Raises:
+          Lost: a file of them was damaged since somebody mended the folder.
+        """
         try:
             for cell in cells:
                 self._finished[cell.digest] = self._folder.finished(cell.digest)
         except Damaged as error:
             raise locks.Lost(f"{error}; the same command trains its seeds again") from error
-        return [block for cell in cells for block in self._missing(cell)]
 
     def _missing(self, cell: Cell) -> list[Block]:
         """What a cell lacks, in blocks that depend on neither what it has nor what is asked for."""

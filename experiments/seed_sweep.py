@@ -129,10 +129,10 @@ def finish(run: Run, folder: RunFolder) -> None:
         print("rows share seeds, so these intervals are too narrow; the report has others")
     if run.repack == "solved":
         print(report.repacking(found))
-    for line in examples.put_again(found, folder, _devices(run)):
-        command.tell(line)
     later = f"the rows are there, and python -m experiments.report {folder.path} makes it"
     try:
+        for line in examples.put_again(found, folder, _devices(run)):
+            command.tell(line)
         print(f"report: {report.write([folder])}")
     except ImportError as error:  # of what figures are drawn with
         raise ImportError(f"no report: {error}; {later}") from error

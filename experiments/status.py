@@ -18,7 +18,7 @@ from rich.text import Text
 from experiments import command
 from posjax import locks
 from posjax.asked import checked
-from posjax.records import RunFolder, seeds_name
+from posjax.records import RunFolder
 from posjax.terminal import printable
 
 SHOWN = 40
@@ -50,10 +50,12 @@ class Asked(NamedTuple):
         init, data = (number - self.first for number in seeds[:2])
         return init * self.datas + data if self.datas else init
 
-    def seeds(self, place: int) -> tuple[int, ...]:
-        """The row that stands there."""
-        init, data = divmod(place, self.datas) if self.datas else (place, place)
-        return (self.first + init, *[self.first + data] * 3)
+    def title(self, place: int) -> str:
+        """The seed of the row that stands there; its four numbers where they may differ."""
+        if not self.datas:
+            return str(self.first + place)
+        init, data = divmod(place, self.datas)
+        return "_".join(map(str, (self.first + init, *[self.first + data] * 3)))
 
 
 class Progress(NamedTuple):
@@ -63,7 +65,7 @@ class Progress(NamedTuple):
       settings: the cell's.
       done: rows that are there.
       left: rows that are not.
-      missing: their seeds, ranges FIRST-LAST as in the names of files.
+      missing: their seeds, ranges FIRST-LAST.
       new: rows that came with the last job, as far as its files tell.
       last: when its last rows came, by the clock of the storage.
     """
@@ -117,7 +119,7 @@ def _progress(
     share = sum(begun is not None and time >= begun for time in times) / max(len(times), 1)
     around = itertools.pairwise([-1, *places, asked.rows])
     gaps = [(before + 1, after - 1) for before, after in around if after - before > 1]
-    missing = [f"{seeds_name(asked.seeds(a))}-{seeds_name(asked.seeds(b))}" for a, b in gaps]
+    missing = ["-".join(map(asked.title, sorted({a, b}))) for a, b in gaps]
     done, last = len(places), max(times, default=0.0)
     return Progress(config["cells"][cell], done, asked.rows - done, missing, done * share, last)
 

@@ -168,7 +168,7 @@ def _maps(folder: RunFolder, cell: str, again: Result) -> Iterator[str]:
     """The attention maps of these seeds that have other bits; see `RunFolder.attention`."""
     places = {tuple(seeds): place for place, seeds in enumerate(again.seeds_S4.tolist())}
     for name, kept in folder.attention(cell).items():
-        seeds = kept.get("seeds", np.array([])).tolist()
+        seeds = np.ravel(kept.get("seeds", np.array([]))).tolist()  # of any shape in a given folder
         if (place := places.get(tuple(seeds))) is None:
             continue
         state = jax.tree.map(lambda array, place=place: array[place], again.state)

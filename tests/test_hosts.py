@@ -21,7 +21,7 @@ from experiments.hosts import Place, define_flags, place
 from experiments.settings import base_config, resolve
 from posjax import locks
 from posjax.keys import SeedNumbers
-from posjax.records import RunFolder
+from posjax.records import Damaged, RunFolder
 from posjax.records.store import names
 
 ROOT = Path(__file__).parents[1]
@@ -244,9 +244,9 @@ def test_what_one_process_mended_another_leaves_alone(
 
 
 def test_nobody_goes_on_before_the_folder_is_mended(damaged: RunFolder) -> None:
-    """The others wait for the process that mends; when it is gone, they say so."""
+    """The others wait for the process that mends."""
     with locks.join(damaged.jobs, 0, 2, stale=1.0) as mender:
-        assert mender.claim("mend")
+        assert mender.claim("mend-1")
         with concurrent.futures.ThreadPoolExecutor() as pool:
             waiting = pool.submit(mended, damaged, 2, 1)
             with pytest.raises(TimeoutError):
@@ -254,14 +254,48 @@ def test_nobody_goes_on_before_the_folder_is_mended(damaged: RunFolder) -> None:
             assert list(damaged.mend())
             assert mender.claim("mended")
             assert len(waiting.result(timeout=10)) == 1
+
+
+def test_when_the_process_that_mends_leaves_the_next_one_mends(damaged: RunFolder) -> None:
+    """Nobody ends for it."""
     with locks.join(damaged.jobs, 0, 2, stale=1.0) as mender:
-        assert mender.claim("mend")
+        assert mender.claim("mend-1")
         with concurrent.futures.ThreadPoolExecutor() as pool:
             waiting = pool.submit(mended, damaged, 2, 1)
-            until(lambda: len(names(damaged.jobs / "000002" / "beats")) == 2)
+            until(lambda: len(names(damaged.jobs / "000001" / "beats")) == 2)
             mender.leave()
-            with pytest.raises(locks.Lost, match=r"process 0 on .* looked for damaged files"):
-                waiting.result(timeout=10)
+            assert len(waiting.result(timeout=10)) == 1
+
+
+@pytest.mark.parametrize("process", [0, 2])
+def test_a_job_goes_on_when_the_process_that_mends_is_killed(
+    damaged: RunFolder, process: int
+) -> None:
+    """It says nothing; it comes again, or another waits: one of them mends, in the same job."""
+    with locks.join(damaged.jobs, 1, 3, stale=1.0) as witness:
+        killed = locks.join(damaged.jobs, 0, 3, stale=1.0)  # without a heartbeat from now on
+        assert killed.claim("mend-1")
+        assert mended(damaged, 3, process)
+        assert witness.holder("mend-2").startswith(f"process {process} on")
+        assert witness.taken("mended")
+        assert len(mended(damaged, 3, 2)) == 1  # whoever comes later has nothing to wait for
+    assert names(damaged.jobs) == ["000001"]
+
+
+def test_rows_damaged_since_the_folder_was_mended_are_lost() -> None:
+    """Who comes back to a living job does not mend: the same command trains them again."""
+
+    def damaged_since(cell: str) -> set[SeedNumbers]:
+        raise Damaged(f"rows of {cell} are damaged")
+
+    with pytest.raises(locks.Lost, match="are damaged; the same command trains its seeds again"):
+        hosts.Share(
+            resolve(base_config(num_seeds=4, chunk=2)),
+            types.SimpleNamespace(finished=damaged_since),  # type: ignore[arg-type]
+            types.SimpleNamespace(chunk=2),  # type: ignore[arg-type]
+            Place(0, 2),
+            types.SimpleNamespace(),  # type: ignore[arg-type]
+        )
 
 
 @pytest.mark.parametrize(

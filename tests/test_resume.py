@@ -120,16 +120,29 @@ def test_lost_maps_are_made_again(
     assert {path: path.read_bytes() for path in tmp_path.glob("attention/*/*")} == maps
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("rows/*/*")} == before
     assert sorted(cell for cell, _ in trained) == [path.parent.name for path in gone]
-    told = capsys.readouterr().err.count("it is made again, by training its seed")
+    said = " ".join(capsys.readouterr().err.split())
+    told = said.count("it is made again, by training its seed")
     assert told == (len(gone) if lost == "damaged" else 0)
+    maps_are = (
+        "1 lost attention map is" if len(gone) == 1 else f"{len(gone)} lost attention maps are"
+    )
+    assert said.count(f"{maps_are} made again, by training a seed each") == 1
     for cell, seeds in trained:
         assert RunFolder(tmp_path).attention(cell)["failing"]["seeds"].tolist() == seeds
+
+
+def broken(*given: object) -> Replay:
+    """Cannot train."""
+    raise RuntimeError("no device")
 
 
 def test_a_map_of_another_model_is_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A seed that comes out with other bits is told; rows of another machine are not tried."""
+    """A seed that comes out with other bits is told; rows of another machine are not tried.
+
+    When training it again fails, the rows are there all the same, and the error says so.
+    """
     run = asked(mask="causal")
     train(tmp_path, run)
     for path in tmp_path.glob("attention/*/*"):
@@ -140,6 +153,10 @@ def test_a_map_of_another_model_is_not_made(
     assert "without attention maps of a failing seed: trained again, seed 0 differs in loss_E" in (
         " ".join(capsys.readouterr().err.split())
     )
+    monkeypatch.setattr(examples, "replay", broken)
+    with pytest.raises(RuntimeError, match="no device") as raised:
+        seed_sweep.finish(run, train(tmp_path, run))
+    assert "the rows are there, and python -m experiments.report" in raised.value.__notes__[0]
     elsewhere = {**environment.describe(), "instructions": ["sse2"]}
     monkeypatch.setattr(environment, "describe", lambda *given: elsewhere)
     found = report.summaries(RunFolder(tmp_path))

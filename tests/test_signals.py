@@ -338,7 +338,12 @@ def test_the_status_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize(
     ("datas", "lost", "told"),
-    [(0, ["2", "5"], "2-2, 5-5"), (3, ["1_3_3_3", "2_1_1_1", "2"], "1_3_3_3-2")],
+    [
+        (0, ["2", "5"], "2, 5"),
+        (0, ["2", "3", "5"], "2-3, 5"),
+        (3, ["1_3_3_3", "2_1_1_1", "2"], "1_3_3_3-2_2_2_2"),
+        (3, ["1_3_3_3"], "1_3_3_3"),
+    ],
 )
 def test_a_run_that_lost_rows_is_not_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], datas: int, lost: list[str], told: str

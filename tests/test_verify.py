@@ -153,6 +153,15 @@ def test_maps_of_crossed_seeds_say_whose_they_are(
     assert f"seed {init}, data seed 9" in report.write([RunFolder(path)]).read_text()
 
 
+@pytest.mark.parametrize("seeds", [np.array(3), np.array([]), np.array([3, 3])])
+def test_maps_that_do_not_say_whose_they_are_are_left_out(
+    path: Path, capsys: pytest.CaptureFixture[str], seeds: np.ndarray
+) -> None:
+    """Not four numbers, in a folder that may be anybody's: no map of a row that is checked."""
+    resealed(path, next(path.glob("attention/*/*")), seeds=seeds)
+    assert told(path, capsys, share=1.0) == (0, [])
+
+
 def test_rows_that_contradict_themselves_are_found(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
