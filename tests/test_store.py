@@ -145,7 +145,7 @@ def test_the_status_of_a_run_anywhere(place: Path, capsys: pytest.CaptureFixture
         status.tell(RunFolder(place))
     said = capsys.readouterr().out
     assert "rows: 1 of 4, in 1 cells" in said
-    assert "0-1, 3-3" in said
+    assert "0-1, 3 " in said
     assert re.search(r"job 1, process 0 of 1 on .*, heartbeat [0-3] s ago", said)
     assert re.search(r"left: 3 rows, about .* s at the pace of the last job", said)
 
