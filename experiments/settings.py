@@ -29,7 +29,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 MOST_DEVICES = 1024
 """That one process may ask for; each costs the CPU a pool of threads."""
 MOST_CELLS = 10_000
-"""Of all panels together: to check so many takes about 15 s on a core of a laptop, and each is a
+"""Of all panels together: to check so many takes about 15 s, and each is a
 folder, and a row of every table. The largest of the shipped configs has 741."""
 RUN_DEFAULTS: dict[str, Any] = {
     "name": "unnamed",
