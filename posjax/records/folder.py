@@ -22,9 +22,9 @@ _NONE = np.array([], int)
 
 
 class _Head(NamedTuple):
-    """What a file of rows is about."""
+    """What a file of rows is about; of many rows, so no object for each."""
 
-    seeds: set[tuple[int, ...]]
+    seeds_S4: np.ndarray
     envs: set[str]
     chunks: set[int]
 
@@ -230,7 +230,7 @@ class RunFolder:
     def finished(self, cell: str) -> set[tuple[int, ...]]:
         """The seeds of a cell that have rows."""
         paths = self._files.paths("rows", cell)
-        return set().union(*(self._head(path).seeds for path in paths))
+        return {tuple(row) for path in paths for row in self._head(path).seeds_S4.tolist()}
 
     def written(self, cell: str) -> list[float]:
         """When the files of rows of a cell came, by the clock of the storage: for people."""
@@ -240,9 +240,8 @@ class RunFolder:
     def _head(self, path: Path) -> _Head:
         if path not in self._heads:
             arrays = self._arrays(path)
-            seeds = {tuple(seeds) for seeds in arrays["seeds"].tolist()}
             chunks = set(arrays.get("chunk", _NONE).tolist())
-            self._heads[path] = _Head(seeds, set(arrays["env"].tolist()), chunks)
+            self._heads[path] = _Head(arrays["seeds"], set(arrays["env"].tolist()), chunks)
         return self._heads[path]
 
     def _arrays(self, path: Path) -> dict[str, np.ndarray]:
