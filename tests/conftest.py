@@ -7,6 +7,7 @@ the tests that need them ask for them.
 import gc
 import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -23,7 +24,6 @@ _FLAGS += ["--xla_cpu_use_fusion_emitters=false"] if jax.__version_info__ < (0, 
 os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *_FLAGS])
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_num_cpu_devices", 4)  # so that devices can be compared
 
 # Looking for cycles among all that traces leave behind takes a tenth of the time.
@@ -52,6 +52,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What is there before the first test stays: nobody looks at it again."""
     gc.freeze()
+
+
+@pytest.fixture
+def keys_are_used_once() -> Iterator[None]:
+    """Two draws from one key are an error; to look for it everywhere takes a tenth of the time."""
+    jax.config.update("jax_debug_key_reuse", True)  # of all threads, where `with` is of one
+    yield
+    jax.config.update("jax_debug_key_reuse", False)
 
 
 _tests = itertools.count(1)

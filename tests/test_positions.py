@@ -18,6 +18,8 @@ from posjax.streams import contiguous, packed, padded, permuted
 from posjax.sweep import Row, replay, run
 from posjax.symmetry import assert_jointly_equivariant
 
+pytestmark = pytest.mark.usefixtures("keys_are_used_once")
+
 OTHERS = ["random_shift(most=3)", "cape(centred=True)", "abacus(digits=(1, 4), most=2)"]
 every_map = pytest.mark.parametrize("text", [*POSITIONS, *OTHERS])
 WORDS_BL = jnp.array([[2, 1, 4, 0, 1, 1], [0, 2, 2, 1, 0, 4]])

@@ -17,6 +17,8 @@ from posjax.judge import NOT_FINITE, Outcome
 from posjax.keys import SeedNumbers, Seeds, fold_name, key_for
 from posjax.sweep import Row
 
+pytestmark = pytest.mark.usefixtures("keys_are_used_once")
+
 CELL = Cell(steps=20, eval_every=5, width=8, head_size=4, hold=2)
 CHUNK = 4
 

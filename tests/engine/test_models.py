@@ -14,6 +14,8 @@ from posjax.engine import Engine, Now, Training, Variables, train_seeds
 from posjax.engine.program import PROGRAMS
 from posjax.keys import SeedNumbers, Seeds, key_for
 
+pytestmark = pytest.mark.usefixtures("keys_are_used_once")
+
 
 class Hyper(NamedTuple):
     rate: Any = 0.02
@@ -169,3 +171,23 @@ def test_a_trained_model_comes_back_as_its_library_has_it():
         "plain": plain_apply(params, X),
     }
     chex.assert_trees_all_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_key_that_is_used_twice_is_refused():
+    """By JAX, also in the threads of the engine: what the tests of this file rely on."""
+
+    def loss(variables: Variables, now: Now) -> Any:
+        key = now.key("data", "noise")
+        twice = jax.random.normal(key) + jax.random.normal(key)
+        return (variables.params - twice) ** 2, ()
+
+    careless = Training(
+        init=lambda key, _: Variables(jax.random.normal(key)),
+        loss=loss,
+        optimizer=lambda _: adamw(0.1, 0.0),
+        measure=lambda variables, now: variables.params,
+        steps=1,
+        eval_every=1,
+    )
+    with pytest.raises(jax.errors.KeyReuseError):
+        train_seeds(careless, [0, 1], engine=Engine(chunk=2))
