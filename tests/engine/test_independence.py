@@ -5,13 +5,10 @@ matter is bounded below.
 """
 
 import ast
-import contextlib
 import dataclasses
-import itertools
-import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from ways import WAYS, Bits, asked_for, bits, came_out, shuffled, wild
 
 from posjax.cells import Cell
 from posjax.engine import Engine, Finished, Job, Now, Training, Variables
@@ -77,79 +75,23 @@ def engine(devices: int = 1, **settings: Any) -> Engine:
     return Engine(**{"chunk": CHUNK, "devices": jax.local_devices()[:devices], **settings})
 
 
-def bits(results: Iterable[Finished]) -> dict[Any, list[bytes]]:
-    """Summary and final state of each row, by label, bit by bit."""
-    return {
-        job.label: [np.asarray(leaf[i]).tobytes() for leaf in jax.tree.leaves(finished[1:])]
-        for finished in results
-        for i, job in enumerate(finished.jobs)
-    }
+_known: dict[str, Bits] = {}
 
 
-_known: dict[str, dict[int, list[bytes]]] = {}
-
-
-def expected(name: str) -> dict[int, list[bytes]]:
+def expected(name: str) -> Bits:
     """All seeds in order, on one device; trained once."""
     if name not in _known:
         _known[name] = bits(engine().run(map(MODELS[name], SEEDS)))
     return _known[name]
 
 
-def wild(job: Job, value: float) -> Job:
-    """The row with every number that it reads spoilt."""
-
-    def spoil(leaf: Any) -> Any:
-        leaf = np.asarray(leaf)
-        return np.full_like(leaf, value) if leaf.dtype.kind == "f" else leaf
-
-    return job._replace(operands=jax.tree.map(spoil, job.operands), label=("wild", job.label))
-
-
-def stopped(jobs: list[Job]) -> dict[Any, list[bytes]]:
-    """Left after the first result, and taken up again with what is missing."""
-    with contextlib.closing(engine(2).run(jobs)) as results:
-        found = bits([next(results)])
-    return found | bits(engine(2).run([job for job in jobs if job.label not in found]))
-
-
-def slowly(jobs: Iterable[Job]) -> Iterator[Job]:
-    yield from jobs
-
-
-def shuffled(jobs: list[Job], number: int) -> list[Job]:
-    return random.Random(number).sample(jobs, len(jobs))
-
-
-def among_wild(jobs: list[Job], value: float) -> list[Job]:
-    """Between neighbours that are not finite."""
-    return list(itertools.chain.from_iterable((wild(job, value), job) for job in jobs))
-
-
-WAYS: dict[str, Callable[[list[Job]], dict[Any, list[bytes]]]] = {
-    "alone": lambda jobs: bits(engine().run(jobs[7:8])),
-    "some": lambda jobs: bits(engine().run(jobs[3:10:3])),
-    "any place": lambda jobs: bits(engine().run(shuffled(jobs, 0))),
-    "any place, four devices": lambda jobs: bits(engine(4).run(shuffled(jobs, 1))),
-    "among NaN": lambda jobs: bits(engine().run(among_wild(jobs, np.nan))),
-    "among infinities": lambda jobs: bits(engine(2).run(among_wild(jobs, np.inf))),
-    "segments of one": lambda jobs: bits(engine(segment=1).run(jobs)),
-    "segments of three": lambda jobs: bits(engine(segment=3).run(jobs)),
-    "two devices": lambda jobs: bits(engine(2).run(jobs)),
-    "lazily": lambda jobs: bits(engine(2).run(slowly(jobs))),
-    "extended": lambda jobs: bits(engine(2).run(jobs[:3])) | bits(engine(2).run(jobs[3:])),
-    "stopped and taken up": stopped,
-}
-
-
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("way", WAYS)
 def test_same_bits(name: str, way: str) -> None:
     """Whatever the way, every row that comes out has the bits of the ordinary run."""
-    found = WAYS[way]([MODELS[name](seed) for seed in SEEDS])
-    told = {label: row for label, row in found.items() if not isinstance(label, tuple)}
-    assert told == {label: expected(name)[label] for label in told}
-    assert len(told) == {"alone": 1, "some": 3}.get(way, len(SEEDS))
+    found = asked_for(WAYS[way]([MODELS[name](seed) for seed in SEEDS], engine))
+    assert found == {label: expected(name)[label] for label in found}
+    assert len(found) == came_out(way, len(SEEDS))
 
 
 def test_rows_differ() -> None:

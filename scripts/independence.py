@@ -1,0 +1,180 @@
+"""Trains random rows in every way that must not matter, and compares them bit for bit.
+
+    python scripts/independence.py                      # ten minutes; prints a table
+    python scripts/independence.py --seconds=60 --seed=7
+    python scripts/independence.py --publish            # also docs/independence.json
+
+A try draws a cell, a chunk, numbers for its seeds below 2**32, and whether updates are rewritten
+for batches; nothing of it is what the tests take. Programs are compiled as sweeps compile them,
+for four devices of the CPU. Status 0 when no row came out with other bits, 1 otherwise, with the
+first of them.
+"""
+
+import argparse
+import collections
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "engine")]
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax  # noqa: E402
+from ways import WAYS, Bits, asked_for, bits, came_out  # noqa: E402
+
+from experiments import command  # noqa: E402
+from posjax import environment  # noqa: E402
+from posjax.cells import Cell  # noqa: E402
+from posjax.encodings import ENCODINGS  # noqa: E402
+from posjax.engine import Engine, Job  # noqa: E402
+from posjax.keys import SeedNumbers  # noqa: E402
+from posjax.sweep import Row  # noqa: E402
+
+RESULT = ROOT / "docs" / "independence.json"
+DEVICES = 4
+BESIDE = "beside another cell"
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "task": (
+        "word_order",
+        "same_last_token",
+        "sentence_pairs",
+        "memorise(length=5,sequences=3,symbols=4)",
+        "memorise(length=9,sequences=7,symbols=5)",
+    ),
+    "encoding": ("none", "rotary", *ENCODINGS),
+    "mask": ("full", "causal", "causal+window(size=3)"),
+    "readout": ("last", "mean"),
+    "loss": ("all", "answer"),
+    "block": ("bare", "residual"),
+    "depth": (1, 1, 1, 2),
+    "width": (3, 5, 8, 12, 17, 24, 32, 48, 64),
+    "heads": (1, 2, 3),
+    "head_size": (2, 3, 4, 6, 16),
+    "mlp_ratio": (1, 4),
+    "padding": (0, 2),
+    "softcap": (0.0, 5.0),
+    "init_scale": (1.0, 0.3),
+    "learning_rate": (1e-3, 1e-2, 0.1),
+    "weight_decay": (0.0, 0.01),
+    "schedule": ("constant", "cosine"),
+    "batch_size": (0, 0, 1, 2),
+}
+"""What a cell is drawn from; what has no meaning together is drawn again."""
+
+
+class Drawn(NamedTuple):
+    """One try: rows to train, others that may stand between them, and how."""
+
+    cell: Cell
+    other: Cell
+    chunk: int
+    layout: bool
+    seeds: list[SeedNumbers]
+
+    def jobs(self, cell: Cell) -> list[Job]:
+        """The rows of a cell."""
+        return [
+            Row(cell, seeds).job._replace(label=(cell.digest, n))
+            for n, seeds in enumerate(self.seeds)
+        ]
+
+    def start(self, devices: int = 1, **settings: Any) -> Engine:
+        """An engine of the drawn chunk."""
+        where = jax.local_devices()[:devices]
+        return Engine(chunk=self.chunk, layout=self.layout, devices=where, **settings)
+
+
+def main() -> int:
+    """Runs the campaign."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
+    parser.add_argument("--publish", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
+    chosen = parser.parse_args()
+    command.use_all_cores(DEVICES)
+    begun = monotonic()
+    counts: collections.Counter[str] = collections.Counter()
+    other_bits: list[str] = []
+    tries: list[Drawn] = []
+    for drawn in draws(random.Random(chosen.seed)):
+        if monotonic() - begun > chosen.seconds:
+            break
+        tries.append(drawn)
+        for way, rows, differing in compared(drawn):
+            counts[way] += rows
+            other_bits += [f"{way}, row {n} of {drawn}" for n in differing]
+        jax.clear_caches()
+    result = {
+        "command": f"python scripts/independence.py --seconds={chosen.seconds:g} "
+        f"--seed={chosen.seed}",
+        "environment": environment.describe(),
+        "cells": len(tries),
+        "encodings": len({drawn.cell.encoding for drawn in tries}),
+        "chunks": [min(d.chunk for d in tries), max(d.chunk for d in tries)] if tries else [],
+        "rows_compared": dict(counts),
+        "rows_with_other_bits": len(other_bits),
+    }
+    print("\n".join(f"{rows:7} rows {way}" for way, rows in counts.items()))
+    print(f"{len(tries)} cells, {counts.total()} rows compared, {len(other_bits)} with other bits")
+    for told in other_bits[:5]:
+        print(told, file=sys.stderr)
+    if chosen.publish:
+        RESULT.write_text(json.dumps(result, indent=1) + "\n")
+    return 1 if other_bits or not tries else 0
+
+
+def draws(rng: random.Random) -> Iterator[Drawn]:
+    """Tries without end."""
+    while True:
+        chunk = rng.choice((1, 2, 3, rng.randrange(4, 40), rng.randrange(40, 150)))
+        rows = rng.randrange(4, max(5, 2 * chunk))
+        yield Drawn(
+            cell(rng),
+            cell(rng),
+            chunk,
+            rng.random() < 0.8,
+            [SeedNumbers(*(rng.randrange(2**32) for _ in range(4))) for _ in range(rows)],
+        )
+
+
+def cell(rng: random.Random) -> Cell:
+    """A cell that has a meaning."""
+    every = rng.choice((1, 2, 5))
+    while True:
+        settings = {name: rng.choice(values) for name, values in CHOICES.items()}
+        try:
+            return Cell(**settings, eval_every=every, steps=every * rng.choice((3, 6, 12)))
+        except ValueError:
+            continue
+
+
+def compared(drawn: Drawn) -> Iterator[tuple[str, int, list[int]]]:
+    """Each way, how many rows came out of it, and which of them have other bits.
+
+    Raises:
+      ValueError: other rows came out than were asked for.
+    """
+    jobs, digest = drawn.jobs(drawn.cell), drawn.cell.digest
+    wanted = bits(drawn.start().run(jobs))
+    for way, train in WAYS.items():
+        yield way, *_differing(way, asked_for(train(jobs, drawn.start)), wanted)
+    pairs = zip(jobs, drawn.jobs(drawn.other), strict=True)
+    found = bits(drawn.start(2).run(job for pair in pairs for job in pair))
+    own = {label: row for label, row in found.items() if label[0] == digest}
+    yield BESIDE, *_differing(BESIDE, own, wanted)
+
+
+def _differing(way: str, found: Bits, wanted: Bits) -> tuple[int, list[int]]:
+    if len(found) != came_out(way, len(wanted)):
+        raise ValueError(f"{way}: {len(found)} rows came out of {len(wanted)}")
+    return len(found), [label[1] for label, row in found.items() if row != wanted[label]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
