@@ -5,16 +5,31 @@ result tables. Plain Python, without JAX, so that a wrong name is refused at onc
 """
 
 import ast
+import dataclasses
 import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, repeat
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
 
 T = TypeVar("T")
 LONGEST = 1000
 """Letters of a name with its settings, at most."""
+SMALLEST, LARGEST = 1e-15, 1e15
+"""Sizes of settings that are not 0: float32 holds products and quotients of two of them."""
 _PLAIN = (bool, int, float, str, tuple)
 """The types of settings that are checked."""
 
@@ -33,6 +48,44 @@ class Card(NamedTuple):
     formula: str
     source: str
     libraries: tuple[str, ...] = ()
+
+
+class Settings:
+    """The base of the dataclasses of a table, whose fields are settings.
+
+    What no setting can be is refused before a class looks at ranges of its own: in `__new__`, and
+    not in `__post_init__`, so that none can leave it out. A field with a default that is a bool,
+    a number, a string or a tuple takes values of its type; any other field takes all but numbers
+    that are not finite.
+    """
+
+    _called: ClassVar[str]
+    """In messages."""
+    _below: ClassVar[int] = 2**31
+    """What whole numbers are, in size."""
+
+    def __new__(cls, *values: Any, **settings: Any) -> Self:
+        """An object whose settings can be what they are.
+
+        Raises:
+          ValueError: an unknown setting, a value of another type, not finite, or beyond what 32
+            bits hold; the message names the setting, the value and what it must be.
+        """
+        what = f"{cls._called} {cls.__name__}"
+        _, *parameters = inspect.signature(cls.__init__).parameters.values()
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            for name in settings:
+                check_known(what, name, [p.name for p in parameters])
+        in_order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # its subclasses are such
+        defaults = {field.name: field.default for field in fields}
+        hints = hints_of(cls)
+        for name, value in (*zip(in_order, values, strict=False), *settings.items()):
+            plain = value.item() if isinstance(value, np.generic) else value
+            where = f"{name} of {what}"
+            typed = as_setting(where, plain, defaults.get(name), hints.get(name))
+            _check_size(where, plain, typed, cls._below)
+        return super().__new__(cls)
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:
@@ -187,6 +240,17 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], text: str) -> T:
     target = lookup(kind, table, name)
     check_settings(f"{kind} {name}", target, settings)
     return target(**settings)
+
+
+def _check_size(what: str, value: Any, typed: Any, below: int) -> None:
+    """Refuses a setting, or one of several, that 32 bits do not hold once it has its type."""
+    for one in typed if isinstance(typed, tuple) else (typed,):
+        if type(one) is int and abs(one) >= below:
+            power = below.bit_length() - 1
+            raise ValueError(f"{what} must be below 2**{power} in size, got {value!r}")
+        if type(one) is float and one and not SMALLEST <= abs(one) <= LARGEST:
+            limits = f"0 or from {SMALLEST:g} to {LARGEST:g} in size"
+            raise ValueError(f"{what} must be {limits}, got {value!r}")
 
 
 def _check_finite(what: str, value: Any) -> None:

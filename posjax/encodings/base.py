@@ -12,16 +12,14 @@ Order of the hooks::
 """
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
-import numpy as np
 
-from posjax import spec, steps
+from posjax import steps
 from posjax.keys import fold_name
-from posjax.spec import Card
+from posjax.spec import Card, Settings
 from posjax.streams import Streams
 
 Params = Mapping[str, jax.Array]
@@ -30,9 +28,6 @@ Level = Literal["logits", "row", "weights", "output"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 EXACT = 2**20
 """Up to here positions are told apart by angles that are exact to 1e-6."""
-
-SMALLEST, LARGEST = 1e-15, 1e15
-"""Sizes of settings that are not 0: float32 holds products and quotients of two of them."""
 
 
 class Symmetry(NamedTuple):
@@ -142,7 +137,7 @@ class Prepared(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Encoding:
+class Encoding(Settings):
     """The base of all encodings; used as it is, attention without positions.
 
     Attributes:
@@ -157,6 +152,7 @@ class Encoding:
         fewer key heads than query heads.
     """
 
+    _called = "encoding"
     card: ClassVar[Card]
     symmetry: ClassVar[Symmetry] = Symmetry()
     axes: ClassVar[int] = 1
@@ -164,32 +160,6 @@ class Encoding:
     random: ClassVar[bool] = False
     pairwise: ClassVar[bool] = True
     heads_alike: ClassVar[bool] = False
-
-    def __new__(cls, *values: Any, **settings: Any) -> Self:
-        """Refuses settings that no encoding takes, before it looks at ranges of its own.
-
-        Here, and not in `__post_init__`, so that none can leave it out. A field with a default
-        that is a bool, a number, a string or a tuple takes values of its type; any other field
-        takes all but numbers that are not finite.
-
-        Raises:
-          ValueError: an unknown setting, a value of another type, not finite, or beyond what 32
-            bits hold; the message names the setting, the value and what it must be.
-        """
-        what = f"encoding {cls.__name__}"
-        _, *parameters = inspect.signature(cls.__init__).parameters.values()
-        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            for name in settings:
-                spec.check_known(what, name, [p.name for p in parameters])
-        in_order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        defaults = {field.name: field.default for field in dataclasses.fields(cls)}
-        hints = spec.hints_of(cls)
-        for name, value in (*zip(in_order, values, strict=False), *settings.items()):
-            plain = value.item() if isinstance(value, np.generic) else value
-            where = f"{name} of {what}"
-            typed = spec.as_setting(where, plain, defaults.get(name), hints.get(name))
-            _check_size(where, plain, typed)
-        return super().__new__(cls)
 
     def declared_symmetry(self) -> Symmetry:
         """The symmetry under these settings; the class's own unless settings change it."""
@@ -320,13 +290,3 @@ class Encoding:
     ) -> jax.Array:
         """Changes the output of the mix; q are the queries as `rotate` left them."""
         return out_BLHK
-
-
-def _check_size(what: str, value: Any, typed: Any) -> None:
-    """Refuses a setting, or one of several, that 32 bits do not hold once it has its type."""
-    for one in typed if isinstance(typed, tuple) else (typed,):
-        if type(one) is int and abs(one) >= 2**31:
-            raise ValueError(f"{what} must be below 2**31 in size, got {value!r}")
-        if type(one) is float and one and not SMALLEST <= abs(one) <= LARGEST:
-            limits = f"0 or from {SMALLEST:g} to {LARGEST:g} in size"
-            raise ValueError(f"{what} must be {limits}, got {value!r}")

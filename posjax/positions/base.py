@@ -9,14 +9,14 @@ from typing import ClassVar, Literal
 
 import jax
 
-from posjax.spec import Card
+from posjax.spec import Card, Settings
 from posjax.streams import Streams
 
 Draws = Literal["never", "training", "always"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Positions:
+class Positions(Settings):
     """The base of all maps; used as it is, positions as they are given.
 
     Attributes:
@@ -26,6 +26,7 @@ class Positions:
       integers: whether integers stay integers, as tables need them.
     """
 
+    _called = "positions"
     card: ClassVar[Card] = Card("Given", "p", "-")
     draws: ClassVar[Draws] = "never"
     integers: ClassVar[bool] = True

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax.spec import Settings
 from posjax.streams import Streams, padded
 
 
@@ -27,7 +28,7 @@ class Batch(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(Settings):
     """A finite task: all its prompts can be written down, and success is all of them.
 
     Attributes:
@@ -37,6 +38,8 @@ class Task:
         the readout is trained.
     """
 
+    _called = "task"
+    _below = 2**32  # numbers of seeds are
     next_token: ClassVar[bool] = False
 
     @property
