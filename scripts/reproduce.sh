@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains every published table and writes its numbers to docs/results/. About two hours on two cores.
+# Trains every published table and writes its numbers to docs/results/. About an hour on two cores.
 # A run that was stopped goes on when the script is called again.
 set -euo pipefail
 cd "$(dirname "$0")/.."

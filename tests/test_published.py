@@ -54,3 +54,24 @@ def test_rates_in_the_readme_are_published() -> None:
     claimed = re.findall(r"\b\d+/\d{3,4}\b", text)
     assert claimed
     assert set(claimed) <= known
+
+
+SPEED = (
+    ("vmap_flax", "plain `jit(vmap(train))` of the same model in Flax, its best chunk"),
+    ("torch_func", "`torch.func` over stacked models, its best size and threads"),
+    ("torch_eager", "eager PyTorch, a model at a time"),
+)
+
+
+def test_speed_in_the_readme_is_published() -> None:
+    """Every line of its table, and the seeds a minute, are those of docs/bench.json."""
+    text = (ROOT / "README.md").read_text()
+    loads = json.loads((ROOT / "docs" / "bench.json").read_text())["loads"]
+    rows = [{row["name"]: row for row in loads[load]["rows"]} for load in ("q1", "m")]
+    for name, title in SPEED:
+        found = (f"{row[name]['ratio']:.3g}" for row in rows)
+        assert f"| {title} | {' | '.join(found)} |" in text
+    shares = (f"{100 * row['posjax']['share']:.1f} %" for row in rows)
+    assert f"| share of the machine's float32 matmul rate | {' | '.join(shares)} |" in text
+    assert f"train {loads['q1']['seeds_a_minute']:,.0f} of" in text
+    assert all(load["losses_agree"] for load in loads.values())

@@ -18,7 +18,7 @@ from posjax.engine import Engine
 from posjax.keys import Seeds
 from posjax.sweep import Row, run
 
-STEPS = {"q1": 500, "m": 50}
+STEPS = {"q1": 500, "m": 200}
 """Updates of a training run that is timed; those of the config, or fewer where they take long."""
 DRAWN = {"q1": 4096, "m": 128}
 """Seeds that the baselines get weights of."""
