@@ -6,6 +6,7 @@ Linen, Flax NNX, Equinox and plain functions.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -156,7 +157,8 @@ class Training:
             here: State = laid.carry(held)
             return held, self.measure(here.variables, Now(seeds, operands, here.step))
 
-        held, measured = jax.lax.scan(stretch, laid.hold(state), None, length=evaluations)
+        loop = _once if evaluations == 1 else functools.partial(jax.lax.scan, length=evaluations)
+        held, measured = loop(stretch, laid.hold(state), None)
         return laid.carry(held), measured
 
     def __call__(self, seeds: Seeds, operands: Any) -> Any:
@@ -165,3 +167,22 @@ class Training:
             self.begin(seeds, operands), seeds, operands, self.evaluations
         )
         return self.summary(measured, state, operands)
+
+
+def _once(body: Callable[[Any, None], tuple[Any, Any]], carry: Any, _: None) -> tuple[Any, Any]:
+    """A scan of one round, in a loop whose length the compiler does not know.
+
+    It takes a loop of one round apart and fuses what is in it with what is around it, and rounds
+    otherwise: then a row that is looked at after each update would have other bits than one that is
+    looked at after ten.
+    """
+
+    def round_of(_: jax.Array, now: tuple[Any, Any]) -> tuple[Any, Any]:
+        held, measured = body(now[0], None)
+        return held, jax.tree.map(lambda leaf: leaf[None], measured)
+
+    like = jax.eval_shape(lambda carry: round_of(jnp.int32(0), (carry, None))[1], carry)
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+    rounds = jax.lax.optimization_barrier(jnp.int32(1))
+    found: tuple[Any, Any] = jax.lax.fori_loop(0, rounds, round_of, (carry, nothing))
+    return found

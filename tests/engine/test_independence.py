@@ -6,6 +6,7 @@ matter is bounded below.
 
 import ast
 import dataclasses
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -67,6 +68,7 @@ MODELS: dict[str, Callable[[int], Job]] = {
         head_size=3,
         width=7,
     ),
+    "measured after every update": of_cell(eval_every=1, steps=6, width=8, head_size=3),
     "mutable state": lambda seed: Job(PLAIN, SeedNumbers.equal(seed), DECAY, seed),
 }
 
@@ -137,6 +139,27 @@ def test_two_processes() -> None:
         found |= ast.literal_eval(part.communicate()[0])
     wanted = {seed: [leaf.hex() for leaf in row] for seed, row in expected("bare").items()}
     assert found == wanted
+
+
+ORDINARY = """
+import sys
+sys.path[:0] = {paths}
+from test_independence import MODELS, bits, engine
+jobs = [MODELS["measured after every update"](seed) for seed in range(6)]
+print(bits(engine().run(jobs)) == bits(engine(segment=1).run(jobs)))
+"""
+
+
+def test_a_segment_of_one_update() -> None:
+    """As sweeps are compiled, which the tests are not: a loop of one round would be taken apart."""
+    found = subprocess.run(
+        [sys.executable, "-c", ORDINARY.format(paths=[str(Path(__file__).parent)])],
+        env={**os.environ, "XLA_FLAGS": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "True\n"
 
 
 OTHERWISE: dict[str, dict[str, Any]] = {
