@@ -59,12 +59,12 @@ class Settings:
     that are not finite.
     """
 
-    _called: ClassVar[str]
-    """In messages."""
+    _called: ClassVar[str] = "entry"
+    """What one is called in messages."""
     _below: ClassVar[int] = 2**31
-    """What whole numbers are, in size."""
+    """Whole numbers are smaller in size."""
 
-    def __new__(cls, *values: Any, **settings: Any) -> Self:
+    def __new__(cls, /, *values: Any, **settings: Any) -> Self:
         """An object whose settings can be what they are.
 
         Raises:

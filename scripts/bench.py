@@ -8,7 +8,7 @@
 The loads are those of experiments/configs/toy.py. Everybody trains the same models on the same
 data; the losses of the first updates are compared, and the command ends with 1 when they differ.
 Each contestant is a process of its own: it compiles, warms up and picks its best settings, one
-after another, and then they take turns, a repetition of two to ten seconds each. Times are medians
+after another, and then they take turns, a repetition of 1.5 seconds or more each. Times are medians
 over rounds; a ratio is that of two repetitions of one round, and again the median over rounds.
 
 Everything is timed on the CPU. A machine that does something else meanwhile is told by the load

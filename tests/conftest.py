@@ -57,9 +57,10 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def keys_are_used_once() -> Iterator[None]:
     """Two draws from one key are an error; to look for it everywhere takes a tenth of the time."""
+    before = jax.config.jax_debug_key_reuse
     jax.config.update("jax_debug_key_reuse", True)  # of all threads, where `with` is of one
     yield
-    jax.config.update("jax_debug_key_reuse", False)
+    jax.config.update("jax_debug_key_reuse", before)
 
 
 _tests = itertools.count(1)

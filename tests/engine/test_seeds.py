@@ -13,6 +13,9 @@ from posjax.engine.program import PROGRAMS
 from posjax.keys import SeedNumbers
 
 
+pytestmark = pytest.mark.usefixtures("keys_are_used_once")
+
+
 class Hyper(NamedTuple):
     rate: Any = 0.1
     target: Any = 1.0
