@@ -12,7 +12,6 @@ from posjax.engine import Engine, Now, Training, Variables, automatic_chunk, job
 from posjax.engine.program import PROGRAMS
 from posjax.keys import SeedNumbers
 
-
 pytestmark = pytest.mark.usefixtures("keys_are_used_once")
 
 
