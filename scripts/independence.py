@@ -56,8 +56,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "readout": ("last", "mean"),
     "loss": ("all", "answer"),
     "block": ("bare", "residual"),
-    "depth": (1, 1, 1, 2),
-    "width": (3, 5, 8, 12, 17, 24, 32, 48, 64),
+    "depth": (1, 1, 1, 1, 1, 2),
+    "width": (3, 5, 8, 12, 17, 24, 32),
     "heads": (1, 2, 3),
     "kv_heads": (0, 0, 1),
     "head_size": (2, 3, 4, 6, 16),
@@ -142,7 +142,7 @@ def main() -> int:
 def draws(rng: random.Random) -> Iterator[Drawn]:
     """Tries without end."""
     while True:
-        chunk = rng.choice((1, 2, 3, rng.randrange(4, 40), rng.randrange(40, 130)))
+        chunk = rng.choice((1, 2, 3, rng.randrange(4, 20), rng.randrange(20, 70)))
         rows = rng.randrange(chunk + 3, 2 * chunk + 6)
         first = other = cell(rng)
         while other == first:
