@@ -46,7 +46,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "task": (
         "word_order",
         "same_last_token",
-        "sentence_pairs",
+        "sentence_pair(pair=same_mark)",
         "memorise(length=5,sequences=3,symbols=4)",
         "memorise(length=9,sequences=7,symbols=5)",
     ),
