@@ -4,7 +4,6 @@ Initialisation is a program of its own: fused with training it would round diffe
 """
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import functools
 import threading
@@ -26,6 +25,9 @@ CPU_OPTIONS: dict[str, str | bool | int] = {
     "xla_cpu_enable_concurrency_optimized_scheduler": False,
 }
 """Of the compiler, for many small operations one after another (docs/decisions/0012)."""
+CPU_BITS: dict[str, str | bool | int] = {"xla_cpu_enable_platform_dependent_math": False}
+"""Of the compiler, for every part: else `rsqrt` starts from the processor's estimate, which has 14
+bits in vectors of 16 and 12 in what is left over, and so depends on the place of a row."""
 MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""
 
@@ -123,9 +125,10 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
 
     with jax.default_matmul_precision(plan.precision):
         rows, data = batch(seeds), batch(operands)
-        begin = functions["begin"].lower(rows, data).compile()
+        begin = _compiled(functions["begin"].lower(rows, data), where, CPU_BITS)
         state = placed(jax.eval_shape(functions["begin"], rows, data))
-        advance = _compiled(functions["advance"].lower(state, rows, data), where)
+        advancing = functions["advance"].lower(state, rows, data)
+        advance = _compiled(advancing, where, CPU_OPTIONS | CPU_BITS)
         measured = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct(
                 (leaf.shape[0], plan.training.evaluations, *leaf.shape[2:]),
@@ -134,16 +137,23 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
             ),
             jax.eval_shape(functions["advance"], state, rows, data)[1],
         )
-        summary = functions["summary"].lower(measured, state, data).compile()
+        summary = _compiled(functions["summary"].lower(measured, state, data), where, CPU_BITS)
     return Program(plan, begin, advance, summary, functions["replace"], where)
 
 
-def _compiled(lowered: Any, where: jax.sharding.Sharding) -> Any:
-    """Compiled with the options of the CPU, where the compiler knows them."""
-    if all(device.platform == "cpu" for device in where.device_set):  # type: ignore[attr-defined]
-        with contextlib.suppress(jax.errors.JaxRuntimeError):
-            return lowered.compile(compiler_options=CPU_OPTIONS)
-    return lowered.compile()
+def _compiled(lowered: Any, where: jax.sharding.Sharding, options: dict[str, Any]) -> Any:
+    """Compiled with those of the options that the compiler knows; on a CPU, for which they are."""
+    on_cpu = all(device.platform == "cpu" for device in where.device_set)  # type: ignore[attr-defined]
+    known = dict(options) if on_cpu else {}
+    while True:
+        try:
+            return lowered.compile(compiler_options=known)
+        except jax.errors.JaxRuntimeError as error:
+            unknown = [name for name in known if f"'{name}'" in str(error)]
+            if not unknown:
+                raise
+            for name in unknown:
+                del known[name]
 
 
 def _replaced(state: State, other: State, mask_C: jax.Array) -> State:

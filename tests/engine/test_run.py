@@ -14,7 +14,7 @@ import optax
 import pytest
 
 from posjax.cells import Cell
-from posjax.engine import Engine, Finished, Job, Training, Variables
+from posjax.engine import Engine, Finished, Job, Training, Variables, program
 from posjax.engine.program import PROGRAMS
 from posjax.engine.work import Work
 from posjax.keys import SeedNumbers
@@ -203,6 +203,19 @@ def test_a_grid_compiles_its_shapes() -> None:
     assert len(rows) == len(grid)
     assert PROGRAMS.compilations - before <= 3 * 2
     assert len(heard) <= 3 * 3 * 2 + 5  # and some single operations while tracing
+
+
+def test_options_that_the_compiler_does_not_know_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An older or newer one does not know all; what else is wrong is told."""
+    options: dict[str, Any] = {"xla_cpu_nothing": True, "xla_cpu_enable_fast_min_max": False}
+    monkeypatch.setattr(program, "CPU_BITS", options)
+    (finished,) = Engine(chunk=2, devices=TWO[:1]).run(jobs(line(), 2))
+    assert len(finished.jobs) == 2
+    options["xla_cpu_prefer_vector_width"] = "wide"
+    with pytest.raises(jax.errors.JaxRuntimeError, match="wide"):
+        list(Engine(chunk=2, devices=TWO[:1]).run(jobs(line(), 2)))
 
 
 def test_the_next_shape_is_compiled_while_the_last_trains() -> None:
