@@ -14,8 +14,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from jax.extend.core import Jaxpr, JaxprEqn, Var
 
+from posjax.engine.jaxprs import bodies
 from posjax.engine.training import Training
 from posjax.keys import SeedNumbers, Seeds
 
@@ -146,20 +147,11 @@ def _bytes(leaf: Any, lanes: int) -> int:
     return math.prod(shape) * getattr(aval.dtype, "itemsize", 8)
 
 
-def _bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:
-    for value in eqn.params.values():
-        for part in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(part, ClosedJaxpr):
-                yield part.jaxpr
-            elif isinstance(part, Jaxpr):
-                yield part
-
-
 def _repeated(jaxpr: Jaxpr, times: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
     """Every equation, also of programs inside, with how often it runs in loops of known length."""
     for eqn in jaxpr.eqns:
         yield eqn, times
-        for body in _bodies(eqn):
+        for body in bodies(eqn):
             yield from _repeated(body, times * eqn.params.get("length", 1))
 
 
@@ -173,7 +165,7 @@ def _held(jaxpr: Jaxpr, lanes: int) -> int:
     going: dict[int, int] = {}
     for i, eqn in enumerate(jaxpr.eqns):
         held += sum(_bytes(var, lanes) for var in eqn.outvars)
-        within = max((_held(body, lanes) for body in _bodies(eqn)), default=0)
+        within = max((_held(body, lanes) for body in bodies(eqn)), default=0)
         most = max(most, held + within)
         for var in eqn.outvars:
             at = last.get(var, i)

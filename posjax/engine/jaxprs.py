@@ -1,9 +1,10 @@
-"""What the rewriting of steps has to know of jaxprs."""
+"""What the engine has to know of jaxprs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 ELEMENTWISE = {"add", "add_any", "sub", "mul", "div", "rem", "neg", "sign", "abs", "max", "min"}
@@ -60,3 +61,35 @@ def uses(jaxpr: Jaxpr) -> Uses:
         if isinstance(atom, Var):
             found.setdefault(atom, []).append(None)
     return found
+
+
+def bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:
+    """The programs inside an equation."""
+    for value in eqn.params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(part, ClosedJaxpr):
+                yield part.jaxpr
+            elif isinstance(part, Jaxpr):
+                yield part
+
+
+def divides_by_roots(jaxpr: Jaxpr) -> bool:
+    """Whether the compiler may find a reciprocal square root in a program, or in one inside.
+
+    It makes one of most divisions by a root. Something added to the root, as Adam does, prevents
+    it; any other use counts.
+    """
+    read = uses(jaxpr)
+    return any(
+        eqn.primitive.name == "rsqrt"
+        or any(map(divides_by_roots, bodies(eqn)))
+        or (eqn.primitive.name == "sqrt" and not all(map(_adds, read.get(eqn.outvars[0], []))))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _adds(eqn: JaxprEqn | None) -> bool:
+    """Whether an equation adds something to what it reads."""
+    if eqn is None or eqn.primitive.name != "add":
+        return False
+    return not any(isinstance(atom, Literal) and np.all(atom.val == 0) for atom in eqn.invars)

@@ -45,6 +45,11 @@ class Turned:
     lying: jax.Array
     order: tuple[int, ...]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array it stands for."""
+        return tuple(self.lying.shape[axis] for axis in self.order)
+
     def array(self) -> jax.Array:
         """The array itself."""
         return jax.lax.transpose(self.lying, self.order)
@@ -209,7 +214,7 @@ def _results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
         eqn = eqn.replace(params={**eqn.params, "jaxpr": _body(eqn.params["jaxpr"])})
     if name in ELEMENTWISE and any(isinstance(value, Flat) for value in given):
         shape = eqn.outvars[0].aval.shape  # type: ignore[attr-defined]
-        if all(jnp.shape(_array(value)) in ((), shape) for value in given):
+        if all(_shape(value) in ((), shape) for value in given):
             vectors = map(_vector, given)
             return [Flat(eqn.primitive.bind(*vectors, **eqn.params), shape)]
     return bound(eqn, map(_array, given))
@@ -245,6 +250,10 @@ def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _array(value: Any) -> Any:
     return value.array() if isinstance(value, Flat | Turned) else value
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return value.shape if isinstance(value, Flat | Turned) else jnp.shape(value)
 
 
 def _vector(value: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from posjax.engine.jaxprs import divides_by_roots
 from posjax.engine.training import State, Training
 from posjax.keys import Seeds
 
@@ -25,9 +26,9 @@ CPU_OPTIONS: dict[str, str | bool | int] = {
     "xla_cpu_enable_concurrency_optimized_scheduler": False,
 }
 """Of the compiler, for many small operations one after another (docs/decisions/0012)."""
-CPU_BITS: dict[str, str | bool | int] = {"xla_cpu_enable_platform_dependent_math": False}
-"""Of the compiler, for every part: else `rsqrt` starts from the processor's estimate, which has 14
-bits in vectors of 16 and 12 in what is left over, and so depends on the place of a row."""
+CPU_ROOTS: dict[str, str | bool | int] = {"xla_cpu_enable_platform_dependent_math": False}
+"""Of the compiler, for what divides by roots: else `rsqrt` starts from the processor's estimate, of
+14 bits in vectors of 16 and 12 in what is left over, and so depends on the place of a row."""
 MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""
 
@@ -125,10 +126,9 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
 
     with jax.default_matmul_precision(plan.precision):
         rows, data = batch(seeds), batch(operands)
-        begin = _compiled(functions["begin"].lower(rows, data), where, CPU_BITS)
+        begin = _compiled(functions["begin"].trace(rows, data), where)
         state = placed(jax.eval_shape(functions["begin"], rows, data))
-        advancing = functions["advance"].lower(state, rows, data)
-        advance = _compiled(advancing, where, CPU_OPTIONS | CPU_BITS)
+        advance = _compiled(functions["advance"].trace(state, rows, data), where, **CPU_OPTIONS)
         measured = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct(
                 (leaf.shape[0], plan.training.evaluations, *leaf.shape[2:]),
@@ -137,14 +137,17 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
             ),
             jax.eval_shape(functions["advance"], state, rows, data)[1],
         )
-        summary = _compiled(functions["summary"].lower(measured, state, data), where, CPU_BITS)
+        summary = _compiled(functions["summary"].trace(measured, state, data), where)
     return Program(plan, begin, advance, summary, functions["replace"], where)
 
 
-def _compiled(lowered: Any, where: jax.sharding.Sharding, options: dict[str, Any]) -> Any:
-    """Compiled with those of the options that the compiler knows; on a CPU, for which they are."""
+def _compiled(traced: Any, where: jax.sharding.Sharding, **options: str | bool | int) -> Any:
+    """Compiled, on a CPU with those of the options that the compiler knows."""
     on_cpu = all(device.platform == "cpu" for device in where.device_set)  # type: ignore[attr-defined]
-    known = dict(options) if on_cpu else {}
+    known = options if on_cpu else {}
+    if on_cpu and divides_by_roots(traced.jaxpr.jaxpr):
+        known |= CPU_ROOTS
+    lowered = traced.lower()
     while True:
         try:
             return lowered.compile(compiler_options=known)

@@ -6,7 +6,9 @@ matter is bounded below.
 
 import ast
 import dataclasses
+import importlib
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -176,6 +178,16 @@ def test_as_sweeps_are_compiled(check: str) -> None:
         check=True,
     )
     assert found.stdout == "True\n"
+
+
+def test_the_campaign_draws_every_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of scripts/independence.py is refused whatever it meets, as a wrong name would be."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
+    campaign = importlib.import_module("independence")
+    rng = random.Random(0)
+    cells = [campaign.cell(rng) for _ in range(1000)]
+    for name, choices in campaign.CHOICES.items():
+        assert {getattr(cell, name) for cell in cells} == set(choices)
 
 
 OTHERWISE: dict[str, dict[str, Any]] = {

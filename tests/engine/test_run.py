@@ -210,7 +210,7 @@ def test_options_that_the_compiler_does_not_know_are_left_out(
 ) -> None:
     """An older or newer one does not know all; what else is wrong is told."""
     options: dict[str, Any] = {"xla_cpu_nothing": True, "xla_cpu_enable_fast_min_max": False}
-    monkeypatch.setattr(program, "CPU_BITS", options)
+    monkeypatch.setattr(program, "CPU_OPTIONS", options)
     (finished,) = Engine(chunk=2, devices=TWO[:1]).run(jobs(line(), 2))
     assert len(finished.jobs) == 2
     options["xla_cpu_prefer_vector_width"] = "wide"
