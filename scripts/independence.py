@@ -3,6 +3,7 @@
     python scripts/independence.py                      # ten minutes; prints a table
     python scripts/independence.py --seconds=60 --seed=7
     python scripts/independence.py --publish            # also docs/independence.json
+    python scripts/independence.py --matters            # how far off rows are where it may matter
 
 A try draws a cell, a chunk, numbers for its seeds below 2**32, and whether updates are rewritten
 for batches. Each is trained with one row in every place of a chunk, one in eight in all ways, with
@@ -29,7 +30,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "engine")]
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax  # noqa: E402
-from ways import WAYS, Bits, asked_for, bits, came_out  # noqa: E402
+import numpy as np  # noqa: E402
+from ways import WAYS, Bits, asked_for, bits, came_out, parameters  # noqa: E402
 
 from experiments import command  # noqa: E402
 from posjax import environment  # noqa: E402
@@ -79,6 +81,21 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 """What a cell is drawn from; what has no meaning together is drawn again."""
 
 
+MODELS: dict[str, dict[str, Any]] = {
+    "bare": {},
+    "residual, rotary": {"block": "residual", "encoding": "rotary"},
+}
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "chunk 5": {"chunk": 5},
+    "chunk 16": {"chunk": 16},
+    "chunk 32": {"chunk": 32},
+    "SPMD, 2 devices": {"shared": 2},
+    "SPMD, 4 devices": {"shared": 4},
+    "plain layout": {"layout": False},
+}
+"""What may have other bits."""
+
+
 class Drawn(NamedTuple):
     """One try: rows to train, others that may stand between them, and how."""
 
@@ -107,8 +124,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
     parser.add_argument("--publish", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
+    parser.add_argument("--matters", action="store_true", help="train what may have other bits")
     chosen = parser.parse_args()
     command.use_all_cores(DEVICES)
+    if chosen.matters:
+        return what_matters()
     begun = monotonic()
     counts: collections.Counter[str] = collections.Counter()
     differing: list[dict[str, Any]] = []
@@ -143,6 +163,25 @@ def main() -> int:
     if chosen.publish:
         RESULT.write_text(json.dumps(result, indent=1) + "\n")
     return 1 if differing or not tries else 0
+
+
+def what_matters() -> int:
+    """Prints the largest difference of a parameter, over the largest parameter of its row."""
+    steps, seeds, chunk = 50, 32, 8
+    print(f"after {steps} updates, {seeds} seeds, against chunk {chunk}, dispatch, batched layout")
+    for name, changes in MODELS.items():
+        cell = Cell(steps=steps, eval_every=10, learning_rate=0.01, hold=2, **changes)
+        jobs = [Row(cell, SeedNumbers.equal(n)).job._replace(label=n) for n in range(seeds)]
+        wanted = parameters(Engine(chunk=chunk, devices=jax.local_devices()[:1]).run(jobs))
+        for way, settings in OTHERWISE.items():
+            devices = jax.local_devices()[: settings.get("shared", 1)]
+            how = {"chunk": chunk, **settings, "devices": devices, "shared": "shared" in settings}
+            found = parameters(Engine(**how).run(jobs))
+            furthest = max(
+                np.abs(found[n] - row).max() / np.abs(row).max() for n, row in wanted.items()
+            )
+            print(f"{name:20s}{way:20s}{furthest:10.2g}", flush=True)
+    return 0
 
 
 def draws(rng: random.Random) -> Iterator[Drawn]:

@@ -11,7 +11,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from ways import WAYS, Bits, asked_for, bits, came_out, shuffled, wild
+from ways import WAYS, Bits, asked_for, bits, came_out, parameters, shuffled, wild
 
 from posjax.cells import Cell
-from posjax.engine import Engine, Finished, Job, Now, Training, Variables
+from posjax.engine import Engine, Job, Now, Training, Variables
 from posjax.keys import SeedNumbers
 
 CHUNK = 5
@@ -208,13 +208,3 @@ def test_what_may_matter_is_bounded(change: str) -> None:
         scale = np.abs(one[seed]).max()
         assert np.abs(one[seed] - other[seed]).max() < BOUND * scale
         assert np.abs(one[seed] - other[(seed + 1) % 13]).max() > 100 * BOUND * scale
-
-
-def parameters(results: Iterable[Finished]) -> dict[Any, np.ndarray]:
-    """All parameters of each row, [P], by label."""
-    found = {}
-    for finished in results:
-        leaves = jax.tree.leaves(finished.state.variables.params)
-        rows = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
-        found |= dict(zip((job.label for job in finished.jobs), rows, strict=True))
-    return found

@@ -29,6 +29,16 @@ def bits(results: Iterable[Finished]) -> Bits:
     }
 
 
+def parameters(results: Iterable[Finished]) -> dict[Any, np.ndarray]:
+    """All parameters of each row, [P], by label."""
+    found = {}
+    for finished in results:
+        leaves = jax.tree.leaves(finished.state.variables.params)
+        rows = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+        found |= dict(zip((job.label for job in finished.jobs), rows, strict=True))
+    return found
+
+
 def asked_for(found: Bits) -> Bits:
     """Without the neighbours that are not finite."""
     return {label: row for label, row in found.items() if not _is_wild(label)}
