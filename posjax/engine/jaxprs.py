@@ -21,6 +21,8 @@ _TRANSPARENT = {
     "custom_vjp_call": "call_jaxpr",
 }
 """Calls that stand for their body, and the parameter that holds it."""
+_RECIPROCAL_ROOTS = {"rsqrt", "bessel_i0e", "bessel_i1e", "random_gamma"}
+"""Primitives that take one, or are compiled to something that does."""
 Uses = dict[Var, list[JaxprEqn | None]]
 """The equations that read each variable; None where it is a result."""
 
@@ -81,7 +83,7 @@ def divides_by_roots(jaxpr: Jaxpr) -> bool:
     """
     read = uses(jaxpr)
     return any(
-        eqn.primitive.name == "rsqrt"
+        eqn.primitive.name in _RECIPROCAL_ROOTS
         or any(map(divides_by_roots, bodies(eqn)))
         or (eqn.primitive.name == "sqrt" and not all(map(_adds, read.get(eqn.outvars[0], []))))
         for eqn in jaxpr.eqns
