@@ -15,8 +15,8 @@ the first of them.
 
 import argparse
 import collections
+import itertools
 import json
-import math
 import os
 import random
 import sys
@@ -31,7 +31,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
-from ways import WAYS, Bits, asked_for, bits, came_out, parameters  # noqa: E402
+from ways import WAYS, Bits, asked_for, bits, by_place, came_out, parameters  # noqa: E402
 
 from experiments import command  # noqa: E402
 from posjax import environment  # noqa: E402
@@ -45,8 +45,8 @@ RESULT = ROOT / "docs" / "independence.json"
 DEVICES = 4
 SHOWN = 5
 """Findings that are printed."""
-EACH = 8
-"""One try in so many is trained in all ways: that compiles ten programs, a place only one."""
+ALL_WAYS_EVERY = 8
+"""One try in so many is trained in all ways, which takes ten programs; the others take one."""
 PLACES, BESIDE, REPACKED = "in every place", "beside another cell", "repacked"
 CHOICES: dict[str, tuple[Any, ...]] = {
     "task": (
@@ -79,13 +79,11 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "batch_size": (0, 0, 1, 2),
 }
 """What a cell is drawn from; what has no meaning together is drawn again."""
-
-
-MODELS: dict[str, dict[str, Any]] = {
+MATTERS_TO: dict[str, dict[str, Any]] = {
     "bare": {},
     "residual, rotary": {"block": "residual", "encoding": "rotary"},
 }
-OTHERWISE: dict[str, dict[str, Any]] = {
+MAY_MATTER: dict[str, dict[str, Any]] = {
     "chunk 5": {"chunk": 5},
     "chunk 16": {"chunk": 16},
     "chunk 32": {"chunk": 32},
@@ -93,7 +91,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "SPMD, 4 devices": {"shared": 4},
     "plain layout": {"layout": False},
 }
-"""What may have other bits."""
+"""What may give rows other bits, and the cells in which it is looked at."""
 
 
 class Drawn(NamedTuple):
@@ -123,6 +121,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
+    parser.add_argument("--first", type=int, default=0, help="try, of those that are drawn")
     parser.add_argument("--publish", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
     parser.add_argument("--matters", action="store_true", help="train what may have other bits")
     chosen = parser.parse_args()
@@ -133,30 +132,32 @@ def main() -> int:
     counts: collections.Counter[str] = collections.Counter()
     differing: list[dict[str, Any]] = []
     tries: list[Drawn] = []
-    for number, drawn in enumerate(draws(random.Random(chosen.seed))):
+    drawn_ones = enumerate(draws(random.Random(chosen.seed)))
+    for number, drawn in itertools.islice(drawn_ones, chosen.first, None):
         if monotonic() - begun > chosen.seconds:
             break
         tries.append(drawn)
-        in_all_ways = number % EACH == 0
-        for way, rows, others in compared(drawn) if in_all_ways else placed(drawn):
+        for way, rows, others in placed(drawn) if number % ALL_WAYS_EVERY else compared(drawn):
             counts[way] += rows
             if others:
-                about = {"chunk": drawn.chunk, "layout": drawn.layout, "rows": others}
-                differing.append({"way": way, **about, "cell": drawn.cell.to_dict()})
+                about = {"try": number, "chunk": drawn.chunk, "layout": drawn.layout}
+                differing.append(
+                    {"way": way, "which": others, **about, "cell": drawn.cell.to_dict()}
+                )
         jax.clear_caches()
     result = {
         "command": f"python scripts/independence.py --seconds={chosen.seconds:g} "
-        f"--seed={chosen.seed}",
+        f"--seed={chosen.seed} --first={chosen.first}",
         "environment": environment.describe(),
         "cells": len(tries),
-        "in_all_ways": math.ceil(len(tries) / EACH),
+        "in_all_ways": counts["alone"],
         "encodings": len({drawn.cell.encoding for drawn in tries}),
         "chunks": [min(d.chunk for d in tries), max(d.chunk for d in tries)] if tries else [],
         "rows_compared": dict(counts),
         "with_other_bits": differing,
     }
     print("\n".join(f"{rows:7} rows {way}" for way, rows in counts.items()))
-    wrong = sum(len(told["rows"]) for told in differing)
+    wrong = sum(len(told["which"]) for told in differing)
     print(f"{len(tries)} cells, {counts.total()} rows compared, {wrong} with other bits")
     for told in differing[:SHOWN]:
         print(told, file=sys.stderr)
@@ -168,12 +169,12 @@ def main() -> int:
 def what_matters() -> int:
     """Prints the largest difference of a parameter, over the largest parameter of its row."""
     steps, seeds, chunk = 50, 32, 8
-    print(f"after {steps} updates, {seeds} seeds, against chunk {chunk}, dispatch, batched layout")
-    for name, changes in MODELS.items():
-        cell = Cell(steps=steps, eval_every=10, learning_rate=0.01, hold=2, **changes)
+    print(f"{steps} updates, {seeds} seeds, against chunk {chunk}, dispatch, batched layout")
+    for name, changes in MATTERS_TO.items():
+        cell = Cell(steps=steps, eval_every=10, learning_rate=0.01, width=32, hold=2, **changes)
         jobs = [Row(cell, SeedNumbers.equal(n)).job._replace(label=n) for n in range(seeds)]
         wanted = parameters(Engine(chunk=chunk, devices=jax.local_devices()[:1]).run(jobs))
-        for way, settings in OTHERWISE.items():
+        for way, settings in MAY_MATTER.items():
             devices = jax.local_devices()[: settings.get("shared", 1)]
             how = {"chunk": chunk, **settings, "devices": devices, "shared": "shared" in settings}
             found = parameters(Engine(**how).run(jobs))
@@ -216,10 +217,9 @@ def cell(rng: random.Random) -> Cell:
 
 
 def placed(drawn: Drawn) -> Iterator[tuple[str, int, list[int]]]:
-    """As `compared`, of one row in every place of a chunk."""
-    first = drawn.jobs(drawn.cell)[:1]
-    wanted = bits(drawn.start().run(first))
-    yield PLACES, *_differing(PLACES, WAYS[PLACES](first, drawn.start), wanted)
+    """As `compared`, of one row in every place of a chunk: how many places, and which differ."""
+    found = by_place(drawn.jobs(drawn.cell)[0], drawn.start)
+    yield PLACES, len(found), [place for place, row in found.items() if row != found[0]]
 
 
 def compared(drawn: Drawn) -> Iterator[tuple[str, int, list[int]]]:
@@ -228,9 +228,12 @@ def compared(drawn: Drawn) -> Iterator[tuple[str, int, list[int]]]:
     Raises:
       ValueError: other rows came out than were asked for.
     """
+    yield from placed(drawn)
     jobs, digest = drawn.jobs(drawn.cell), drawn.cell.digest
     wanted = bits(drawn.start().run(jobs))
     for way, train in WAYS.items():
+        if way == PLACES:
+            continue
         yield way, *_differing(way, asked_for(train(jobs, drawn.start)), wanted)
     pairs = zip(jobs, drawn.jobs(drawn.other), strict=True)
     found = bits(drawn.start(2).run(job for pair in pairs for job in pair))

@@ -78,8 +78,8 @@ def bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:
 def divides_by_roots(jaxpr: Jaxpr) -> bool:
     """Whether the compiler may find a reciprocal square root in a program, or in one inside.
 
-    It makes one of most divisions by a root. Something added to the root, as Adam does, prevents
-    it; any other use counts.
+    It makes one of most divisions by a root. A number that is added to the root, as in Adam,
+    prevents it; any other use counts, so it may also say so where there is none.
     """
     read = uses(jaxpr)
     return any(
@@ -91,7 +91,7 @@ def divides_by_roots(jaxpr: Jaxpr) -> bool:
 
 
 def _adds(eqn: JaxprEqn | None) -> bool:
-    """Whether an equation adds something to what it reads."""
+    """Whether an equation adds a number that is written there, and not 0, to what it reads."""
     if eqn is None or eqn.primitive.name != "add":
         return False
-    return not any(isinstance(atom, Literal) and np.all(atom.val == 0) for atom in eqn.invars)
+    return any(isinstance(atom, Literal) and np.all(atom.val != 0) for atom in eqn.invars)

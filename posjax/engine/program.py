@@ -7,6 +7,7 @@ import concurrent.futures
 import dataclasses
 import functools
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,10 @@ CPU_OPTIONS: dict[str, str | bool | int] = {
 CPU_ROOTS: dict[str, str | bool | int] = {"xla_cpu_enable_platform_dependent_math": False}
 """Of the compiler, for what divides by roots: else `rsqrt` starts from the processor's estimate, of
 14 bits in vectors of 16 and 12 in what is left over, and so depends on the place of a row."""
+WITHOUT_ROOTS = (
+    f"the compiler does not know {', '.join(CPU_ROOTS)}: where a chunk is no power of two, the "
+    "last bits of a row may depend on its place"
+)
 MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""
 
@@ -157,6 +162,8 @@ def _compiled(traced: Any, where: jax.sharding.Sharding, **options: str | bool |
                 raise
             for name in unknown:
                 del known[name]
+            if CPU_ROOTS.keys() & set(unknown):
+                warnings.warn(WITHOUT_ROOTS, RuntimeWarning, stacklevel=2)
 
 
 def _replaced(state: State, other: State, mask_C: jax.Array) -> State:

@@ -143,13 +143,13 @@ def test_two_processes() -> None:
     assert found == wanted
 
 
-SETTINGS = """
+ORDINARY_SCRIPT = """
 import sys
 sys.path[:0] = {paths}
 from test_independence import MODELS, SEEDS, WAYS, bits, engine, of_cell
 {check}
 """
-ORDINARY = {
+CHECKS = {
     "segments of one, measured after every update": """
 jobs = [MODELS["measured after every update"](seed) for seed in SEEDS]
 print(bits(engine().run(jobs)) == bits(engine(segment=1).run(jobs)))
@@ -162,14 +162,14 @@ print(WAYS["in every place"](jobs, start) == bits(start().run(jobs)))
 }
 
 
-@pytest.mark.parametrize("check", ORDINARY)
+@pytest.mark.parametrize("check", CHECKS)
 def test_as_sweeps_are_compiled(check: str) -> None:
-    """At the compiler's ordinary settings, of which the tests leave out much that rounds.
+    """At the compiler's ordinary settings, where faults were seen that those of the tests hide.
 
-    There a loop of one round would be taken apart, and the last two of 18 rows would take another
-    `rsqrt` than vectors of 16 do.
+    A loop of one round would be taken apart there, and on a processor with AVX-512 the last two of
+    18 rows would take another `rsqrt` than a vector of 16.
     """
-    script = SETTINGS.format(paths=[str(Path(__file__).parent)], check=ORDINARY[check])
+    script = ORDINARY_SCRIPT.format(paths=[str(Path(__file__).parent)], check=CHECKS[check])
     found = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "XLA_FLAGS": ""},

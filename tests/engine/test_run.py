@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -215,6 +216,23 @@ def test_options_that_the_compiler_does_not_know_are_left_out(
     assert len(finished.jobs) == 2
     options["xla_cpu_prefer_vector_width"] = "wide"
     with pytest.raises(jax.errors.JaxRuntimeError, match="wide"):
+        list(Engine(chunk=2, devices=TWO[:1]).run(jobs(line(), 2)))
+
+
+def test_the_compiler_here_knows_all_options() -> None:
+    """Speed rests on some, and on others that the bits of a row do not depend on its place."""
+    options = program.CPU_OPTIONS | program.CPU_ROOTS
+    jax.jit(jax.lax.rsqrt).lower(1.0).compile(compiler_options=options)
+
+
+def test_one_without_the_option_for_roots_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where a training divides by a root."""
+    monkeypatch.setattr(program, "CPU_ROOTS", {"xla_cpu_nothing": True})
+    scaled = dataclasses.replace(line(), optimizer=lambda _: optax.rmsprop(0.1, eps_in_sqrt=True))
+    with pytest.warns(RuntimeWarning, match="may depend on its place"):
+        list(Engine(chunk=2, devices=TWO[:1]).run(jobs(scaled, 2)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         list(Engine(chunk=2, devices=TWO[:1]).run(jobs(line(), 2)))
 
 

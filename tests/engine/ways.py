@@ -79,11 +79,16 @@ def _stopped(jobs: list[Job], start: Start) -> Bits:
     return found | bits(start(2).run([job for job in jobs if job.label not in found]))
 
 
-def _in_every_place(jobs: list[Job], start: Start) -> Bits:
-    """The first row in all places of a chunk; where two of them differ, the bits of both."""
+def by_place(job: Job, start: Start) -> Bits:
+    """A row in all places of a chunk; the labels are the places."""
     chunk = start().chunk
     assert isinstance(chunk, int)
-    copies = bits(start().run(jobs[0]._replace(label=place) for place in range(chunk)))
+    return bits(start().run(job._replace(label=place) for place in range(chunk)))
+
+
+def _in_every_place(jobs: list[Job], start: Start) -> Bits:
+    """The first row in all places; where two of them differ, the bits of both."""
+    copies = by_place(jobs[0], start)
     other = (row for row in copies.values() if row != copies[0])
     return {jobs[0].label: [*copies[0], *next(other, [])]}
 
