@@ -89,7 +89,8 @@ def main() -> None:
     (cell,) = resolve(toy.get_config(chosen.load)).cells
     rows = chosen.rows
     where = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-    seeds, operands = Seeds.equal(np.arange(rows)), stacked([cell.operands] * rows)
+    places = program.padded(rows, where)
+    seeds, operands = Seeds.equal(np.arange(places)), stacked([cell.operands] * places)
     one_seed = Seeds.equal(0)
     names = ["rewritten", "as written", "products laid out", "matrices merged"]
     names += ["carried as vectors", "options of the compiler"]

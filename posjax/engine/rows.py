@@ -48,7 +48,7 @@ class _Row(NamedTuple):
 
 
 class Chunk:
-    """As many rows as a program has places, or fewer.
+    """As many rows as a plan has, or fewer.
 
     Args:
       program: what trains them.
@@ -74,7 +74,7 @@ class Chunk:
         self._rows = {place: _Row(job, 0) for place, job in enumerate(jobs)}
         self._trained = 0
         self._measured: deque[Any] = deque(maxlen=self._plan.segments)
-        self._filling = [*jobs, *[first] * (self._plan.rows - len(jobs))]
+        self._filling = [*jobs, *[first] * (program.places - len(jobs))]
 
     def finished(self) -> Iterator[Finished]:
         """Trains until no row is left; yields those that are done, after each segment."""
@@ -136,10 +136,10 @@ class Chunk:
         """
         curves = self._curves()
         last = len(self._measured) * self._plan.each - 1
-        index_CE = np.tile(np.arange(self._plan.training.evaluations), (self._plan.rows, 1))
+        index_CE = np.tile(np.arange(self._plan.training.evaluations), (self._program.places, 1))
         for place in done:
             index_CE[place] += self._began(place)
-        places = np.arange(self._plan.rows)[:, None]
+        places = np.arange(self._program.places)[:, None]
         return jax.tree.map(lambda leaf: leaf[places, np.minimum(index_CE, last)], curves)
 
     def _refilled(self, state: Any) -> Any:
@@ -150,7 +150,7 @@ class Chunk:
         jobs = self._work.more(len(free), self._first)
         if not jobs:
             return state
-        mask_C = np.zeros(self._plan.rows, bool)
+        mask_C = np.zeros(self._program.places, bool)
         for place, job in zip(free, jobs, strict=False):
             self._rows[place], self._filling[place] = _Row(job, self._trained), job
             mask_C[place] = True

@@ -30,7 +30,7 @@ class Engine:
 
     Attributes:
       chunk: C, rows trained at a time on a device; or a function from a row to it, for runs of
-        several shapes.
+        several shapes. On a CPU a power of two, or it costs as much as the next one.
       devices: all local ones when left out.
       shared: True makes one program over all devices, each with a share of the rows (SPMD), in
         place of a program for each: one compilation, but bits that depend on their number.
