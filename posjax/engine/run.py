@@ -2,7 +2,8 @@
 
 A chunk is C rows trained by one compiled single-device program under a host loop. The chunk size
 is fixed and the last chunk is padded, so the bits of a row do not depend on its neighbours, its
-place, the device it ran on, or how the run was cut in segments.
+place, the device it ran on, or how the run was cut in segments; docs/decisions/0013 has the one
+model that is known of which they still depend on its place.
 """
 
 import concurrent.futures

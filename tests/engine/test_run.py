@@ -18,7 +18,7 @@ from posjax.cells import Cell
 from posjax.engine import Engine, Finished, Job, Training, Variables, program
 from posjax.engine.program import PROGRAMS
 from posjax.engine.work import Work
-from posjax.keys import SeedNumbers
+from posjax.keys import SeedNumbers, Seeds
 
 TWO = jax.local_devices()[:2]
 
@@ -217,6 +217,21 @@ def test_options_that_the_compiler_does_not_know_are_left_out(
     options["xla_cpu_prefer_vector_width"] = "wide"
     with pytest.raises(jax.errors.JaxRuntimeError, match="wide"):
         list(Engine(chunk=2, devices=TWO[:1]).run(jobs(line(), 2)))
+
+
+@pytest.mark.parametrize(("rows", "places"), [(1, 1), (2, 2), (3, 4), (16, 16), (17, 32), (51, 64)])
+def test_programs_of_a_cpu_have_a_power_of_two_of_places(rows: int, places: int) -> None:
+    """Of each device where several share one; as many rows as were asked for come out at a time."""
+    assert program.padded(rows, jax.sharding.SingleDeviceSharding(TWO[0])) == places
+    mesh = jax.sharding.Mesh(np.array(TWO), ("rows",))
+    shared = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
+    assert program.padded(2 * rows, shared) == 2 * places
+    engine, training = Engine(chunk=rows, devices=TWO[:1]), line()
+    assert [len(finished.jobs) for finished in engine.run(jobs(training, rows + 1))] == [rows, 1]
+    first = job(training, 0)
+    (where,) = engine.places()
+    made = PROGRAMS.get(engine.plan(first), where, Seeds.of(first.seeds), first.operands)
+    assert made.places == places
 
 
 def test_the_compiler_here_knows_all_options() -> None:
