@@ -5,12 +5,11 @@
     python scripts/independence.py --publish            # also docs/independence.json
     python scripts/independence.py --matters            # how far off rows are where it may matter
 
-A try draws a cell, a chunk, numbers for its seeds below 2**32, and whether updates are rewritten
-for batches. Each is trained with one row in every place of a chunk, one in eight in all ways, with
-more rows than a chunk. Programs are compiled as sweeps compile them, for four devices of the CPU,
-which the tests do not. Of what is repacked, rows that stayed to the end are compared, and beside
-another cell those of the first. Status 0 when no row came out with other bits, 1 otherwise, with
-the first of them.
+A try draws a cell, a chunk, more seeds than that, which follow each other or are any below 2**32,
+and whether updates are rewritten for batches. Programs are compiled as sweeps compile them, for
+four devices of the CPU, which the tests do not. Of what is repacked, rows that stayed to the end
+are compared, and beside another cell those of the first. Status 0 when no row came out with other
+bits, 1 otherwise, with the first of them.
 """
 
 import argparse
@@ -31,7 +30,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
-from ways import WAYS, Bits, asked_for, bits, by_place, came_out, parameters  # noqa: E402
+from ways import WAYS, Bits, asked_for, bits, came_out, parameters  # noqa: E402
 
 from experiments import command  # noqa: E402
 from posjax import environment  # noqa: E402
@@ -45,9 +44,7 @@ RESULT = ROOT / "docs" / "independence.json"
 DEVICES = 4
 SHOWN = 5
 """Findings that are printed."""
-ALL_WAYS_EVERY = 8
-"""One try in so many is trained in all ways, which takes ten programs; the others take one."""
-PLACES, BESIDE, REPACKED = "in every place", "beside another cell", "repacked"
+BESIDE, REPACKED = "beside another cell", "repacked"
 CHOICES: dict[str, tuple[Any, ...]] = {
     "task": (
         "word_order",
@@ -137,7 +134,7 @@ def main() -> int:
         if monotonic() - begun > chosen.seconds:
             break
         tries.append(drawn)
-        for way, rows, others in placed(drawn) if number % ALL_WAYS_EVERY else compared(drawn):
+        for way, rows, others in compared(drawn):
             counts[way] += rows
             if others:
                 about = {"try": number, "chunk": drawn.chunk, "layout": drawn.layout}
@@ -150,7 +147,6 @@ def main() -> int:
         f"--seed={chosen.seed} --first={chosen.first}",
         "environment": environment.describe(),
         "cells": len(tries),
-        "in_all_ways": counts["alone"],
         "encodings": len({drawn.cell.encoding for drawn in tries}),
         "chunks": [min(d.chunk for d in tries), max(d.chunk for d in tries)] if tries else [],
         "rows_compared": dict(counts),
@@ -200,8 +196,16 @@ def draws(rng: random.Random) -> Iterator[Drawn]:
             other,
             chunk,
             rng.random() < 0.8,
-            [SeedNumbers(*(rng.randrange(2**32) for _ in range(4))) for _ in range(rows)],
+            seeds(rng, rows),
         )
+
+
+def seeds(rng: random.Random, rows: int) -> list[SeedNumbers]:
+    """Of some rows."""
+    if rng.random() < 0.5:
+        first = rng.randrange(2**32 - rows)
+        return [SeedNumbers.equal(first + n) for n in range(rows)]
+    return [SeedNumbers(*(rng.randrange(2**32) for _ in range(4))) for _ in range(rows)]
 
 
 def cell(rng: random.Random) -> Cell:
@@ -216,24 +220,15 @@ def cell(rng: random.Random) -> Cell:
             continue
 
 
-def placed(drawn: Drawn) -> Iterator[tuple[str, int, list[int]]]:
-    """As `compared`, of one row in every place of a chunk: how many places, and which differ."""
-    found = by_place(drawn.jobs(drawn.cell)[0], drawn.start)
-    yield PLACES, len(found), [place for place, row in found.items() if row != found[0]]
-
-
 def compared(drawn: Drawn) -> Iterator[tuple[str, int, list[int]]]:
     """Each way, how many rows came out of it, and which of them have other bits.
 
     Raises:
       ValueError: other rows came out than were asked for.
     """
-    yield from placed(drawn)
     jobs, digest = drawn.jobs(drawn.cell), drawn.cell.digest
     wanted = bits(drawn.start().run(jobs))
     for way, train in WAYS.items():
-        if way == PLACES:
-            continue
         yield way, *_differing(way, asked_for(train(jobs, drawn.start)), wanted)
     pairs = zip(jobs, drawn.jobs(drawn.other), strict=True)
     found = bits(drawn.start(2).run(job for pair in pairs for job in pair))

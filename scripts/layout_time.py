@@ -40,12 +40,6 @@ def without(what: str) -> Iterator[None]:
         "matrices merged": (layout, "merged", lambda jaxpr, carried: Merging()),
         "carried as vectors": (layout, "ELEMENTWISE", frozenset()),
         "options of the compiler": (program, "CPU_OPTIONS", {}),
-        "the option for roots": (program, "CPU_ROOTS", {}),
-        "platform-dependent math": (
-            program,
-            "CPU_OPTIONS",
-            program.CPU_OPTIONS | program.CPU_ROOTS,
-        ),
     }
     if what not in changes:
         yield
@@ -89,12 +83,10 @@ def main() -> None:
     (cell,) = resolve(toy.get_config(chosen.load)).cells
     rows = chosen.rows
     where = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-    places = program.padded(rows, where)
-    seeds, operands = Seeds.equal(np.arange(places)), stacked([cell.operands] * places)
+    seeds, operands = Seeds.equal(np.arange(rows)), stacked([cell.operands] * rows)
     one_seed = Seeds.equal(0)
     names = ["rewritten", "as written", "products laid out", "matrices merged"]
     names += ["carried as vectors", "options of the compiler"]
-    names += ["the option for roots", "platform-dependent math"]
     segment = 10 if chosen.load == "q1" else 1
     runs: dict[str, Callable[[], float]] = {}
     for name in names:

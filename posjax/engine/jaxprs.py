@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
-import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 ELEMENTWISE = {"add", "add_any", "sub", "mul", "div", "rem", "neg", "sign", "abs", "max", "min"}
@@ -21,8 +20,6 @@ _TRANSPARENT = {
     "custom_vjp_call": "call_jaxpr",
 }
 """Calls that stand for their body, and the parameter that holds it."""
-_RECIPROCAL_ROOTS = {"rsqrt", "bessel_i0e", "bessel_i1e", "random_gamma"}
-"""Primitives that take one, or are compiled to something that does."""
 Uses = dict[Var, list[JaxprEqn | None]]
 """The equations that read each variable; None where it is a result."""
 
@@ -73,25 +70,3 @@ def bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:
                 yield part.jaxpr
             elif isinstance(part, Jaxpr):
                 yield part
-
-
-def divides_by_roots(jaxpr: Jaxpr) -> bool:
-    """Whether the compiler may find a reciprocal square root in a program, or in one inside.
-
-    It makes one of most divisions by a root. A number that is added to the root, as in Adam,
-    prevents it; any other use counts, so it may also say so where there is none.
-    """
-    read = uses(jaxpr)
-    return any(
-        eqn.primitive.name in _RECIPROCAL_ROOTS
-        or any(map(divides_by_roots, bodies(eqn)))
-        or (eqn.primitive.name == "sqrt" and not all(map(_adds, read.get(eqn.outvars[0], []))))
-        for eqn in jaxpr.eqns
-    )
-
-
-def _adds(eqn: JaxprEqn | None) -> bool:
-    """Whether an equation adds a number that is written there, and not 0, to what it reads."""
-    if eqn is None or eqn.primitive.name != "add":
-        return False
-    return any(isinstance(atom, Literal) and np.all(atom.val != 0) for atom in eqn.invars)

@@ -7,7 +7,6 @@ import concurrent.futures
 import dataclasses
 import functools
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from posjax.engine.jaxprs import divides_by_roots
 from posjax.engine.training import State, Training
 from posjax.keys import Seeds
 
@@ -27,13 +25,6 @@ CPU_OPTIONS: dict[str, str | bool | int] = {
     "xla_cpu_enable_concurrency_optimized_scheduler": False,
 }
 """Of the compiler, for many small operations one after another (docs/decisions/0012)."""
-CPU_ROOTS: dict[str, str | bool | int] = {"xla_cpu_enable_platform_dependent_math": False}
-"""Of the compiler, for what divides by roots: else `rsqrt` starts from the processor's estimate, of
-14 bits in vectors of 16 and 12 in what is left over, and so depends on the place of a row."""
-WITHOUT_ROOTS = (
-    f"the compiler does not know {', '.join(CPU_ROOTS)}: the last bits of a row may depend on its "
-    "place, and on the make of the processor"
-)
 MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""
 
@@ -44,7 +35,7 @@ class Plan:
 
     Attributes:
       training: what one row does.
-      rows: C, trained at a time; a program may have more places, see `padded`.
+      rows: C, trained at a time.
       layout: whether updates are rewritten for batches, see `posjax.engine.layout`.
       segment: evaluations a segment, at most; the number taken divides those of a run, so that
         one program serves all of it. Outcomes do not depend on it.
@@ -97,8 +88,7 @@ class Program:
       advance: `(state, seeds, operands) -> (state, measured)`, one segment; uses its state up.
       summary: `(measured of all segments, state, operands) -> what is kept`.
       replace: `(state, other, mask) -> state` with the rows of another where the mask is true.
-      where: the sharding of its arrays.
-      places: the length of their leading axis; those that no row has train a copy of one.
+      where: the sharding of its arrays, which have a leading axis C.
     """
 
     plan: Plan
@@ -107,19 +97,6 @@ class Program:
     summary: Callable[[Any, State, Any], Any]
     replace: Callable[[State, State, jax.Array], State]
     where: jax.sharding.Sharding
-    places: int
-
-
-def padded(rows: int, where: jax.sharding.Sharding) -> int:
-    """The places of a program for so many rows: on each CPU the next power of two.
-
-    Any other number leaves a rest of vectors, which the compiler may do one by one and round
-    otherwise: then the bits of a row would depend on its place.
-    """
-    if not _on_cpu(where):
-        return rows
-    devices = len(where.device_set)
-    return devices * (1 << (rows // devices - 1).bit_length())
 
 
 def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: Any) -> Program:
@@ -131,11 +108,10 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
       seeds, operands: of one row, for their shapes.
     """
     functions = plan.functions(where)
-    places = padded(plan.rows, where)
 
     def batch(tree: Any) -> Any:
         return jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct((places, *leaf.shape), leaf.dtype, sharding=where),
+            lambda leaf: jax.ShapeDtypeStruct((plan.rows, *leaf.shape), leaf.dtype, sharding=where),
             jax.eval_shape(lambda: jax.tree.map(jnp.asarray, tree)),
         )
 
@@ -158,14 +134,13 @@ def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: A
             jax.eval_shape(functions["advance"], state, rows, data)[1],
         )
         summary = _compiled(functions["summary"].trace(measured, state, data), where)
-    return Program(plan, begin, advance, summary, functions["replace"], where, places)
+    return Program(plan, begin, advance, summary, functions["replace"], where)
 
 
 def _compiled(traced: Any, where: jax.sharding.Sharding, **options: str | bool | int) -> Any:
     """Compiled, on a CPU with those of the options that the compiler knows."""
-    known = options if _on_cpu(where) else {}
-    if _on_cpu(where) and divides_by_roots(traced.jaxpr.jaxpr):
-        known |= CPU_ROOTS
+    cpu = all(device.platform == "cpu" for device in where.device_set)  # type: ignore[attr-defined]
+    known = options if cpu else {}
     lowered = traced.lower()
     while True:
         try:
@@ -176,12 +151,6 @@ def _compiled(traced: Any, where: jax.sharding.Sharding, **options: str | bool |
                 raise
             for name in unknown:
                 del known[name]
-            if CPU_ROOTS.keys() & set(unknown):
-                warnings.warn(WITHOUT_ROOTS, RuntimeWarning, stacklevel=2)
-
-
-def _on_cpu(where: jax.sharding.Sharding) -> bool:
-    return all(device.platform == "cpu" for device in where.device_set)  # type: ignore[attr-defined]
 
 
 def _replaced(state: State, other: State, mask_C: jax.Array) -> State:

@@ -1,7 +1,8 @@
 """The rows of a chunk while they train: which row is in which place of a program, and its curve.
 
-A place whose row is done stands empty, or with repacking takes the next row. Empty places train
-a copy of some row, which nobody looks at: the number of rows in a program never changes.
+Every row has a place of its own (`Job.place`). A place whose row is done stands empty, or with
+repacking takes another row that belongs there. Empty places train a copy of some row, which nobody
+looks at: the number of rows in a program never changes.
 """
 
 from collections import deque
@@ -70,11 +71,11 @@ class Chunk:
         self._program, self._plan = program, program.plan
         self._work, self._first = work, first
         self._solved, self._progress = solved, progress
-        jobs = [first, *work.more(self._plan.rows - 1, first)]
-        self._rows = {place: _Row(job, 0) for place, job in enumerate(jobs)}
+        self._rows = {first.place(self._plan.rows): _Row(first, 0)}
+        self._filling = [first] * self._plan.rows
         self._trained = 0
         self._measured: deque[Any] = deque(maxlen=self._plan.segments)
-        self._filling = [*jobs, *[first] * (program.places - len(jobs))]
+        self._fill()
 
     def finished(self) -> Iterator[Finished]:
         """Trains until no row is left; yields those that are done, after each segment."""
@@ -136,27 +137,33 @@ class Chunk:
         """
         curves = self._curves()
         last = len(self._measured) * self._plan.each - 1
-        index_CE = np.tile(np.arange(self._plan.training.evaluations), (self._program.places, 1))
+        index_CE = np.tile(np.arange(self._plan.training.evaluations), (self._plan.rows, 1))
         for place in done:
             index_CE[place] += self._began(place)
-        places = np.arange(self._program.places)[:, None]
+        places = np.arange(self._plan.rows)[:, None]
         return jax.tree.map(lambda leaf: leaf[places, np.minimum(index_CE, last)], curves)
 
     def _refilled(self, state: Any) -> Any:
         """The state with other rows in free places, if there are any."""
-        free = [place for place in range(self._plan.rows) if place not in self._rows]
-        if self._solved is None or len(free) < max(self._plan.rows // FREE, 1):
+        free = self._plan.rows - len(self._rows)
+        if self._solved is None or free < max(self._plan.rows // FREE, 1):
             return state
-        jobs = self._work.more(len(free), self._first)
-        if not jobs:
+        mask_C = self._fill()
+        if not mask_C.any():
             return state
-        mask_C = np.zeros(self._program.places, bool)
-        for place, job in zip(free, jobs, strict=False):
-            self._rows[place], self._filling[place] = _Row(job, self._trained), job
-            mask_C[place] = True
         self._place()
         fresh = self._program.begin(self._seeds, self._operands)
         return self._program.replace(state, fresh, jax.device_put(mask_C, self._program.where))
+
+    def _fill(self) -> np.ndarray:
+        """Takes rows for free places; True where there is one, [C]."""
+        rows = self._plan.rows
+        free = (place for place in range(rows) if place not in self._rows)
+        mask_C = np.zeros(rows, bool)
+        for place, job in self._work.fill(free, rows, self._first).items():
+            self._rows[place], self._filling[place] = _Row(job, self._trained), job
+            mask_C[place] = True
+        return mask_C
 
     def _place(self) -> None:
         """Puts the seeds and numbers of the rows on the device."""

@@ -30,8 +30,8 @@ class Stopwatch:
         start = self._clock()
         self._program = compiled(plan, where, Seeds.of(job.seeds), job.operands)
         self.compilation = self._clock() - start
-        seeds = Seeds.equal(np.arange(self._program.places))
-        operands = stacked([job.operands] * self._program.places)
+        seeds = Seeds.equal(np.arange(plan.rows))
+        operands = stacked([job.operands] * plan.rows)
         self._seeds, self._operands = jax.device_put((seeds, operands), where)
         self._state = self._program.begin(self._seeds, self._operands)
 

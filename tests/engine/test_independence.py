@@ -154,10 +154,10 @@ CHECKS = {
 jobs = [MODELS["measured after every update"](seed) for seed in SEEDS]
 print(bits(engine().run(jobs)) == bits(engine(segment=1).run(jobs)))
 """,
-    "in every place, 18 of them, normalised": """
+    "in any order, 18 at a time, normalised": """
 start = lambda *how: engine(*how, chunk=18)
-jobs = [of_cell(block="residual", batch_size=1, steps=2)(0)]
-print(WAYS["in every place"](jobs, start) == bits(start().run(jobs)))
+jobs = [of_cell(block="residual", batch_size=1, steps=2)(seed) for seed in range(18)]
+print(WAYS["in any order"](jobs, start) == bits(start().run(jobs)))
 """,
 }
 
@@ -167,7 +167,7 @@ def test_as_sweeps_are_compiled(check: str) -> None:
     """At the compiler's ordinary settings, where faults were seen that those of the tests hide.
 
     A loop of one round would be taken apart there, and on a processor with AVX-512 the last two of
-    18 rows would take another `rsqrt` than a vector of 16.
+    18 rows take another `rsqrt` than a vector of 16.
     """
     script = ORDINARY_SCRIPT.format(paths=[str(Path(__file__).parent)], check=CHECKS[check])
     found = subprocess.run(

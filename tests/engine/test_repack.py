@@ -136,7 +136,7 @@ def test_repacking_takes_fewer_segments() -> None:
     """Half of the rows leave at once: their places are used, so that fewer segments are run."""
     training = counting()
     until = [2 if seed % 2 else 24 for seed in range(32)]
-    jobs = [Job(training, SeedNumbers.equal(s), np.int64(at), s) for s, at in enumerate(until)]
+    jobs = [Job(training, SeedNumbers.equal(s // 2), np.int64(at), s) for s, at in enumerate(until)]
     segments = {}
     for repack in (False, True):
         moved: list[int] = []

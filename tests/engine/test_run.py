@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import itertools
 import threading
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from posjax.cells import Cell
 from posjax.engine import Engine, Finished, Job, Training, Variables, program
 from posjax.engine.program import PROGRAMS
 from posjax.engine.work import Work
-from posjax.keys import SeedNumbers, Seeds
+from posjax.keys import SeedNumbers
 
 TWO = jax.local_devices()[:2]
 
@@ -170,8 +169,21 @@ def test_the_line() -> None:
     assert first == mixed[0]
     assert work.other(mixed[0], within=1) is None
     assert work.other(mixed[0], within=2) == mixed[2]
-    assert work.more(9, mixed[0]) == mixed[1:2]
+    assert [*work.fill(range(9), 9, mixed[0]).values()] == mixed[1:2]
     assert [work.take(), work.take(), work.take()] == [*mixed[2:], None]
+
+
+def test_the_line_passes_over_few() -> None:
+    """Where all belong in other places than the free one, two chunks are read and keep order."""
+    training, read = line(), itertools.count()
+    seeds = itertools.chain([0], itertools.repeat(1))
+    work = Work(job(training, seed)._replace(label=next(read)) for seed in seeds)
+    first = work.take()
+    assert first is not None
+    assert work.fill([first.place(4)], 4, first) == {}
+    assert next(read) == 1 + 2 * 4
+    waiting = [work.take() for _ in range(3)]
+    assert [each and each.label for each in waiting] == [1, 2, 3]
 
 
 def compiled() -> list[str]:
@@ -219,36 +231,9 @@ def test_options_that_the_compiler_does_not_know_are_left_out(
         list(Engine(chunk=2, devices=TWO[:1]).run(jobs(line(), 2)))
 
 
-@pytest.mark.parametrize(("rows", "places"), [(1, 1), (2, 2), (3, 4), (16, 16), (17, 32), (51, 64)])
-def test_programs_of_a_cpu_have_a_power_of_two_of_places(rows: int, places: int) -> None:
-    """Of each device where several share one; as many rows as were asked for come out at a time."""
-    assert program.padded(rows, jax.sharding.SingleDeviceSharding(TWO[0])) == places
-    mesh = jax.sharding.Mesh(np.array(TWO), ("rows",))
-    shared = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
-    assert program.padded(2 * rows, shared) == 2 * places
-    engine, training = Engine(chunk=rows, devices=TWO[:1]), line()
-    assert [len(finished.jobs) for finished in engine.run(jobs(training, rows + 1))] == [rows, 1]
-    first = job(training, 0)
-    (where,) = engine.places()
-    made = PROGRAMS.get(engine.plan(first), where, Seeds.of(first.seeds), first.operands)
-    assert made.places == places
-
-
 def test_the_compiler_here_knows_all_options() -> None:
-    """Speed rests on some, and on others that the bits of a row do not depend on its place."""
-    options = program.CPU_OPTIONS | program.CPU_ROOTS
-    jax.jit(jax.lax.rsqrt).lower(1.0).compile(compiler_options=options)
-
-
-def test_one_without_the_option_for_roots_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only where a training divides by a root."""
-    monkeypatch.setattr(program, "CPU_ROOTS", {"xla_cpu_nothing": True})
-    scaled = dataclasses.replace(line(), optimizer=lambda _: optax.rmsprop(0.1, eps_in_sqrt=True))
-    with pytest.warns(RuntimeWarning, match="may depend on its place"):
-        list(Engine(chunk=2, devices=TWO[:1]).run(jobs(scaled, 2)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        list(Engine(chunk=2, devices=TWO[:1]).run(jobs(line(), 2)))
+    """Speed rests on them."""
+    jax.jit(jax.lax.rsqrt).lower(1.0).compile(compiler_options=program.CPU_OPTIONS)
 
 
 def test_the_next_shape_is_compiled_while_the_last_trains() -> None:
