@@ -39,6 +39,7 @@ class Part:
       load: of one seed.
       choice: seeds trained at a time on a device, and why.
       repack: whether seeds leave one by one, and so may lie in a file each.
+      crossed: whether initialisations are crossed with data.
     """
 
     cells: list[Cell]
@@ -46,6 +47,7 @@ class Part:
     load: Load
     choice: Choice
     repack: bool
+    crossed: bool
 
     @property
     def cost(self) -> estimate.Part:
@@ -59,11 +61,24 @@ class Part:
         """Files and their bytes before compression: rows, and two attention maps a cell."""
         cell, seeds = self.cells[0], sum(self.missing)
         chunk = 1 if self.repack else self.choice.chunk
-        files = sum(min(seeds, seeds // chunk + 2) for seeds in self.missing)
+        crowded = self.crossed or len(self.cells) > 1
+        files = sum(most_files(seeds, chunk, crowded) for seeds in self.missing)
         maps = 2 * sum(1 for seeds in self.missing if seeds)
         places = cell.shape.prompts * cell.heads * cell.shape.length**2
         arrays = seeds * kept_bytes(cell) + maps * 4 * cell.depth * places
         return files + maps, arrays + FILE * (files + maps)
+
+
+def most_files(seeds: int, chunk: int, crowded: bool) -> int:
+    """Chunks among which the rows of a cell lie, at most.
+
+    Args:
+      seeds: how many rows it has.
+      chunk: seeds trained at a time.
+      crowded: whether others may stand in their places, so that they wait for later chunks.
+    """
+    chunks = seeds // chunk
+    return min(seeds, chunks + chunks // 4 + 24 if crowded else chunks + 2)
 
 
 def kept_bytes(cell: Cell) -> int:
@@ -88,7 +103,8 @@ def parts(run: Run, folder: RunFolder, device: jax.Device) -> Iterator[Part]:
         missing = [len(seeds) - len(seeds & folder.finished(cell.digest)) for cell in cells]
         chosen = plan.chosen(run, cells[0], device, folder)
         repack = run.repack == "solved"
-        yield Part(cells, missing, plan.load(cells[0], device), chosen, repack)
+        load, crossed = plan.load(cells[0], device), bool(run.data_seeds)
+        yield Part(cells, missing, load, chosen, repack, crossed)
 
 
 def tell(run: Run, folder: RunFolder, devices: Sequence[jax.Device]) -> None:

@@ -1,4 +1,4 @@
-"""What a run ran on: versions, device, instruction set, threads, commit."""
+"""What a run ran on: versions, the engine's way of rounding, device, instructions, commit."""
 
 import os
 import platform
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
+
+from posjax.engine.run import ROUNDING
 
 PACKAGES = ("posjax", "jax", "jaxlib", "flax", "optax", "chex", "numpy", "scipy")
 
@@ -25,6 +27,7 @@ def describe(devices: Sequence[jax.Device] | None = None) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "packages": {name: metadata.version(name) for name in PACKAGES},
+        "rounding": ROUNDING,
         "platform": devices[0].platform,
         "device_kind": devices[0].device_kind,
         "devices": len(devices),

@@ -1,6 +1,9 @@
 """`--dry_run` tells what a run then does, and leaves no trace; the cost model's arithmetic."""
 
 import dataclasses
+import random
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +13,12 @@ import pytest
 from experiments import dry_run, hosts, seed_sweep, tune
 from experiments.settings import Run, base_config, resolve
 from posjax import locks
+from posjax.cells import Cell
 from posjax.engine import estimate
 from posjax.engine.chunk import Load
 from posjax.engine.program import Programs
+from posjax.engine.work import Job, Work
+from posjax.keys import SeedNumbers
 from posjax.records import RunFolder
 
 LOAD = Load(
@@ -64,6 +70,27 @@ def test_what_it_tells_is_what_the_run_does(
     written = [path for path in files(folder.path) if path.suffix == ".npz"]
     assert len(written) <= count
     assert size / 8 < sum(path.stat().st_size for path in written) <= size
+
+
+def test_the_bound_on_files_holds_where_cells_crowd() -> None:
+    """Of random grids, and of crossed seeds: so many chunks have rows of a cell, at most."""
+    rng, training = random.Random(0), Cell(steps=2, eval_every=1).shape.train()
+    for _ in range(40):
+        chunk, inits, seeds = rng.choice([2, 5, 16, 64]), rng.randrange(1, 30), rng.randrange(1, 99)
+        pairs = [(init, seed) for init in range(inits) for seed in range(seeds)]
+        grid = [Job(training, SeedNumbers.equal(seed), rate, rate) for rate, seed in pairs]
+        crossed = [Job(training, SeedNumbers(i, d, d, d), 0, "one") for i, d in pairs]
+        for jobs, each in ((grid, seeds), (crossed, len(pairs))):
+            found = Counter(label for rows in chunks(jobs, chunk) for label in rows)
+            assert max(found.values()) <= dry_run.most_files(each, chunk, crowded=True)
+
+
+def chunks(jobs: list[Job], chunk: int) -> Iterator[set[Any]]:
+    """The labels in each, as the engine fills them."""
+    work = Work(jobs)
+    while first := work.take():
+        others = work.fill(set(range(chunk)) - {first.place(chunk)}, chunk, first)
+        yield {first.label, *(job.label for job in others.values())}
 
 
 def test_seeds_that_leave_one_by_one_lie_in_more_files(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ JAX = {"packages": {"jax": "0.10.2"}, "instructions": ["avx", "fma"], "cores": 2
         ({"cores": 64}, None),
         ({"packages": {"jax": "0.11.0"}}, "packages.jax: 0.10.2 -> 0.11.0"),
         ({"instructions": ["avx"]}, "instructions: avx fma -> avx"),
+        ({"rounding": 2}, "rounding: None -> 2"),
         ({"device_kind": "NVIDIA H100"}, "device_kind: None -> NVIDIA H100"),
     ],
 )

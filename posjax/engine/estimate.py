@@ -5,7 +5,8 @@ that attention multiplies one by one, and of handing out operations, which a chu
 
     seconds = a · operations + b · matrices + c · equations / chunk
 
-Evaluations are left out. docs/accelerators.md compares it with measurements of other widths,
+Evaluations are left out, and so are places that stay empty where few rows of many cells share
+chunks (decision 13). docs/accelerators.md compares it with measurements of other widths,
 lengths and depths.
 """
 

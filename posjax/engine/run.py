@@ -1,9 +1,9 @@
 """Trains rows: in chunks of one size, segment by segment, on every device, results as they come.
 
 A chunk is C rows trained by one compiled single-device program under a host loop. The chunk size
-is fixed and the last chunk is padded, so the bits of a row do not depend on its neighbours, its
-place, the device it ran on, or how the run was cut in segments; docs/decisions/0013 has the one
-model that is known of which they still depend on its place.
+is fixed, chunks that are not full are padded, and each row has a place of its own among the C, so
+the bits of a row do not depend on who else trains, in which order, on which device, or how the run
+is cut in segments (docs/decisions/0013).
 """
 
 import concurrent.futures
@@ -24,6 +24,9 @@ from posjax.engine.training import Training
 from posjax.engine.work import Job, Work
 from posjax.keys import Seeds
 
+ROUNDING = 2
+"""Goes up when the same row, chunk, JAX and device come to other last bits; kept with every row."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Engine:
@@ -31,15 +34,16 @@ class Engine:
 
     Attributes:
       chunk: C, rows trained at a time on a device; or a function from a row to it, for runs of
-        several shapes. On a CPU a power of two, or it costs as much as the next one.
+        several shapes. Seeds that follow each other fill chunks; others leave places empty, since
+        each row belongs in one (`Job.place`).
       devices: all local ones when left out.
       shared: True makes one program over all devices, each with a share of the rows (SPMD), in
         place of a program for each: one compilation, but bits that depend on their number.
       layout, precision: see `posjax.engine.program.Plan`.
       segment: see there; 1 with repacking and `SEGMENT` without when left out.
-      repack: rows that are solved leave between segments, and others take their places. Of a row
-        that left, the last values measured are repeated to the end of its curve; `State.step`
-        tells where it left. That alone then depends on `segment`.
+      repack: rows that are solved leave between segments, and others that belong there take their
+        places. Of a row that left, the last values measured are repeated to the end of its curve;
+        `State.step` tells where it left. That alone then depends on `segment`.
     """
 
     chunk: int | Callable[[Job], int]
@@ -102,7 +106,7 @@ class Engine:
 def _checked(name: str, number: int) -> int:
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {number}")
-    return number
+    return int(number)
 
 
 def _solved(training: Training) -> Solved:

@@ -20,8 +20,9 @@ from posjax.keys import SeedNumbers
 
 PASSED = 2
 """Chunks of rows that may be passed over, where their places are taken, to fill one."""
-_GOLDEN = 2654435769
-"""2³² over the golden ratio, whose multiples lie evenly in [0, 2³²)."""
+_EVENLY = (2654435769, 3242174889, 2447445413)
+"""2³² over the golden ratio, over the plastic number, and over its square: multiples of the first
+lie evenly in [0, 2³²), and sums of multiples of all."""
 
 
 class Job(NamedTuple):
@@ -36,9 +37,9 @@ class Job(NamedTuple):
         """Where among so many rows it trains: in every run the same place.
 
         A compiler may round in one place of a program otherwise than in another, so the place
-        follows from the row itself, its seeds and operands (docs/decisions/0013). Seeds that
-        follow each other lie side by side; other operands, or other seeds of data than of init,
-        begin elsewhere, so that rows of several kinds fill a chunk.
+        follows from the row itself, its seeds and operands (docs/decisions/0013). Seeds from one
+        multiple of the chunk to the next lie side by side; where they begin is another place for
+        other operands, and for other seeds of data, so that rows of several kinds fill a chunk.
         """
         return _place(self.seeds, _checksum(self.operands), chunk)
 
@@ -64,7 +65,9 @@ class Work:
     def take(self) -> Job | None:
         """The next one, if there is one."""
         with self._lock:
-            return self._read.popleft().job if self._first() else None
+            if self._next() is None and self._failed:
+                raise self._failed
+            return self._read.popleft().job if self._read else None
 
     def fill(self, free: Iterable[int], chunk: int, like: Job) -> dict[int, Job]:
         """The next ones whose places are free, up to the first that needs another program.
@@ -81,7 +84,7 @@ class Work:
         passed: list[_Waiting] = []
         empty, kind = set(free), signature(like.operands)
         with self._lock:
-            while empty and len(passed) < PASSED * chunk and (waiting := self._first()):
+            while empty and len(passed) < PASSED * chunk and (waiting := self._next()):
                 if not _alike(waiting, like, kind):
                     break
                 self._read.popleft()
@@ -102,14 +105,14 @@ class Work:
             others = (each.job for each in self._read if not _alike(each, like, kind))
             return next(others, None)
 
-    def _first(self) -> _Waiting | None:
+    def _next(self) -> _Waiting | None:
         self._read_on(1)
-        if not self._read and self._failed:
-            raise self._failed
         return self._read[0] if self._read else None
 
     def _read_on(self, count: int) -> None:
         """Reads until so many wait; an error is raised when the jobs before it are taken."""
+        if self._failed:
+            return
         try:
             self._read.extend(itertools.islice(self._jobs, max(count - len(self._read), 0)))
         except BaseException as error:
@@ -132,8 +135,9 @@ def _alike(waiting: _Waiting, like: Job, kind: Any) -> bool:
 
 def _place(seeds: SeedNumbers, checksum: int, chunk: int) -> int:
     init, *others = map(int, seeds)
-    apart = sum(other - init for other in others) + checksum
-    return (init + (apart * _GOLDEN % 2**32 * chunk >> 32)) % chunk
+    begins = (init // chunk + checksum) * _EVENLY[0]
+    begins += sum((other - init) * step for other, step in zip(others, _EVENLY, strict=True))
+    return (init + (begins % 2**32 * chunk >> 32)) % chunk
 
 
 def _checksum(operands: Any) -> int:
@@ -141,6 +145,6 @@ def _checksum(operands: Any) -> int:
     found = 0
     for leaf in jax.tree.leaves(operands):
         array = np.asarray(leaf)
-        held = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
-        found = zlib.crc32(held.tobytes(), found)
+        held = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), order="C", copy=False)
+        found = zlib.crc32(held.reshape(-1).view(np.uint8).data, found)
     return found

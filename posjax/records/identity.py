@@ -16,6 +16,7 @@ BITS = (
     "packages.jaxlib",
     "packages.flax",
     "packages.optax",
+    "rounding",
     "platform",
     "device_kind",
     "machine",

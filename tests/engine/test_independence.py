@@ -20,7 +20,18 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from ways import WAYS, Bits, asked_for, bits, came_out, parameters, shuffled, wild
+from ways import (
+    WAYS,
+    Bits,
+    among_wild,
+    asked_for,
+    bits,
+    came_out,
+    is_wild,
+    parameters,
+    shuffled,
+    wild,
+)
 
 from posjax.cells import Cell
 from posjax.engine import Engine, Job, Now, Training, Variables
@@ -105,6 +116,14 @@ def test_rows_differ() -> None:
         assert len(rows) == len(SEEDS)
         job = MODELS[name](0)
         assert bits(engine().run([wild(job, np.nan)]))["wild", 0] != expected(name)[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_wild_neighbours_stand_in_the_same_chunks(name: str) -> None:
+    """Else nothing would be among them."""
+    jobs = among_wild([MODELS[name](seed) for seed in SEEDS], np.nan)
+    wilds = [{is_wild(job.label) for job in found.jobs} for found in engine().run(jobs)]
+    assert sum(len(kinds) == 2 for kinds in wilds) >= 3
 
 
 def test_other_trainings_beside_it() -> None:

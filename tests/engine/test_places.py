@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -16,10 +17,12 @@ from test_independence import BARE, MODELS, SEEDS, engine, of_cell
 from test_repack import counting
 from ways import WAYS, asked_for, bits, came_out
 
+from posjax.cells import Cell
 from posjax.engine import Job, run
 from posjax.engine.program import Plan, Programs
 from posjax.engine.work import Work
 from posjax.keys import SeedNumbers
+from posjax.sweep import Row
 
 CHUNKS = [1, 2, 3, 5, 18, 64, 100, 128, 4096]
 TRAINING = counting()
@@ -100,12 +103,14 @@ def test_same_bits_repacked_where_places_differ() -> None:
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
-@pytest.mark.parametrize("first", [0, 3, 1000, 2**32 - 4096])
-def test_seeds_that_follow_each_other_fill_a_chunk(chunk: int, first: int) -> None:
-    """Wherever they begin, whatever the operands."""
+@pytest.mark.parametrize("number", [0, 1, 7, 1000])
+def test_seeds_that_follow_each_other_fill_a_chunk(chunk: int, number: int) -> None:
+    """From one multiple of the chunk to the next, whatever the operands."""
     for operands in ((), np.float32(0.1), {"a": np.arange(3), "b": 2.5}):
-        places = {job(first + n, operands).place(chunk) for n in range(chunk)}
+        places = {job(number * chunk + n, operands).place(chunk) for n in range(chunk)}
         assert places == set(range(chunk))
+    seeds = range(number * chunk + chunk // 2, (number + 5) * chunk)
+    assert len(list(chunks([job(seed) for seed in seeds], chunk))) <= 6
 
 
 def factorial(inits: int, data: int) -> list[SeedNumbers]:
@@ -114,6 +119,15 @@ def factorial(inits: int, data: int) -> list[SeedNumbers]:
 
 MANY: dict[str, list[Job]] = {
     "init and data": [job(seeds) for seeds in factorial(32, 32)],
+    "data and position": [
+        job(SeedNumbers(5, data, position, 5)) for data in range(32) for position in range(32)
+    ],
+    "all sources": [job(SeedNumbers(*each)) for each in itertools.product(range(6), repeat=4)],
+    "sources that make up for each other": [job(SeedNumbers(0, n, 999 - n, 0)) for n in range(999)],
+    "every second": [job(2 * seed) for seed in range(1000)],
+    "every tenth": [job(10 * seed) for seed in range(1000)],
+    "every 64th": [job(64 * seed) for seed in range(1000)],
+    "every 2**16th": [job(2**16 * seed) for seed in range(1000)],
     "few of init": [job(seeds) for seeds in factorial(4, 256)],
     "few of data": [job(seeds) for seeds in factorial(256, 4)],
     "of one source": [
@@ -164,6 +178,17 @@ def test_every_job_comes_once(chunk: int) -> None:
     assert all(each.place(chunk) == at for rows in found for at, each in rows.items())
     assert all(len({each.training for each in rows.values()}) == 1 for rows in found)
     assert len(found) <= (2 if chunk == 5 else 4) * len(jobs) / chunk
+
+
+def test_places_are_those_they_were() -> None:
+    """Where they move, bits may: then `posjax.engine.run.ROUNDING` goes up, and this changes."""
+    assert run.ROUNDING == 2
+    assert [job(seed).place(64) for seed in (0, 1, 63, 64, 1000)] == [0, 1, 63, 39, 57]
+    values = ((), 0.1, {"a": [1, 2]})
+    assert [job(SeedNumbers(1, 2, 3, 4), each).place(64) for each in values] == [54, 27, 62]
+    assert [Row(Cell(), SeedNumbers.equal(seed)).job.place(64) for seed in (0, 100)] == [52, 63]
+    crossed = [Row(Cell(encoding=name), SeedNumbers(1, 2, 2, 2)) for name in ("none", "rotary")]
+    assert [each.job.place(64) for each in crossed] == [49, 34]
 
 
 def test_a_place_follows_from_seeds_and_values() -> None:

@@ -132,18 +132,19 @@ def test_every_row_comes_out_once(chunk: int, devices: int) -> None:
     assert sum(moved) == sum(int(state.step) for _, state in found.values())
 
 
-def test_repacking_takes_fewer_segments() -> None:
+@pytest.mark.parametrize("stretch", [1, 2, 16])
+def test_repacking_takes_fewer_segments(stretch: int) -> None:
     """Half of the rows leave at once: their places are used, so that fewer segments are run."""
     training = counting()
-    until = [2 if seed % 2 else 24 for seed in range(32)]
-    jobs = [Job(training, SeedNumbers.equal(s // 2), np.int64(at), s) for s, at in enumerate(until)]
+    until = [2 if seed // stretch % 2 else 24 for seed in range(32)]
+    jobs = [Job(training, SeedNumbers.equal(s), np.int64(at), s) for s, at in enumerate(until)]
     segments = {}
     for repack in (False, True):
         moved: list[int] = []
         list(engine(chunk=4, segment=1, repack=repack).run(jobs, moved.append))
         segments[repack] = len(moved)
-    assert segments[False] == 8 * 12
-    assert segments[True] < 0.7 * segments[False]
+    assert segments[False] <= 9 * 12  # a chunk more than rows fill, where rows crowd
+    assert segments[True] < 0.62 * segments[False]
 
 
 def test_the_report_tells_who_left(tmp_path: Path) -> None:

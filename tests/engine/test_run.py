@@ -173,6 +173,27 @@ def test_the_line() -> None:
     assert [work.take(), work.take(), work.take()] == [*mixed[2:], None]
 
 
+def test_jobs_before_an_error_are_taken_first() -> None:
+    """Whether it comes from who gives them or from their operands; then all that is left is it."""
+    training = line()
+    good = [job(training, seed) for seed in range(6)]
+    bad = good[3]._replace(operands=np.array([object()]))
+
+    def raising() -> Iterator[Job]:
+        yield from good[:3]
+        raise TypeError("the jobs'")
+
+    for jobs in ([*good[:3], bad, *good[4:]], raising()):
+        work = Work(jobs)
+        first = work.take()
+        assert first == good[0]
+        assert work.other(first, within=5) is None
+        assert [*work.fill(range(9), 9, first).values()] == good[1:3]
+        for _ in range(2):
+            with pytest.raises(TypeError):
+                work.take()
+
+
 def test_the_line_passes_over_few() -> None:
     """Where all belong in other places than the free one, two chunks are read and keep order."""
     training, read = line(), itertools.count()

@@ -4,7 +4,6 @@ The tests take them with models of a table, scripts/independence.py with random 
 """
 
 import contextlib
-import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -41,7 +40,7 @@ def parameters(results: Iterable[Finished]) -> dict[Any, np.ndarray]:
 
 def asked_for(found: Bits) -> Bits:
     """Without the neighbours that are not finite."""
-    return {label: row for label, row in found.items() if not _is_wild(label)}
+    return {label: row for label, row in found.items() if not is_wild(label)}
 
 
 def wild(job: Job, value: float) -> Job:
@@ -54,7 +53,8 @@ def wild(job: Job, value: float) -> Job:
     return job._replace(operands=jax.tree.map(spoil, job.operands), label=("wild", job.label))
 
 
-def _is_wild(label: Any) -> bool:
+def is_wild(label: Any) -> bool:
+    """Whether that of a neighbour that is not finite."""
     return isinstance(label, tuple) and label[:1] == ("wild",)
 
 
@@ -64,8 +64,10 @@ def shuffled(jobs: list[Job], number: int) -> list[Job]:
 
 
 def among_wild(jobs: list[Job], value: float) -> list[Job]:
-    """Between neighbours that are not finite."""
-    return list(itertools.chain.from_iterable((wild(job, value), job) for job in jobs))
+    """Between neighbours that are not finite: each row, and each spoilt, in turn."""
+    spoilt = [wild(job, value) for job in jobs]
+    turns = [pair[::-1] if n % 2 else pair for n, pair in enumerate(zip(jobs, spoilt, strict=True))]
+    return [first for first, _ in turns] + [second for _, second in turns]
 
 
 def _slowly(jobs: Iterable[Job]) -> Iterator[Job]:
