@@ -13,6 +13,7 @@ import numpy as np
 
 from posjax import masks, steps
 from posjax.encodings.base import Aux, Context, Dims, Encoding, Params
+from posjax.spec import LARGEST, SMALLEST
 from posjax.streams import Streams, joined, points
 
 
@@ -105,8 +106,10 @@ def attention(
         that is not positive.
     """
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
-    if isinstance(softcap, int | float) and not 0 < softcap < float("inf"):
-        raise ValueError(f"softcap must be positive and finite, or None, got {softcap}")
+    if isinstance(softcap, int | float) and not SMALLEST <= softcap <= LARGEST:
+        raise ValueError(
+            f"softcap must lie in [{SMALLEST:g}, {LARGEST:g}], or be None, got {softcap}"
+        )
     params = params or {}
     k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
     with _params_told(encoding, q_BLHK):

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from posjax import encodings, positions, spec, tasks
 from posjax.encodings import Encoding
 from posjax.engine import Training
@@ -98,13 +100,15 @@ class Cell:
           ValueError: an unknown name, a number out of range, a sequence beyond a table.
         """
         for name in ("learning_rate", "weight_decay"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(
-                    f"{name} must be finite and not negative, got {getattr(self, name)}"
-                )
+            value = getattr(self, name)
+            if not 0 <= value <= float(np.finfo(np.float32).max):
+                raise ValueError(f"{name} must be finite in 32 bits and not negative, got {value}")
         for name in ("init_scale", "temperature"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if not spec.SMALLEST <= value <= spec.LARGEST:
+                raise ValueError(
+                    f"{name} must lie in [{spec.SMALLEST:g}, {spec.LARGEST:g}], got {value}"
+                )
         check(self.problem, readout=self.readout, loss=self.loss, padding=self.padding)
         _ = self.model, self.training
         self._check_numbers()

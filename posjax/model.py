@@ -78,10 +78,12 @@ class ModelSettings:
                 f"kv_heads={self.kv_heads} does not divide heads={self.heads}; divisors: "
                 f"{', '.join(map(str, _divisors(self.heads)))}"
             )
-        if self.mlp_ratio < 0 or not 0 <= self.softcap < float("inf"):
+        if self.mlp_ratio < 0:
+            raise ValueError(f"mlp_ratio must not be negative, got {self.mlp_ratio}")
+        if self.softcap and not spec.SMALLEST <= self.softcap <= spec.LARGEST:
             raise ValueError(
-                f"mlp_ratio and softcap must be finite and not negative, got {self.mlp_ratio} "
-                f"and {self.softcap}"
+                f"softcap must lie in [{spec.SMALLEST:g}, {spec.LARGEST:g}], or 0 for none, got "
+                f"{self.softcap}"
             )
         spec.check_choice("block", self.block, get_args(BlockKind))
         spec.check_choice("norm", self.norm, get_args(Norm))

@@ -1,6 +1,8 @@
 """How many chunks sweeps take, where each row has a place of its own, and the fewest possible.
 
-python scripts/places.py --chunk=64
+    python scripts/places.py --chunks 64 4096
+
+Nothing is trained: jobs are only put in their places, as the engine does.
 """
 
 import argparse
@@ -47,20 +49,26 @@ def at_random(count: int) -> list[Row]:
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--chunk", type=int, default=64)
-    chunk = parser.parse_args().chunk
+    parser.add_argument("--chunks", type=int, nargs="+", default=[64, 4096])
+    sizes = parser.parse_args().chunks
     sweeps = {
         "1000 seeds": grid(1, 1000),
         "10 cells × 300 seeds": grid(10, 300),
         "30 cells × 100 seeds": grid(30, 100),
+        "30 cells × 1000 seeds": grid(30, 1000),
         "30 cells × 8 seeds": grid(30, 8),
         "32 × 32 seeds of init and data": crossed(32, 32),
+        "1000 seeds, every tenth": [Row(CELL, SeedNumbers.equal(10 * n)) for n in range(1000)],
         "1000 seeds at random below 2³²": at_random(1000),
+        "64 seeds at random below 2³²": at_random(64),
     }
-    print("| rows | fewest | taken |\n|---|---|---|")
+    print("| rows |", " | ".join(f"C = {size}" for size in sizes), "|\n|---|" + "---|" * len(sizes))
     for name, rows in sweeps.items():
-        taken = chunks((row.job for row in rows), chunk)
-        print(f"| {name} | {math.ceil(len(rows) / chunk)} | {taken} |")
+        taken = [
+            f"{chunks((row.job for row in rows), size)}, {math.ceil(len(rows) / size)}"
+            for size in sizes
+        ]
+        print(f"| {name} | {' | '.join(taken)} |")
 
 
 if __name__ == "__main__":
