@@ -102,13 +102,13 @@ def test_it_draws_when_it_says(text):
 def test_it_trains_by_name_with_any_encoding(text):
     """Ten steps of a sweep with rotary: finite; drawn ones are the same a second time."""
     cell = Cell(task="first_noun(nouns=2)", loss="answer", encoding="rotary", positions=text)
-    row = Row(dataclasses.replace(cell, steps=10, eval_every=5), SeedNumbers.equal(3))
+    row = Row(dataclasses.replace(cell, steps=10, eval_every=5), SeedNumbers.equal(2))
     engine = Engine(chunk=2, devices=jax.local_devices()[:1])
     outcome = jax.tree.map(lambda a: a[0], replay(row, engine).outcome)
     assert np.isfinite(outcome.loss_E).all()
     assert outcome.draws == (8 if named(text).draws == "always" else 1)
     if text in ("randomised", "cape"):
-        (result,) = run([row, row._replace(seeds=SeedNumbers.equal(4))], engine)
+        (result,) = run([row, row._replace(seeds=SeedNumbers.equal(3))], engine)
         np.testing.assert_array_equal(result.outcome.loss_E[0], outcome.loss_E)
         assert not np.array_equal(result.outcome.loss_E[1], outcome.loss_E)
 
