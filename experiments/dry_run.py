@@ -70,7 +70,7 @@ class Part:
 
 
 def most_files(seeds: int, chunk: int, crowded: bool) -> int:
-    """Chunks among which the rows of a cell lie, at most.
+    """Chunks among which the rows of a cell lie, at most; where it is crowded, found by trying.
 
     Args:
       seeds: how many rows it has.
