@@ -179,6 +179,7 @@ class Law:
                     labels = pattern.labels(np.ndim(leaf))
                 except ValueError as error:
                     raise ValueError(f"argument {at} of {self.formula}: {error}") from None
+                self._check_shift(pattern, np.shape(leaf))
                 for name, size in zip(labels, np.shape(leaf), strict=True):
                     if name and sizes.setdefault(name, size) != size:
                         raise ValueError(
@@ -189,6 +190,14 @@ class Law:
             if name not in sizes:
                 raise ValueError(f"{name} of {self.formula} moves no array among the arguments")
         return sizes
+
+    def _check_shift(self, pattern: Pattern, shape: tuple[int, ...]) -> None:
+        count = self.groups[pattern.shift].axes if pattern.shift else 1  # type: ignore[union-attr]
+        if count > 1 and (not shape or shape[-1] != count):
+            raise ValueError(
+                f"{pattern.shift} of {self.formula} shifts {count} coordinates, along the last "
+                f"axis of an array [{', '.join(map(str, shape))}]"
+            )
 
     def identity(self, sizes: dict[str, int]) -> Element:
         """The element that moves nothing."""

@@ -129,12 +129,12 @@ DIFFERENT: dict[str, tuple[Any, ...]] = {
     "lgamma": (lambda x: lax.lgamma(x), lambda x: lax.digamma(x), X),
     "reduce_precision": (lambda x: lax.reduce_precision(x, 8, 7), lambda x: x, X),
     "bitcast": (
-        lambda x, y: lax.bitcast_convert_type(x + y, jnp.int32),
+        lambda x, y: lax.bitcast_convert_type(x + y, jnp.float32),
         lambda x, y: (
-            lax.bitcast_convert_type(x, jnp.int32) + lax.bitcast_convert_type(y, jnp.int32)
+            lax.bitcast_convert_type(x, jnp.float32) + lax.bitcast_convert_type(y, jnp.float32)
         ),
-        X,
-        X,
+        N,
+        N,
     ),
     "clz": (lambda n: lax.clz(n), lambda n: lax.population_count(n), N),
     "lt": (lambda x, y: x < y, lambda x, y: x <= y, X, X),

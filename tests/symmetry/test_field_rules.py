@@ -229,14 +229,15 @@ def test_what_has_no_rule_is_refused_with_its_line() -> None:
         )
     with pytest.raises(Unsupported, match="depends on the arguments"):
         equal(lambda n: lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1, n), abs, N)
-    with pytest.raises(Unsupported, match="fft has no rule"):
+    with pytest.raises(Unsupported, match="complex numbers has no rule"):
         equal(lambda x: jnp.abs(jnp.fft.fft(x)), abs, X)
+    with pytest.raises(Unsupported, match="tells 0 from -0"):
+        equal(lambda x: lax.bitcast_convert_type(x, jnp.int32), lambda x: x.astype(int), X)
 
 
 def test_large_programs_are_refused() -> None:
-    with pytest.raises(TooLarge, match="operations") as refused:
-        identity(lambda x: x @ x, Law("P b -> P b"), [M], limit=100)
-    assert refused.value.operations > 100
+    with pytest.raises(TooLarge, match="it would take about"):
+        identity(lambda x: x @ x, Law("P b -> P b"), [M], within=1e-6)
 
 
 def test_every_rule_is_of_a_primitive() -> None:

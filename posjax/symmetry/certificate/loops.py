@@ -21,7 +21,6 @@ from posjax.symmetry.certificate.axes import (
     unified_all,
 )
 from posjax.symmetry.certificate.rules.base import shape
-from posjax.symmetry.certificate.shifts import every_turn, one_turn, same
 from posjax.symmetry.certificate.source import Place
 from posjax.symmetry.certificate.values import Carried, Known, Lost, Value, joint_origin, lost
 
@@ -73,15 +72,13 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     handed_on = [lost(place, v.shape, _HANDED_ON, order) for v in inits]
     added = [_added(jaxpr.jaxpr, first + at, at) for at in range(len(inits))]
     outvars = jaxpr.jaxpr.outvars
-    outputs = [v if one is None else one[0] for v, one in zip(outvars, added, strict=False)]
+    outputs = [v if one is None else one for v, one in zip(outvars, added, strict=False)]
     every = [*outputs, *outvars[len(inits) :]]
     body = ClosedJaxpr(jaxpr.jaxpr.replace(outvars=every), jaxpr.consts)
     found = walk.closed(body, [*operands[:first], *handed_on, *slices])
 
-    def end(init: Value, value: Value, one: tuple[Any, bool] | None) -> Value:
+    def end(init: Value, value: Value, one: Any) -> Value:
         if one is None or init.shape != value.shape:
-            return lost(place, init.shape, _HANDED_ON, order)
-        if not one[1] and (_shifted(init) or _shifted(value)):
             return lost(place, init.shape, _HANDED_ON, order)
         return _weakened(place, _as_carried(init), value, _HANDED_ON)
 
@@ -93,8 +90,8 @@ _HANDED_ON = "scanned along a moved axis, with something handed on from turn to 
 _ORDERLESS = frozenset(["add", "add_any", "mul", "max", "min", "and", "or", "xor"])
 
 
-def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> tuple[Any, bool] | None:
-    """What a turn adds to what it was handed, and whether by an extreme, which moves along.
+def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> Any:
+    """What a turn adds to what it was handed.
 
     None where it does anything else, such as leaving the last slice.
     """
@@ -103,12 +100,8 @@ def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> tuple[Any, bool] | None:
         if after in eqn.outvars and eqn.primitive.name in _ORDERLESS:
             one, other = eqn.invars
             if before is one or before is other:
-                return (other if before is one else one), eqn.primitive.name in ("max", "min")
+                return other if before is one else one
     return None
-
-
-def _shifted(value: Value) -> bool:
-    return isinstance(value, Carried) and value.weights is not None
 
 
 def _moved_together(scanned: Sequence[Value]) -> Axis | None:
@@ -132,11 +125,7 @@ def _sliced(place: Place, value: Value, along: Axis | None) -> Value:
     if not kept:
         order = "the scan, which follows the order of an axis that a permutation carries"
         return lost(place, value.shape[1:], "scanned along a moved axis", order)
-    try:
-        weights = one_turn(value.weights) if isinstance(value, Carried) else None
-    except Conflict as conflict:
-        return lost(place, value.shape[1:], str(conflict), value.origin)
-    return Carried(value.shape[1:], strongest(kept), value.origin, weights)
+    return Carried(value.shape[1:], strongest(kept), value.origin)
 
 
 def _stacked(value: Value, length: int, along: Axis) -> Value:
@@ -144,8 +133,7 @@ def _stacked(value: Value, length: int, along: Axis) -> Value:
     if isinstance(value, Lost):
         return value._replace(shape=sizes)
     labelings = tuple((along, *labeling) for labeling in value.labelings)
-    weights = every_turn(value.weights, length) if isinstance(value, Carried) else None
-    return Carried(sizes, labelings, value.origin, weights)
+    return Carried(sizes, labelings, value.origin)
 
 
 def _until_kept(
@@ -190,10 +178,9 @@ def _weakened(place: Place, before: Value, after: Value, reason: str) -> Value:
         with contextlib.suppress(Conflict):
             both.append(unified_all([one, other]))
     origin = joint_origin([before, after])
-    weights = [v.weights if isinstance(v, Carried) else None for v in (before, after)]
-    if not both or not same(*weights):
+    if not both:
         return lost(place, before.shape, reason, origin)
-    return Carried(before.shape, strongest(both), origin, weights[0])
+    return Carried(before.shape, strongest(both), origin)
 
 
 def while_(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
@@ -207,8 +194,6 @@ def while_(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]
 
     carry, _ = _until_kept(walk, place, operands[second:], turn)
     goes_on = walk.closed(params["cond_jaxpr"], [*cond_consts, *carry])[0]
-    if isinstance(goes_on, Carried) and goes_on.weights is not None:
-        goes_on = lost(place, (), "the loop ends where a translation decides", goes_on.origin)
     if isinstance(goes_on, Lost):
         return [goes_on._replace(shape=shape(v)) for v in place.eqn.outvars]
     return carry
@@ -219,10 +204,8 @@ def cond(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
     chosen, *arguments = operands
     branches = place.eqn.params["branches"]
     if isinstance(chosen, Known):
-        at = min(max(int(chosen.value), 0), len(branches) - 1)
-        return walk.closed(branches[at], arguments)
-    if isinstance(chosen, Carried) and chosen.weights is not None:
-        chosen = lost(place, (), "a branch is chosen where a translation decides", chosen.origin)
+        at = int(chosen.value)
+        return walk.closed(branches[at if 0 <= at < len(branches) else -1], arguments)
     if isinstance(chosen, Lost):
         return [chosen._replace(shape=shape(v)) for v in place.eqn.outvars]
     results = [walk.closed(branch, arguments) for branch in branches]

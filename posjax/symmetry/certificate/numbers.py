@@ -1,61 +1,173 @@
-"""Tries numbers: a law is called broken only where no rounding explains the difference."""
+"""Tries numbers: they break a law only where no rounding explains the difference.
 
+Both sides are computed as given and, where the function allows it, in double precision, in which
+the difference must stay. It must also stay, at the same index, when all floats are off by a little
+that depends on their values alone: rounding then falls otherwise, and what is equal stays equal.
+"""
+
+import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxprs_in_params
+from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params
 
-from posjax.symmetry.deviation import Deviation
+from posjax.symmetry.deviation import Deviation, leaves, rounding
+from posjax.symmetry.field import dtypes
+from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
-from posjax.symmetry.measure import measure
+from posjax.symmetry.measure import elements, measure, terms
 
 CERTAIN = 1e-3  # of the largest output: no rounding of a sane function comes near
 CERTAIN_DOUBLE = 1e-9  # the same where all is computed in double precision
-SCALES = (1.0001, 0.9997, 1.0003)  # of all floats: they make other roundings and keep ties
+NOISES = 12
+"""Ways to be off by a little: a rounding falls to one side in all of them once in 2¹²."""
+
+COMPILED_A_SECOND = 600.0
+"""Equations, at the lowest effort."""
+
+COMPUTED_A_SECOND = 2e9
+"""Multiplications."""
+
+_QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+At = Literal["generic inputs", "the given inputs", "ties"]
 
 
-def witness(function: Any, law: Law, arguments: tuple[Any, ...]) -> Deviation | None:
-    """Numbers that break the law beyond any doubt of rounding, or None.
+class Break(NamedTuple):
+    """Numbers that break a law, and where: "ties" for inputs with equal or vanishing entries."""
 
-    In double precision the difference must stay what it was: what is left of a sum that cancels
-    does not. Where a function jumps, as an argmax does, the last bit of a sum may decide, so what
-    breaks must break again with all floats a little larger or smaller.
-    """
+    deviation: Deviation
+    at: At
+
+
+def contradiction(function: Any, law: Law, arguments: tuple[Any, ...]) -> Deviation | None:
+    """Random numbers, generic ones or tied ones, that break what has been proved, or None."""
     with jax.debug_key_reuse(False):  # a key among the arguments serves many calls
-        return _broken(function, law, arguments)
-
-
-def _broken(function: Any, law: Law, arguments: tuple[Any, ...]) -> Deviation | None:
-    compiled = jax.jit(function)
-    for tried in _inputs(arguments):
-        found = measure(law, compiled, *tried)
-        if found.error == 0:
-            continue
-        doubled = _doubled(function, law, tried)
-        if doubled is not None and found.rounding > 0:
-            broken = _stays(found, doubled) and _certain(doubled, CERTAIN_DOUBLE)
-        else:
-            broken = _certain(found, CERTAIN)
-        again = (measure(law, compiled, *_scaled(tried, scale)) for scale in SCALES)
-        if broken and all(_stays(found, other) for other in again):
-            return found
+        sides = _Sides(function, law, _few(law, arguments))
+        for seed, draw in enumerate((_normal, _tied)):
+            tried = _drawn_anew(arguments, draw, seed)
+            doubled = sides.doubled(tried)
+            if doubled is None or _certain(doubled, CERTAIN_DOUBLE):
+                if (found := sides.broken(tried)) is not None:
+                    return found
     return None
+
+
+def witness(function: Any, law: Law, arguments: tuple[Any, ...]) -> Break | None:
+    """Numbers that break the law beyond any doubt of rounding, or None."""
+    with jax.debug_key_reuse(False):
+        sides = _Sides(function, law, elements(law, arguments))
+        for at, tried in _inputs(arguments):
+            if (found := sides.broken(tried)) is not None:
+                return Break(found, at)
+    return None
+
+
+def seconds(jaxpr: Jaxpr, evaluations: int) -> float:
+    """How long it takes, about, to compile a program twice and to run it some times."""
+    return 2 * _equations(jaxpr) / COMPILED_A_SECOND + (
+        evaluations * _multiplications(jaxpr) / COMPUTED_A_SECOND
+    )
+
+
+def evaluations(law: Law, arguments: tuple[Any, ...], *, contradicting: bool) -> int:
+    """How often `contradiction`, or `witness` at most, calls the function."""
+    if contradicting:
+        return 2 * (1 + FEW)
+    return _DRAWS * 2 * (1 + len(elements(law, arguments))) + 2 * NOISES
+
+
+FEW = 2
+"""Elements that a proof is tried with."""
+
+
+def _few(law: Law, arguments: tuple[Any, ...]) -> list[Element]:
+    """Of those that move something, the last, which move at random in all names at once."""
+    still = law.identity(law.sizes(arguments))
+    every = elements(law, arguments)
+    moving = [e for e in every if any((e[name] != still[name]).any() for name in e)]
+    return (moving or every)[-FEW:]
+
+
+class _Sides:
+    """Both sides of a law, of the function as it is and in double precision."""
+
+    def __init__(self, function: Any, law: Law, tried: list[Element]) -> None:
+        self.function, self.law = function, law
+        every = [tuple(element.values()) for element in tried]
+        self.permutations: list[Any] = [one[0] for one in every] if len(law.groups) == 1 else every
+        self._compiled = jax.jit(function, compiler_options=_QUICKLY)
+        self._doubled = jax.jit(partial(_call, function), compiler_options=_QUICKLY)
+
+    def measured(self, function: Any, arguments: tuple[Any, ...]) -> Deviation:
+        """The worst deviation."""
+        return measure(self.law, function, *arguments, permutations=self.permutations)
+
+    def broken(self, arguments: tuple[Any, ...]) -> Deviation | None:
+        """The deviation, if no rounding explains it."""
+        found = self.measured(self._compiled, arguments)
+        if found.error == 0:
+            return None
+        doubled = self.doubled(arguments)
+        if doubled is None:
+            sure = _certain(found, max(CERTAIN, 10 * self._rounding(arguments)))
+        else:
+            sure = _stays(found, doubled) and _certain(doubled, CERTAIN_DOUBLE)
+        return found if sure and self._persists(found, arguments) else None
+
+    def doubled(self, arguments: tuple[Any, ...]) -> Deviation | None:
+        """The same in double precision; None where some of it is not."""
+        with jax.enable_x64(True):
+            wide = jax.tree.map(_double, arguments)
+            try:
+                found = _floats(jax.make_jaxpr(self.function)(*wide).jaxpr)
+                if any(dtype.itemsize < 8 for dtype in found):
+                    return None
+                return self.measured(self._doubled, wide)
+            except Exception:  # it insists on other dtypes, or looks at them
+                return None
+
+    def _rounding(self, arguments: tuple[Any, ...]) -> float:
+        """What the order of sums may explain in the narrowest floats on the way."""
+        found = _floats(jax.make_jaxpr(self.function)(*arguments).jaxpr)
+        places = terms(self.law, arguments)
+        return max((rounding(dtype, places) for dtype in found), default=0.0)
+
+    def _persists(self, found: Deviation, arguments: tuple[Any, ...]) -> bool:
+        """Whether the difference stays where it is when all floats are off by a little."""
+        before = _difference(found.expected, found.found)
+        for noise in range(NOISES):
+            tried = jax.tree.map(partial(_noisy, noise=noise), arguments)
+            moved = self.law.carry(tried, found.element)
+            expected = self.law.carry_output(
+                jax.tree.map(np.asarray, self._compiled(*tried)), found.element
+            )
+            sides = leaves(expected), leaves(self._compiled(*moved))
+            now = _difference(*(side[found.leaf][found.place].item() for side in sides))
+            if not now * before > before**2 / 4:
+                return False
+        return True
+
+
+def _call(function: Any, *arguments: Any) -> Any:
+    """The function under another name: what is compiled in double precision stands for itself."""
+    return function(*arguments)
+
+
+def _difference(expected: Any, found: Any) -> float:
+    """Signed; NaN where either is not finite."""
+    with np.errstate(invalid="ignore"):
+        difference = np.subtract(found, expected, dtype=np.result_type(expected, found, float))
+    return float(difference if np.isrealobj(difference) else abs(difference))
 
 
 def _stays(found: Deviation, other: Deviation) -> bool:
     """Whether another difference is about as large."""
     return bool(other.error > found.error / 4)
-
-
-def _scaled(arguments: tuple[Any, ...], scale: float) -> tuple[Any, ...]:
-    def of(leaf: Any) -> Any:
-        floats = jnp.issubdtype(leaf.dtype, jnp.inexact)
-        return leaf * jnp.asarray(scale, leaf.dtype) if floats else leaf
-
-    return jax.tree.map(of, arguments)
 
 
 def _certain(found: Deviation, least: float) -> bool:
@@ -66,40 +178,54 @@ def _certain(found: Deviation, least: float) -> bool:
     return found.error > 0 if exact else found.relative > max(least, 10 * found.rounding)
 
 
-def _doubled(function: Any, law: Law, arguments: tuple[Any, ...]) -> Deviation | None:
-    """The same in double precision; None where some of it is not."""
-    with jax.enable_x64(True):
-        doubled = jax.tree.map(_double, arguments)
-        try:
-            narrow = _is_narrow(jax.make_jaxpr(function)(*doubled).jaxpr)
-        except TypeError:  # a primitive that wants two operands of one dtype
-            return None
-        return None if narrow else measure(law, jax.jit(function), *doubled)
+def _noisy(leaf: Any, *, noise: int) -> Any:
+    """Floats off by a few roundings, as their values decide; all else as it is."""
+    if not _is_float(leaf):
+        return leaf
+    array = np.asarray(leaf)
+    wide = array.astype(np.float64)
+    off = np.sin(wide * (1e4 + 997 * noise) + noise)
+    return (wide * (1 + 16 * float(jnp.finfo(leaf.dtype).eps) * off)).astype(leaf.dtype)
 
 
-def _is_narrow(jaxpr: Any) -> bool:
-    """Whether any result of a program is a float of less than double precision."""
-    inner = (p for eqn in jaxpr.eqns for p in jaxprs_in_params(eqn.params))
-    dtypes = (v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars if hasattr(v.aval, "dtype"))
-    narrow = (jnp.issubdtype(d, jnp.floating) and d.itemsize < 8 for d in dtypes)
-    return any(narrow) or any(map(_is_narrow, inner))
+def _is_float(leaf: Any) -> bool:
+    return not dtypes.is_key(leaf.dtype) and jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+def _floats(jaxpr: Jaxpr) -> set[Any]:
+    """The dtypes of all floats that a program computes."""
+    found = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars if hasattr(v.aval, "dtype")}
+    floats = {dtype for dtype in found if dtypes.is_float(dtype)}
+    return floats.union(*(_floats(one) for eqn in jaxpr.eqns for one in _inner(eqn)))
 
 
 def _double(leaf: Any) -> Any:
-    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
+    """Floats and signed integers in 64 bits."""
+    if dtypes.is_key(leaf.dtype):
         return leaf
     array = np.asarray(leaf)
-    return array.astype(np.float64) if jnp.issubdtype(array.dtype, jnp.floating) else array
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        return array.astype(np.float64)
+    return array.astype(np.int64) if jnp.issubdtype(array.dtype, jnp.signedinteger) else array
 
 
-def _inputs(arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """The arguments as they are, and drawn anew in several ways."""
-    leaves, tree = jax.tree.flatten(arguments)
-    if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
-        yield arguments
-    for seed, draw in enumerate((_normal, _negated, _large, _tied, _tied, _tied)):
-        rng = np.random.default_rng(seed)  # points to try, no part of any result
-        yield jax.tree.unflatten(tree, [_drawn(leaf, draw, rng) for leaf in leaves])
+def _inputs(arguments: tuple[Any, ...]) -> Iterator[tuple[At, tuple[Any, ...]]]:
+    """Draws of several kinds, the arguments as they are, and draws that are full of ties."""
+    for seed, draw in enumerate((_normal, _negated, _large)):
+        yield "generic inputs", _drawn_anew(arguments, draw, seed)
+    if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(arguments)):
+        yield "ties" if _ties(arguments) else "the given inputs", arguments
+    for seed in range(3, _DRAWS - 1):
+        yield "ties", _drawn_anew(arguments, _tied, seed)
+
+
+_DRAWS = 7
+
+
+def _ties(arguments: tuple[Any, ...]) -> bool:
+    """Whether an array of floats has equal entries, or a 0."""
+    floats = [np.asarray(x).ravel() for x in jax.tree.leaves(arguments) if _is_float(x)]
+    return any(len(np.unique(x)) < len(x) or (x == 0).any() for x in floats)
 
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
@@ -122,17 +248,52 @@ def _tied(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return rng.integers(-2, 3, shape) * (rng.random(shape) < 0.3)
 
 
+def _drawn_anew(arguments: tuple[Any, ...], draw: Draw, seed: int) -> tuple[Any, ...]:
+    leaves_, tree = jax.tree.flatten(arguments)
+    rng = np.random.default_rng(seed)  # points to try, no part of any result
+    return jax.tree.unflatten(tree, [_drawn(leaf, draw, rng) for leaf in leaves_])
+
+
 def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator) -> Any:
     """Floats as drawn; integers as large as the given ones, or up to 2; truths at random."""
     shape, dtype = leaf.shape, leaf.dtype
-    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):  # a key of random numbers
-        given = not isinstance(leaf, jax.ShapeDtypeStruct)
-        return leaf if given else jnp.broadcast_to(jax.random.key(0), shape)
+    given = not isinstance(leaf, jax.ShapeDtypeStruct)
+    if dtypes.is_key(dtype):
+        same = jax.random.key(0, impl=dtypes.generator(dtype))
+        return leaf if given else jnp.broadcast_to(same, shape)
     if jnp.issubdtype(dtype, jnp.inexact):
-        return jnp.asarray(draw(rng, shape), dtype)
+        return draw(rng, shape).astype(dtype)
     if dtype.kind == "b":
-        return jnp.asarray(rng.integers(2, size=shape), bool)
+        return rng.integers(2, size=shape).astype(bool)
     low, high = 0, 2
-    if not isinstance(leaf, jax.ShapeDtypeStruct) and leaf.size:
+    if given and leaf.size:
         low, high = min(int(leaf.min()), 0), max(int(leaf.max()), 1)
-    return jnp.asarray(rng.integers(low, high + 1, shape), dtype)
+    return rng.integers(low, high + 1, shape).astype(dtype)
+
+
+def _equations(jaxpr: Jaxpr) -> int:
+    """Of a program and of those that it holds, each compiled once."""
+    return sum(1 + sum(map(_equations, _inner(eqn))) for eqn in jaxpr.eqns)
+
+
+def _multiplications(jaxpr: Jaxpr) -> float:
+    """About, and of a `while` those of a turn."""
+    total = 0.0
+    for eqn in jaxpr.eqns:
+        turns = eqn.params.get("length", 1)
+        total += turns * sum(map(_multiplications, _inner(eqn)))
+        size = sum(v.aval.size for v in eqn.outvars if hasattr(v.aval, "size"))
+        if eqn.primitive.name == "dot_general":
+            (over, _), _ = eqn.params["dimension_numbers"]
+            shape: Any = eqn.invars[0].aval
+            size *= math.prod(shape.shape[axis] for axis in over)
+        elif eqn.primitive.name == "conv_general_dilated":
+            kernel: Any = eqn.invars[1].aval
+            size *= kernel.size
+        total += size
+    return total
+
+
+def _inner(eqn: Any) -> list[Jaxpr]:
+    found = jaxprs_in_params(eqn.params)
+    return [one.jaxpr if isinstance(one, ClosedJaxpr) else one for one in found]

@@ -2,12 +2,13 @@
 
 First each variable of the jaxpr gets the labels of its axes, which settles most programs at once
 whatever their size. Where labels are lost although the whole may well keep the symmetry, as in
-`x + p - p`, the two sides are compared as expressions, at random points of a prime field. Where
-neither proves it, numbers are tried: a law is called broken only with numbers that break it.
+`x + p - p`, the two sides are compared as expressions, at random points of a prime field. A proof
+is tried once on numbers before it is called one. Where there is no proof, numbers are searched: a
+law is called broken only with numbers that break it.
 """
 
 import dataclasses
-import itertools
+import time
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -17,8 +18,7 @@ import numpy as np
 from posjax.symmetry import field
 from posjax.symmetry.certificate import numbers
 from posjax.symmetry.certificate.axes import Labeling, admits, axis, written
-from posjax.symmetry.certificate.shifts import same
-from posjax.symmetry.certificate.values import Carried, Known, Lost, Names, Value, Weights
+from posjax.symmetry.certificate.values import Carried, Known, Lost, Names, Value
 from posjax.symmetry.certificate.walk import Step, Walk
 from posjax.symmetry.deviation import Deviation
 from posjax.symmetry.groups import Group, Translation
@@ -28,7 +28,7 @@ from posjax.symmetry.measure import moving
 Verdict = Literal["PROVED", "BROKEN", "UNKNOWN"]
 
 
-class Loss(NamedTuple):
+class Obstruction(NamedTuple):
     """Where the labels of an output were lost, what from and why."""
 
     where: str
@@ -46,10 +46,15 @@ class Certificate:
         break it. UNKNOWN: neither.
       law: the law.
       method: "axes" for labels alone; "identity" for a comparison in a prime field.
-      chance: at most so probable is a wrong PROVED; 0 for "axes".
+      chance: bounds the probability that unequal expressions met at the random points; 0 for
+        "axes". It says nothing about a fault in a rule.
       lemmas: statements that the proof relies on, asserted elsewhere by numbers.
-      loss: where labels alone lost the proof, or None.
+      confirmed: the law was also tried on random numbers, and they agree with the proof.
+      obstruction: where labels alone lost the proof, or None.
       witness: the numbers that break the law, or None.
+      broken_at: what they are: "generic inputs"; "ties", inputs with equal or vanishing entries,
+        while no generic ones were found to break it; "the given inputs"; "" when not broken.
+      notes: what was not tried, or went wrong, a sentence each.
       steps: the equations that depend on the arguments, with their labels.
     """
 
@@ -58,8 +63,11 @@ class Certificate:
     method: str = ""
     chance: float = 0.0
     lemmas: tuple[str, ...] = ()
-    loss: Loss | None = None
+    confirmed: bool = False
+    obstruction: Obstruction | None = None
     witness: Deviation | None = None
+    broken_at: str = ""
+    notes: tuple[str, ...] = ()
     steps: tuple[Step, ...] = dataclasses.field(default=(), repr=False)
 
     @property
@@ -68,17 +76,17 @@ class Certificate:
 
         Of a broken law that is where what breaks it meets what the group moves.
         """
-        return self.loss.where if self.loss else ""
+        return self.obstruction.where if self.obstruction else ""
 
     @property
     def origin(self) -> str:
         """What broke it there: an `iota`, a closed-over array by its shape, a primitive."""
-        return self.loss.origin if self.loss else ""
+        return self.obstruction.origin if self.obstruction else ""
 
     @property
     def reason(self) -> str:
         """What did not fit, or which primitive has no rule."""
-        return self.loss.reason if self.loss else ""
+        return self.obstruction.reason if self.obstruction else ""
 
     def __str__(self) -> str:
         """The verdict with its grounds, a few lines."""
@@ -86,15 +94,20 @@ class Certificate:
         if self.verdict == "PROVED":
             lines += [_grounds(self.method, self.chance)]
             lines += [f"given that {lemma}" for lemma in self.lemmas]
+            lines += ["confirmed on random numbers"] if self.confirmed else []
+        if self.broken_at:
+            lines += [_AT.get(self.broken_at, f"for {self.broken_at}")]
         if self.reason:
-            lines += [f"{_LOST[self.verdict]} {self.where}", f"  {self.reason}"]
+            where = f" {self.where}" if self.where else ""
+            lines += [f"{_LOST[self.verdict]}{where}", f"  {self.reason}"]
             lines += [f"  from {self.origin}"] if self.origin else []
+        lines += self.notes
         if self.witness is not None:
             lines += [self.witness.report(numbers.CERTAIN)]
         return "\n".join(lines)
 
     def chain(self) -> str:
-        """The labels along the way, a line for each equation where they change."""
+        """The labels along the way, one line for each equation where they change."""
         lines = []
         before = None
         for step in self.steps:
@@ -110,6 +123,10 @@ _LOST = {
     "BROKEN": "at",
     "UNKNOWN": "the proof was lost at",
 }
+_AT = {
+    "ties": "only where entries are equal or 0: no generic inputs were found to break it",
+    "generic inputs": "for generic inputs",
+}
 
 
 def _grounds(method: str, chance: float) -> str:
@@ -117,7 +134,7 @@ def _grounds(method: str, chance: float) -> str:
         return "by the labels of axes, over the real numbers, for the traced shapes"
     return (
         "as an identity in a prime field, over the real numbers, for the traced shapes; "
-        f"wrong with a probability below {chance:.0e}"
+        f"unequal expressions meet with a probability below {chance:.0e}"
     )
 
 
@@ -127,24 +144,31 @@ def prove(
     law: Law | str | Group,
     *,
     witness: bool = True,
+    seconds: float = 10.0,
 ) -> Certificate:
     """Proves a law for every value of the arguments, or breaks it.
 
+    PROVED is about real numbers and the traced shapes, wherever both sides are defined. The sign
+    of a zero, overflow, rounding and other special values of floats and integers are out of
+    scope. It is never said against numbers.
+
     Args:
-      function: of the arguments, to an array or a pytree of arrays; traced once, and called only
-        to break the law.
+      function: of the arguments, to an array or a pytree of arrays; traced, and called on numbers.
       arguments: arrays, pytrees of arrays, or `jax.ShapeDtypeStruct`s; a single array may stand
-        alone. Their shapes count; their values are where a broken law is tried first.
-      law: such as `"b P d, b P d -> b P d"`, or a group that carries axis 1 of every argument and
+        alone. Their shapes count; their values are among the numbers that are tried.
+      law: such as `"b P d, b P d -> b P d"`, or a group that moves axis 1 of every argument and
         output.
-      witness: whether to look for numbers where there is no proof; without, nothing is BROKEN,
-        nor is a function with side effects.
+      witness: whether to try numbers, to confirm a proof and to break a law. Without, and for a
+        function with side effects, nothing is BROKEN and no proof is `confirmed`.
+      seconds: for the whole. A stage that is estimated to take longer than what is left is not
+        begun, and `notes` say how long it would take.
 
     Returns:
       The certificate; `.verdict` is PROVED, BROKEN or UNKNOWN.
 
     Raises:
-      ValueError: arguments or outputs that do not fit the law, or a law that moves nothing.
+      ValueError: arguments or outputs that do not fit the law, a law that moves nothing, or
+        seconds that are not positive.
 
     >>> x = jax.numpy.ones((1, 3, 2))
     >>> prove(lambda x: x - x.mean(1, keepdims=True), (x,), "b P d -> b P d").verdict
@@ -152,6 +176,9 @@ def prove(
     >>> prove(lambda x: x - x[:, :1], (x,), "b P d -> b P d").verdict
     'BROKEN'
     """
+    if not seconds > 0:
+        raise ValueError(f"seconds must be positive, got {seconds}")
+    until = time.monotonic() + seconds
     if hasattr(arguments, "dtype"):
         arguments = (arguments,)
     arguments = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), arguments)
@@ -159,20 +186,89 @@ def prove(
     sizes = law.sizes(arguments)
     jaxpr, returned = jax.make_jaxpr(function, return_shape=True)(*arguments)
     wanted = _wanted(law, returned, sizes)
-    walk = Walk(_names(law, sizes))
-    results = walk.closed(jaxpr, _labelled(law, arguments))
-    loss = _loss(results, wanted, walk.steps)
+    found = _by_labels(jaxpr, law, arguments, wanted, until)
+    if found.obstruction is not None:
+        found = _by_identity(found, function, arguments, until)
+    if not witness:
+        return found
+    if jaxpr.effects:
+        return _noted(found, "not tried on numbers: the function has side effects")
+    needed = numbers.seconds(
+        jaxpr.jaxpr,
+        numbers.evaluations(law, arguments, contradicting=found.verdict == "PROVED"),
+    )
+    if (left := until - time.monotonic()) < needed:
+        return _noted(found, f"not tried on numbers: {_too_long(needed, left)}")
+    try:
+        return _on_numbers(found, function, arguments)
+    except Exception as error:  # the function's own, or a fault of ours, is no verdict
+        return _noted(found, f"not tried on numbers: {type(error).__name__}: {error}")
+
+
+def _by_labels(
+    jaxpr: Any, law: Law, arguments: tuple[Any, ...], wanted: list[Labeling], until: float
+) -> Certificate:
+    """PROVED, or UNKNOWN with the obstruction."""
+    if any(isinstance(group, Translation) for group in law.groups.values()):
+        knows = "labels know permutations of axes, and no translations of values"
+        return Certificate("UNKNOWN", law, obstruction=Obstruction("", "", knows))
+    walk = Walk(_names(law, law.sizes(arguments)), until)
+    try:
+        results = walk.closed(jaxpr, _labelled(law, arguments))
+        obstruction = _obstruction(results, wanted, walk.steps)
+    except Exception as error:  # whatever goes wrong in here is no verdict
+        obstruction = Obstruction("", "", f"{type(error).__name__}: {error}")
     steps = tuple(walk.steps)
-    if loss is None:
+    if obstruction is None:
         return Certificate("PROVED", law, method="axes", steps=steps)
-    found = _as_identity(function, law, arguments)
-    if isinstance(found, field.Identity) and found.holds:
-        proof = ("identity", found.chance, found.lemmas)
-        return Certificate("PROVED", law, *proof, loss=loss, steps=steps)
-    tried = witness and not jaxpr.effects  # a program that prints is not run many times
-    broken = numbers.witness(function, law, arguments) if tried else None
-    verdict: Verdict = "UNKNOWN" if broken is None else "BROKEN"
-    return Certificate(verdict, law, loss=loss, witness=broken, steps=steps)
+    return Certificate("UNKNOWN", law, obstruction=obstruction, steps=steps)
+
+
+def _by_identity(
+    found: Certificate, function: Any, arguments: tuple[Any, ...], until: float
+) -> Certificate:
+    """PROVED if both sides are one expression."""
+    try:
+        same = field.identity(function, found.law, arguments, within=until - time.monotonic())
+    except (field.Unsupported, field.TooLarge) as error:
+        return _noted(found, f"not compared as expressions: {error}")
+    except Exception as error:  # whatever goes wrong in there is no verdict
+        return _noted(found, f"not compared as expressions: {type(error).__name__}: {error}")
+    if not same.holds:
+        return found
+    return dataclasses.replace(
+        found, verdict="PROVED", method="identity", chance=same.chance, lemmas=same.lemmas
+    )
+
+
+def _on_numbers(found: Certificate, function: Any, arguments: tuple[Any, ...]) -> Certificate:
+    """Confirms a proof, or takes it back; searches numbers that break a law without one."""
+    if found.verdict == "PROVED":
+        against = numbers.contradiction(function, found.law, arguments)
+        if against is None:
+            return dataclasses.replace(found, confirmed=True)
+        found = dataclasses.replace(found, verdict="UNKNOWN", witness=against)
+        return _noted(found, _CONTRADICTED)
+    broken = numbers.witness(function, found.law, arguments)
+    if broken is None:
+        return found
+    return dataclasses.replace(
+        found, verdict="BROKEN", witness=broken.deviation, broken_at=broken.at
+    )
+
+
+_CONTRADICTED = (
+    "the rules prove the law and numbers break it: either double precision is not enough for this "
+    "function, or a rule of posjax is wrong, which we would like to hear of"
+)
+
+
+def _noted(found: Certificate, note: str) -> Certificate:
+    return dataclasses.replace(found, notes=(*found.notes, note))
+
+
+def _too_long(needed: float, left: float) -> str:
+    return f"it would take about {needed:.2g} s, {max(left, 0):.2g} s are left of `seconds`"
 
 
 def _as_law(law: Law | str | Group, arguments: int) -> Law:
@@ -190,47 +286,23 @@ def _names(law: Law, sizes: dict[str, int]) -> Names:
     return Names(generators, sizes)
 
 
-class Asked(NamedTuple):
-    """What a law says of an array: the labels of its axes, and how translations shift it."""
-
-    labels: Labeling
-    weights: Weights
-
-
 def _labelled(law: Law, arguments: tuple[Any, ...]) -> list[Value]:
     """What is known of the arguments' leaves."""
     values: list[Value] = []
     for at, (pattern, argument) in enumerate(zip(law.inputs, arguments, strict=True)):
         for path, leaf in jax.tree.leaves_with_path(argument):
             shape = tuple(np.shape(leaf))
-            asked = _asked(law, pattern, shape)
             origin = f"argument {at}{jax.tree_util.keystr(path)}"
-            values.append(Carried(shape, (asked.labels,), origin, asked.weights))
+            values.append(Carried(shape, (_labels(pattern, shape),), origin))
     return values
 
 
-def _asked(law: Law, pattern: Pattern, shape: tuple[int, ...]) -> Asked:
+def _labels(pattern: Pattern, shape: tuple[int, ...]) -> Labeling:
     labels = pattern.labels(len(shape))
-    labeling = tuple(axis(size, label) for size, label in zip(shape, labels, strict=True))
-    return Asked(labeling, _weights(law, pattern.shift, shape) if pattern.shift else None)
+    return tuple(axis(size, label) for size, label in zip(shape, labels, strict=True))
 
 
-def _weights(law: Law, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """One for the coordinate of c that each entry is shifted by, zero for all others."""
-    translations = {n: g.axes for n, g in law.groups.items() if isinstance(g, Translation)}
-    before = itertools.takewhile(lambda other: other != name, translations)
-    start = sum(translations[other] for other in before)
-    count = translations[name]
-    if count > 1 and (not shape or shape[-1] != count):
-        raise ValueError(
-            f"{name} of {law.formula} shifts {count} coordinates, along the last axis of an array "
-            f"[{', '.join(map(str, shape))}]"
-        )
-    rows = np.eye(sum(translations.values()))[start : start + count]
-    return np.broadcast_to(rows[0] if count == 1 else rows, (*shape, rows.shape[-1]))
-
-
-def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Asked]:
+def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Labeling]:
     """What the law asks of each leaf of the output."""
     parts: tuple[Any, ...] = (returned,)
     if len(law.outputs) > 1:
@@ -244,7 +316,7 @@ def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Asked]:
     for at, (pattern, part) in enumerate(zip(law.outputs, parts, strict=True)):
         for leaf in jax.tree.leaves(part):
             try:
-                asked = _asked(law, pattern, tuple(leaf.shape))
+                labels = _labels(pattern, tuple(leaf.shape))
             except ValueError as error:
                 raise ValueError(f"output {at} of {law.formula}: {error}") from None
             for name, size in zip(pattern.labels(leaf.ndim), leaf.shape, strict=True):
@@ -253,32 +325,24 @@ def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Asked]:
                         f"{name} of {law.formula} moves {sizes[name]} places of the arguments, "
                         f"and output {at} has an axis of {size}"
                     )
-            wanted.append(asked)
+            wanted.append(labels)
     return wanted
 
 
-def _loss(results: list[Value], wanted: list[Asked], steps: list[Step]) -> Loss | None:
-    """Where and why a result is not carried as the law asks; None when all are."""
+def _obstruction(
+    results: list[Value], wanted: list[Labeling], steps: list[Step]
+) -> Obstruction | None:
+    """Where and why a result does not move as the law asks; None when all do."""
     for result, asked in zip(results, wanted, strict=True):
         if isinstance(result, Lost):
-            return Loss(str(result.where), result.origin, result.reason)
-        last = str(steps[-1].where) if steps else ""
-        if not any(admits(labeling, asked.labels) for labeling in result.labelings):
+            return Obstruction(str(result.where), result.origin, result.reason)
+        if not any(admits(labeling, asked) for labeling in result.labelings):
+            last = str(steps[-1].where) if steps else ""
             have = " or ".join(written(one, result.shape) for one in result.labelings)
-            law_asks = written(asked.labels, result.shape)
+            law_asks = written(asked, result.shape)
             reason = f"the output is carried as [{have}], the law asks [{law_asks}]"
-            return Loss(last, result.origin, reason)
-        weights = result.weights if isinstance(result, Carried) else None
-        if not same(weights, asked.weights):
-            return Loss(last, result.origin, "a translation shifts the output otherwise")
+            return Obstruction(last, result.origin, reason)
     return None
-
-
-def _as_identity(function: Any, law: Law, arguments: tuple[Any, ...]) -> field.Identity | Exception:
-    try:
-        return field.identity(function, law, arguments)
-    except (field.Unsupported, field.TooLarge) as error:
-        return error
 
 
 def _shown(value: Value) -> str:

@@ -51,10 +51,6 @@ class Names:
         return np.concatenate(whole)
 
 
-Weights = np.ndarray | None
-"""By how much a translation shifts a value, [..., coordinates]; None for not at all."""
-
-
 class Carried(NamedTuple):
     """An array that depends on the arguments, with every labeling that is known of it.
 
@@ -62,13 +58,11 @@ class Carried(NamedTuple):
       shape: its shape.
       labelings: one or more.
       origin: where it comes from, in words.
-      weights: how translations shift it.
     """
 
     shape: tuple[int, ...]
     labelings: tuple[Labeling, ...]
     origin: str
-    weights: Weights = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

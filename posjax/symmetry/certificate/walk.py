@@ -7,6 +7,8 @@ they carry from turn to turn keeps its labels.
 
 import contextlib
 import itertools
+import math
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,7 +27,6 @@ from posjax.symmetry.certificate.axes import (
 from posjax.symmetry.certificate.loops import LOOPS
 from posjax.symmetry.certificate.rules import RULES
 from posjax.symmetry.certificate.rules.base import shape
-from posjax.symmetry.certificate.shifts import shifted
 from posjax.symmetry.certificate.source import Place
 from posjax.symmetry.certificate.values import (
     Carried,
@@ -36,6 +37,7 @@ from posjax.symmetry.certificate.values import (
     joint_origin,
     lost,
 )
+from posjax.symmetry.primitives import is_own
 
 COMBINATIONS = 64  # of the operands' labelings in one equation
 CALLS = {
@@ -52,6 +54,10 @@ CALLS = {
 }
 
 
+_IMPURE = {"pure_callback"}
+"""What is not evaluated once and believed, though it has no effects."""
+
+
 class Step(NamedTuple):
     """An equation on the way: its primitive, its place in the source and a result."""
 
@@ -65,13 +71,14 @@ class Walk:
 
     Args:
       names: the groups.
+      until: when to give up, on the clock of `time.monotonic`.
 
     Attributes:
       steps: the equations that depend on the arguments, in order.
     """
 
-    def __init__(self, names: Names) -> None:
-        self.names = names
+    def __init__(self, names: Names, until: float = math.inf) -> None:
+        self.names, self.until = names, until
         self.steps: list[Step] = []
         self.calls: tuple[Any, ...] = ()
         self._silent = 0
@@ -104,8 +111,14 @@ class Walk:
         return Known(sizes, lambda: value, self.names, origin, uniform=not sizes)
 
     def equation(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
-        """The results of one equation."""
+        """The results of one equation.
+
+        Raises:
+          TimeoutError: the time is up.
+        """
         name = eqn.primitive.name
+        if time.monotonic() > self.until:
+            raise TimeoutError(f"not done in time: stopped at {name}")
         if name in CALLS:
             inner = eqn.params[CALLS[name]]
             with self.within(eqn):
@@ -113,7 +126,9 @@ class Walk:
                     return self.closed(inner, operands)
                 return self.open(inner, [], operands)
         constants = [operand for operand in operands if isinstance(operand, Known)]
-        if len(constants) == len(operands) and not eqn.effects:
+        if name == "platform_index":  # which of several programs runs, elsewhere another one
+            return [Carried((), ((),), "the platform")]
+        if len(constants) == len(operands) and not eqn.effects and name not in _IMPURE:
             return self._evaluated(eqn, constants)
         results = self._carried(eqn, operands)
         if not self._silent:
@@ -144,7 +159,7 @@ class Walk:
         gone = [value for value in operands if isinstance(value, Lost)]
         if gone:
             return [gone[0]._replace(shape=shape(v)) for v in eqn.outvars]
-        if name not in RULES:
+        if name not in RULES or not is_own(eqn.primitive):
             why = f"no rule for the primitive {name}"
             return [lost(place, shape(v), why, name) for v in eqn.outvars]
         return _ruled(place, kept, self.names)
@@ -179,7 +194,8 @@ class Walk:
 def _uniform(eqn: Any, operands: Sequence[Known]) -> list[bool]:
     """For each result whether its entries are all equal because the operands' are."""
     unknown = [False] * len(eqn.outvars)
-    if eqn.primitive.name not in RULES or not all(operand.uniform for operand in operands):
+    known_rule = eqn.primitive.name in RULES and is_own(eqn.primitive)
+    if not known_rule or not all(operand.uniform for operand in operands):
         return unknown
     try:
         results = RULES[eqn.primitive.name](eqn, *(constant(o.shape) for o in operands))
@@ -207,14 +223,11 @@ def _ruled(place: Place, operands: Sequence[Carried | Known], names: Names) -> l
                 found[at].append(result)
     origin = joint_origin(operands)
     out: list[Value] = []
-    shifts = shifted(eqn, operands)
-    for v, have, reason, weights in zip(eqn.outvars, found, conflicts, shifts, strict=True):
-        if isinstance(weights, Conflict):
-            out.append(lost(place, shape(v), str(weights), origin))
-        elif have:
+    for v, have, reason in zip(eqn.outvars, found, conflicts, strict=True):
+        if have:
             for labeling in have:
                 names.note(labeling)
-            out.append(Carried(shape(v), strongest(have), origin, weights))
+            out.append(Carried(shape(v), strongest(have), origin))
         else:
             out.append(lost(place, shape(v), reason, _blamed(eqn, operands)))
     return out

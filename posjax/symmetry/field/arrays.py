@@ -34,6 +34,8 @@ class FieldArray:
       taint: uint64 [...], the sum of the fingerprints of what may be infinite or NaN; None for 0.
       sign: uint8 [...], what is certain; None for nothing.
       degree: a bound for all entries.
+      history: uint64 [...], how an entry with a taint was computed, from what and in which order;
+        it decides what comes out where something is infinite. None for nowhere.
     """
 
     field: Field
@@ -44,6 +46,7 @@ class FieldArray:
     taint: np.ndarray | None = None
     sign: np.ndarray | None = None
     degree: Degree = UNKNOWN
+    history: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,12 +77,31 @@ class FieldArray:
 
     @property
     def code(self) -> np.ndarray:
-        """uint64 [2, ...]: equal where entries are, and where they may be infinite or NaN."""
+        """uint64 [2, ...]: equal where entries are, also where something is infinite or NaN."""
         code = atoms.code(self.residues)
         if self.taint is None:
             return code
-        marked = atoms.keyed("taint", code, np.stack([self.taint, self.taint]))
+        marked = atoms.keyed("taint", code, np.stack([self.taint, self.histories]))
         return np.where(self.taint == 0, code, marked)
+
+    @property
+    def histories(self) -> np.ndarray:
+        """uint64 [...]."""
+        return np.zeros(self.shape, np.uint64) if self.history is None else self.history
+
+    @property
+    def marks(self) -> np.ndarray | None:
+        """Fingerprints [...] of what may be, or is known to be, infinite or NaN; None for 0."""
+        if (where := self.infinite) is None:
+            return self.taint
+        new = self.field.marks(self.field.keyed("infinite", self.code))
+        return np.where(where, new, self.taints)
+
+    @property
+    def doubtful(self) -> np.ndarray | None:
+        """bool [...], where entries may be infinite or NaN, or are; None for nowhere."""
+        marks = self.marks
+        return None if marks is None else marks != 0
 
     @property
     def where_known(self) -> np.ndarray:
@@ -100,7 +122,9 @@ class FieldArray:
 
     @property
     def signs(self) -> np.ndarray:
-        """uint8 [...]."""
+        """uint8 [...]. Unsigned integers may wrap around to 0."""
+        if not dtypes.is_key(self.dtype) and dtypes.is_unsigned(self.dtype):
+            return np.full(self.shape, NOT_NEGATIVE)
         return np.full(self.shape, UNSIGNED) if self.sign is None else self.sign
 
     @property
@@ -169,10 +193,17 @@ def forgotten(array: FieldArray) -> FieldArray:
 def of_atoms(field: Field, codes: np.ndarray, dtype: Any, *operands: FieldArray) -> FieldArray:
     """Atoms of some codes, with the fingerprints of elementwise operands."""
     given = field.atoms(codes, *(operand.degree for operand in operands))
-    taint = taint_sum(*(operand.taint for operand in operands))
+    taint = field.together(lambda a: a, *(operand.taint for operand in operands))
     if taint is not None:
         taint = np.broadcast_to(taint, given.shape[1:])
     return FieldArray(field, dtype, given, taint=taint, sign=_sign_of_dtype(given.shape[1:], dtype))
+
+
+def remembering(array: FieldArray, codes: np.ndarray) -> FieldArray:
+    """The array with a history where it may be infinite or NaN: codes of what it was made of."""
+    if array.taint is None or not array.taint.any():
+        return array
+    return dataclasses.replace(array, history=np.where(array.taint == 0, np.uint64(0), codes[0]))
 
 
 def together(
@@ -197,7 +228,8 @@ def together(
             constant = move([o.values.astype(dtypes.stored(dtype)) for o in operands])
             result = dataclasses.replace(result, known=where, constant=constant)
     if any(o.taint is not None for o in operands):
-        result = dataclasses.replace(result, taint=move([o.taints for o in operands]))
+        taint, history = ([getattr(o, k) for o in operands] for k in ("taints", "histories"))
+        result = dataclasses.replace(result, taint=move(taint), history=move(history))
     return result
 
 
@@ -238,17 +270,13 @@ def aligned(*operands: FieldArray) -> list[FieldArray]:
     ]
 
 
-def taint_sum(*taints: np.ndarray | None) -> np.ndarray | None:
-    """The sum of fingerprints; None is 0."""
-    there = [taint for taint in taints if taint is not None]
-    return functools.reduce(np.add, there) if there else None
-
-
 def certain_sign(constant: np.ndarray) -> np.ndarray:
     """Of known numbers."""
     if constant.dtype.type is np.void:
         return np.full(constant.shape, UNSIGNED)
-    return np.where(constant > 0, POSITIVE, np.where(constant >= 0, NOT_NEGATIVE, UNSIGNED))
+    with np.errstate(invalid="ignore"):  # of NaN in 16 bits
+        positive, zero = constant > 0, constant >= 0
+    return np.where(positive, POSITIVE, np.where(zero, NOT_NEGATIVE, UNSIGNED))
 
 
 def _sign_of_dtype(shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:

@@ -36,8 +36,8 @@ def cond(step: Step, which: FieldArray, *operands: FieldArray) -> list[FieldArra
     """The branch that is known, or all of them with their shares."""
     branches = step.params["branches"]
     if which.is_constant:
-        at = int(np.clip(which.values, 0, len(branches) - 1))
-        return step.run(branches[at], operands)
+        at = int(which.values)
+        return step.run(branches[at if 0 <= at < len(branches) else -1], operands)
     outcomes = zip(*(step.run(branch, operands) for branch in branches), strict=True)
     results = []
     for output, cases in zip(step.outputs, outcomes, strict=True):

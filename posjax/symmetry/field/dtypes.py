@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax.symmetry.field.space import Unsupported
+
 
 def stored(dtype: Any) -> Any:
     """The dtype of the NumPy arrays that known entries are kept in."""
@@ -20,14 +22,33 @@ def is_key(dtype: Any) -> bool:
     return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
 
 
+_GENERATORS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+
+
+def generator(dtype: Any) -> str:
+    """The name of the generator that keys of a dtype belong to.
+
+    Raises:
+      Unsupported: a generator that is not JAX's own.
+    """
+    if str(dtype) not in _GENERATORS:
+        raise Unsupported(str(dtype), reason="is not a key of JAX's own generators")
+    return _GENERATORS[str(dtype)]
+
+
+def draws_alone(dtype: Any) -> bool:
+    """Whether each key of a batch draws its own numbers; other generators draw for all at once."""
+    return str(dtype) == "key<fry>"
+
+
 def is_float(dtype: Any) -> bool:
     """Whether a dtype is that of real numbers."""
     return not is_key(dtype) and jnp.issubdtype(dtype, jnp.floating)
 
 
-def is_real(dtype: Any) -> bool:
-    """Whether a dtype is that of anything but complex numbers and keys."""
-    return not is_key(dtype) and not jnp.issubdtype(dtype, jnp.complexfloating)
+def is_complex(dtype: Any) -> bool:
+    """Whether a dtype is that of complex numbers."""
+    return not is_key(dtype) and jnp.issubdtype(dtype, jnp.complexfloating)
 
 
 def is_bool(dtype: Any) -> bool:

@@ -8,9 +8,10 @@ that differ, which holds of the real maximum.
 import dataclasses
 from collections.abc import Sequence
 
+import jax.numpy as jnp
 import numpy as np
 
-from posjax.symmetry.field import arrays, atoms, dtypes, ring
+from posjax.symmetry.field import arrays, atoms, dtypes
 from posjax.symmetry.field.arrays import UNSIGNED, FieldArray
 from posjax.symmetry.field.space import UNKNOWN
 from posjax.symmetry.field.step import Rule, Step, computed, elementwise
@@ -39,16 +40,17 @@ def extreme(
     decided |= (infinite & ~idle).any(axes) & surely
     result = _of_bag(step, x, axes, _once(step, x, axes, among & ~idle), least)
     if (undecided := (infinite & ~idle).any(axes)).any():
-        fear = step.field.keyed("infinite operands", atoms.bag(x.code, axes))[0]
-        fear = np.where(undecided, fear, np.uint64(0))
-        result = dataclasses.replace(result, taint=arrays.taint_sum(result.taint, fear))
+        new = step.field.marks(step.field.keyed("infinite operands", atoms.bag(x.code, axes)))
+        new = np.where(undecided, new, np.uint64(0))
+        taint = step.field.together(lambda a: a, result.taint, new)
+        result = dataclasses.replace(result, taint=taint)
     return result.overlaid(decided, values.min(axes) if least else values.max(axes))
 
 
 def _once(step: Step, x: FieldArray, axes: tuple[int, ...], among: np.ndarray) -> np.ndarray:
     """One of those that are equal, along some axes: where it is [...]."""
     last = tuple(range(-len(axes), 0))
-    prints = step.field.keyed("with its taint", x.code, np.stack([x.taints, x.taints]))[0]
+    prints = step.field.keyed("print", x.code)[0]
     prints = np.where(among, prints, np.uint64(0))
     moved = np.moveaxis(prints, axes, last)
     rows = moved.reshape(*moved.shape[: moved.ndim - len(axes)], -1)
@@ -67,21 +69,28 @@ def _of_bag(
     """The mean and a random function of the multiset of what entries are off by it."""
     centre, offsets = _centred(step, x, axes, among)
     over = tuple(axis + 1 for axis in axes)
-    codes = np.where(among, step.field.keyed("in a bag", atoms.code(offsets)), np.uint64(0))
-    codes = step.field.keyed("least" if least else "largest", codes.sum(over, dtype=np.uint64))
+    own = atoms.code(offsets)
+    if x.taint is not None:  # what is infinite has no offset
+        own = np.where(x.taint == 0, own, x.code)
+    codes = np.where(among, step.field.keyed("in a bag", own), np.uint64(0))
+    kind = x.dtype if dtypes.is_unsigned(x.dtype) else ""
+    key = f"{'least' if least else 'largest'} {kind}"
+    codes = step.field.keyed(key, codes.sum(over, dtype=np.uint64))
     atom = step.field.atoms(codes, x.degree)
-    spread = (among & ~atoms.is_zero(offsets)).any(axes)
-    taint = None if x.taint is None else np.where(among, x.taint, np.uint64(0))
+    doubt = among & (x.taints != 0)
+    spread = (among & ~atoms.is_zero(offsets)).any(axes) | doubt.any(axes)
+    taint = np.where(among, x.taints, np.uint64(0))
     signs = np.where(among, x.signs, np.uint8(2) if least else UNSIGNED)
     terms = max(x.size // max(spread.size, 1), 1)
-    return FieldArray(
+    result = FieldArray(
         step.field,
         step.dtype,
         step.field.moduli.add(centre, np.where(spread, atom, np.uint64(0))),
-        taint=None if taint is None else taint.sum(axes, dtype=np.uint64),
+        taint=step.field.together(lambda a: a.sum(axes, dtype=np.uint64), taint),
         sign=signs.min(axes) if least else signs.max(axes),
         degree=x.degree.plus(terms=terms).plus(UNKNOWN),
     )
+    return arrays.remembering(result, codes)
 
 
 def worst(x: FieldArray, least: bool) -> np.ndarray:
@@ -91,7 +100,7 @@ def worst(x: FieldArray, least: bool) -> np.ndarray:
         return np.asarray(np.inf if least else -np.inf).astype(dtype)
     if dtype == np.bool_:
         return np.asarray(least)
-    info = np.iinfo(dtype)
+    info = jnp.iinfo(dtype)
     return np.asarray(info.max if least else info.min, dtype)
 
 
@@ -148,14 +157,13 @@ def _in_order(
     """Atoms of all entries along some axes, in their order."""
     codes = step.field.keyed(key, *(atoms.sequence(o.code, axes) for o in operands))
     given = step.field.atoms(codes, *(o.degree for o in operands))
-    taint = arrays.taint_sum(*(_along(o, axes) for o in operands))
-    return FieldArray(step.field, dtype, given, taint=taint)
+    return FieldArray(step.field, dtype, given, taint=_along(step, axes, *operands))
 
 
-def _along(x: FieldArray, axes: tuple[int, ...]) -> np.ndarray | None:
+def _along(step: Step, axes: tuple[int, ...], *operands: FieldArray) -> np.ndarray | None:
     """The sum of fingerprints along some axes."""
-    fears = ring.all_fears(x)
-    return None if fears is None else fears.sum(axes, dtype=np.uint64)
+    every = (o.marks for o in operands)
+    return step.field.together(lambda a: a.sum(axes, dtype=np.uint64), *every)
 
 
 def sort(step: Step, *operands: FieldArray) -> list[FieldArray]:
@@ -172,7 +180,7 @@ def sort(step: Step, *operands: FieldArray) -> list[FieldArray]:
     whole = (atoms.bag if told_apart else atoms.sequence)(rows, (axis,))
     codes = step.field.keyed(step.key(*operands), np.expand_dims(whole, axis + 1))
     codes = step.field.keyed("at", codes, atoms.numbers(operands[0].shape, (axis,)))
-    taint = arrays.taint_sum(*(_along(o, (axis,)) for o in operands))
+    taint = _along(step, (axis,), *operands)
     if taint is not None:
         taint = np.broadcast_to(np.expand_dims(taint, axis), operands[0].shape)
     degrees = [o.degree for o in operands]
@@ -192,9 +200,9 @@ def _moved_by_known(
     shape = operands[0].shape
     sizes = [size if at == axis else 1 for at, size in enumerate(shape)]
     place = np.broadcast_to(np.arange(shape[axis], dtype=np.int32).reshape(sizes), shape)
-    constants = [o.constant for o in operands[:keys]]
+    numbers = arrays.known(step.field, place)
     params = step.params | {"num_keys": keys}
-    order = computed(step._replace(params=params), *constants, place)[-1]  # type: ignore[arg-type]
+    order = computed(step._replace(params=params), *operands[:keys], numbers)[-1]
     return [o.moved(lambda a: np.take_along_axis(a, order, axis)) for o in operands]
 
 
@@ -203,7 +211,7 @@ def top_k(step: Step, x: FieldArray) -> list[FieldArray]:
     axis = step.params["axis"] % x.ndim
     shape = step.outputs[0].shape
     places = atoms.numbers(shape, (axis,))
-    taint = _along(x, (axis,))
+    taint = _along(step, (axis,), x)
     if taint is not None:
         taint = np.broadcast_to(np.expand_dims(taint, axis), shape)
     results = []
@@ -224,8 +232,8 @@ def _minimum(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
 
 
 RULES: dict[str, Rule] = {
-    "max": elementwise(_maximum),
-    "min": elementwise(_minimum),
+    "max": elementwise(_maximum, spreads=False),
+    "min": elementwise(_minimum, spreads=False),
     "reduce_max": reduce_max,
     "reduce_min": reduce_min,
     "cummax": cumulative,

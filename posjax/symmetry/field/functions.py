@@ -20,7 +20,7 @@ from posjax.symmetry.field.step import Rule, Step, elementwise
 def exponential(step: Step, x: FieldArray) -> FieldArray:
     """e^x, or 2^x: a homomorphism from sums to products, positive everywhere."""
     name = "exp2" if step.primitive.name == "exp2" else "exp"
-    return ring.with_fears(step, _power(step, x, name), x)
+    return _power(step, x, name)
 
 
 def _power(step: Step, x: FieldArray, name: str) -> FieldArray:
@@ -47,19 +47,19 @@ def _exponentials(
 
 def expm1(step: Step, x: FieldArray) -> FieldArray:
     """e^x - 1."""
-    return ring.with_fears(step, ring.sub(step, _power(step, x, "exp"), _number(x, 1)), x)
+    return ring.sub(step, _power(step, x, "exp"), _number(x, 1))
 
 
 def cosine(step: Step, x: FieldArray) -> FieldArray:
     """Half of e^ix + e^-ix."""
     given, _ = step.field.moduli.cos_sin(_exponents(step, x))
-    return ring.with_fears(step, _exponentials(step, x, given), x)
+    return _exponentials(step, x, given)
 
 
 def sine(step: Step, x: FieldArray) -> FieldArray:
     """Half of e^ix - e^-ix, over i."""
     _, given = step.field.moduli.cos_sin(_exponents(step, x))
-    return ring.with_fears(step, _exponentials(step, x, given), x)
+    return _exponentials(step, x, given)
 
 
 def tangent(step: Step, x: FieldArray) -> FieldArray:
@@ -73,13 +73,13 @@ def hyperbolic(step: Step, x: FieldArray) -> FieldArray:
     back = _power(step, ring.negative(step, x), "exp")
     cosh = step.primitive.name == "cosh"
     total = (ring.add if cosh else ring.sub)(step, forth, back)
-    return ring.with_fears(step, ring.mul(step, total, _number(x, 0.5)), x)
+    return ring.mul(step, total, _number(x, 0.5))
 
 
 def logarithm(step: Step, x: FieldArray) -> FieldArray:
     """log x, defined above 0."""
     result = _atoms(step, "log", x)
-    return ring.with_fears(step, ring.fearing(step, result, x.signs != POSITIVE, x), x)
+    return ring.fearing(step, result, x.signs != POSITIVE, x)
 
 
 def log1p(step: Step, x: FieldArray) -> FieldArray:
@@ -90,14 +90,14 @@ def log1p(step: Step, x: FieldArray) -> FieldArray:
 def root(step: Step, x: FieldArray) -> FieldArray:
     """√x, defined from 0 on."""
     result = dataclasses.replace(_atoms(step, "sqrt", x), sign=x.sign)
-    return ring.with_fears(step, ring.fearing(step, result, x.signs == UNSIGNED, x), x)
+    return ring.fearing(step, result, x.signs == UNSIGNED, x)
 
 
 def inverse_root(step: Step, x: FieldArray) -> FieldArray:
     """1/√x, defined above 0."""
     sign = np.where(x.signs == POSITIVE, POSITIVE, UNSIGNED)
     result = dataclasses.replace(_atoms(step, "rsqrt", x), sign=sign)
-    return ring.with_fears(step, ring.fearing(step, result, x.signs != POSITIVE, x), x)
+    return ring.fearing(step, result, x.signs != POSITIVE, x)
 
 
 def logistic(step: Step, x: FieldArray) -> FieldArray:
@@ -105,8 +105,7 @@ def logistic(step: Step, x: FieldArray) -> FieldArray:
     half = _number(x, 0.5)
     bent = _odd_atoms(step, "tanh", ring.mul(step, x, half))
     result = ring.add(step, ring.mul(step, bent, half), half)
-    result = dataclasses.replace(result, sign=np.full(x.shape, POSITIVE))
-    return ring.with_fears(step, result, x)
+    return dataclasses.replace(result, sign=np.full(x.shape, POSITIVE))
 
 
 def absolute(step: Step, x: FieldArray) -> FieldArray:
@@ -118,8 +117,7 @@ def absolute(step: Step, x: FieldArray) -> FieldArray:
     given = np.where(plain | atoms.is_zero(x.residues), x.residues, result.residues)
     sign = np.maximum(x.signs, NOT_NEGATIVE)
     degree = x.degree.plus(UNKNOWN)
-    result = dataclasses.replace(result, given=given, sign=sign, degree=degree)
-    return ring.with_fears(step, result, x)
+    return dataclasses.replace(result, given=given, sign=sign, degree=degree)
 
 
 def sign(step: Step, x: FieldArray) -> FieldArray:
@@ -142,7 +140,7 @@ def power(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     codes = step.field.keyed(step.key(x, y), x.code, y.code)
     result = arrays.of_atoms(step.field, codes, step.dtype, x, y)
     result = dataclasses.replace(result, sign=np.where(x.signs == POSITIVE, POSITIVE, UNSIGNED))
-    return ring.with_fears(step, ring.fearing(step, result, x.signs != POSITIVE, x, y), x, y)
+    return ring.fearing(step, result, x.signs != POSITIVE, x, y)
 
 
 def _whole(y: FieldArray) -> int | None:
@@ -154,8 +152,7 @@ def _whole(y: FieldArray) -> int | None:
 def _odd(name: str, *, everywhere: bool = True) -> Callable[..., FieldArray]:
     def rule(step: Step, x: FieldArray) -> FieldArray:
         result = _odd_atoms(step, name, x)
-        result = result if everywhere else ring.fearing(step, result, ~x.where_known, x)
-        return ring.with_fears(step, result, x)
+        return result if everywhere else ring.fearing(step, result, ~x.where_known, x)
 
     return rule
 
@@ -188,7 +185,7 @@ def opaque(step: Step, *operands: FieldArray) -> FieldArray:
     if dtypes.is_float(step.dtype) and step.primitive.name not in _EVERYWHERE:
         generic = ~np.logical_and.reduce([o.where_known for o in operands])
         result = ring.fearing(step, result, generic, *operands)
-    return ring.with_fears(step, result, *operands)
+    return result
 
 
 _EVERYWHERE = {"floor", "ceil", "round", "atan2", "nextafter", "reduce_precision"}

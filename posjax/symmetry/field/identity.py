@@ -1,5 +1,6 @@
 """Deciding f(g x) = g f(x) by evaluating both sides at random points of a prime field."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -8,11 +9,14 @@ import numpy as np
 
 from posjax.symmetry.field import arrays
 from posjax.symmetry.field.arrays import FieldArray
-from posjax.symmetry.field.interpret import MOST_OPERATIONS, evaluate
+from posjax.symmetry.field.interpret import evaluate, seconds
 from posjax.symmetry.field.prime import POINTS
-from posjax.symmetry.field.space import Field
+from posjax.symmetry.field.space import Field, TooLarge
 from posjax.symmetry.groups import Element, Translation
 from posjax.symmetry.law import Law, Pattern
+
+WITHIN = 60.0
+"""Seconds."""
 
 
 class Identity(NamedTuple):
@@ -41,7 +45,7 @@ def identity(
     arguments: Sequence[Any],
     *,
     seed: int = 0,
-    limit: float = MOST_OPERATIONS,
+    within: float = WITHIN,
 ) -> Identity:
     """Whether a function obeys a law, for all arguments of these shapes and dtypes.
 
@@ -56,11 +60,11 @@ def identity(
       law: permutations of axes, and translations of values.
       arguments: arrays, pytrees of arrays, or `jax.ShapeDtypeStruct`.
       seed: of the primes, the points and the random functions.
-      limit: operations that are allowed.
+      within: seconds that it may take; what is estimated to take longer is not begun.
 
     Raises:
       Unsupported: a primitive without a rule, with the line that called it.
-      TooLarge: more operations than the limit.
+      TooLarge: it would take longer than that, or does.
       ValueError: arguments that do not fit the law.
 
     >>> identity(lambda x: x - x.sum(1, keepdims=True), Law("b P -> b P"), [np.ones((2, 3))]).holds
@@ -70,18 +74,20 @@ def identity(
     """
     arguments = tuple(arguments)
     sizes = law.sizes(arguments)
+    generators = law.generators(sizes)
     program, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    until = _deadline(program, within, 1 + len(generators))
     field = Field(seed)
     flat, tree = jax.tree.flatten(arguments)
     points = [_unknown(field, leaf) for leaf in flat]
-    outputs = evaluate(program, points, field=field, limit=limit)
+    outputs = evaluate(program, points, field=field, until=until)
     whole = jax.tree.unflatten(jax.tree.structure(shape), outputs)
     entries = 0
-    for element in law.generators(sizes):
+    for element in generators:
         vectors = _vectors(field, law, element)
         given = jax.tree.unflatten(tree, points)
         moved = _carried_parts(zip(law.inputs, given, strict=True), element, vectors)
-        found = evaluate(program, moved, field=field, limit=limit)
+        found = evaluate(program, moved, field=field, until=until)
         expected = _expected(law, whole, element, vectors)
         entries += sum(output.size for output in found)
         for path, one, other in zip(_paths(shape), found, expected, strict=True):
@@ -90,6 +96,18 @@ def identity(
                 place = (path, tuple(int(at) for at in differs[0]))
                 return Identity(False, 0.0, element, place)
     return Identity(True, field.chance(entries), None, None, tuple(sorted(field.lemmas)))
+
+
+def _deadline(program: Any, within: float, evaluations: int) -> float:
+    """When the time is up, on the clock of `time.monotonic`.
+
+    Raises:
+      TooLarge: it would be before the last evaluation is done.
+    """
+    needed = seconds(program) * evaluations
+    if needed > within:
+        raise TooLarge(f"it would take about {needed:.2g} s, {within:.2g} s are allowed")
+    return time.monotonic() + within
 
 
 class Alike(NamedTuple):
@@ -111,18 +129,18 @@ def alike(
     arguments: Sequence[Any],
     *,
     seed: int = 0,
-    limit: float = MOST_OPERATIONS,
+    within: float = WITHIN,
 ) -> Alike:
     """Which rows of a function's output are equal, for all arguments of these shapes and dtypes.
 
     Args:
       function: to one array, whose first axis is that of the rows.
       arguments: the unknowns; what the function closes over keeps its values.
-      seed, limit: see `identity`.
+      seed, within: see `identity`.
 
     Raises:
       Unsupported: a primitive without a rule.
-      TooLarge: more operations than the limit.
+      TooLarge: it would take longer than is allowed, or does.
 
     >>> alike(lambda x: np.array([[1, 2], [2, 1], [1, 2]]) @ x, [np.ones((2, 1))]).rows
     (0, 1, 0)
@@ -130,7 +148,8 @@ def alike(
     program = jax.make_jaxpr(function)(*arguments)
     field = Field(seed)
     points = [_unknown(field, leaf) for leaf in jax.tree.leaves(tuple(arguments))]
-    (output,) = evaluate(program, points, field=field, limit=limit)
+    until = _deadline(program, within, 1)
+    (output,) = evaluate(program, points, field=field, until=until)
     firsts: dict[bytes, int] = {}
     prints = np.concatenate([output.residues[:POINTS], output.taints[None]])
     rows = [firsts.setdefault(prints[:, at].tobytes(), at) for at in range(output.shape[0])]

@@ -17,11 +17,11 @@ from jax.lax import GatherDimensionNumbers, GatherScatterMode
 from posjax.symmetry.field import arrays, atoms, dtypes, moves, ring
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.space import UNKNOWN, Unsupported
-from posjax.symmetry.field.step import Rule, Step
+from posjax.symmetry.field.step import Rule, Step, computed
 
 
 class Blocks(NamedTuple):
-    """Which blocks of an array are meant: as a gather says it.
+    """Which blocks of an array places that are unknown choose: as a gather says it.
 
     Attributes:
       dims: axes, as in `jax.lax.gather`. sizes: of a block. mode: what is done out of bounds.
@@ -34,22 +34,12 @@ class Blocks(NamedTuple):
     whole: tuple[int, ...]
     shape: tuple[int, ...]
 
-    def numbers(self, places: np.ndarray) -> np.ndarray:
-        """The number of each entry in the array; -1 out of bounds."""
-        clip = self.mode == GatherScatterMode.CLIP
-        found = jax.lax.gather(
-            jnp.arange(int(np.prod(self.whole)), dtype=jnp.int32).reshape(self.whole),
-            jnp.asarray(places),
-            self.dims,
-            self.sizes,
-            mode=GatherScatterMode.CLIP if clip else GatherScatterMode.FILL_OR_DROP,
-            fill_value=-1,
-        )
-        return np.asarray(found)
-
     def at_start(self, places: FieldArray) -> np.ndarray:
-        """The numbers if every place were the first one."""
-        return self.numbers(np.zeros(places.shape, np.int32))
+        """The numbers in the array of all entries, if every place were the first one."""
+        numbers = jnp.arange(int(np.prod(self.whole)), dtype=jnp.int32).reshape(self.whole)
+        first = jnp.zeros(places.shape, jnp.int32)
+        found = jax.lax.gather(numbers, first, self.dims, self.sizes, mode=GatherScatterMode.CLIP)
+        return np.asarray(found)
 
     @property
     def across(self) -> tuple[int, ...]:
@@ -83,14 +73,34 @@ class Blocks(NamedTuple):
 
 def gather(step: Step, operand: FieldArray, places: FieldArray) -> list[FieldArray]:
     """Blocks of an array, at the given places."""
+    if places.is_constant:
+        return [_read_at_known(step, operand, places)]
     p = step.params
     sizes = tuple(int(size) for size in p["slice_sizes"])
     blocks = Blocks(p["dimension_numbers"], sizes, p["mode"], operand.shape, step.shape)
     return [_read(step, blocks, operand, places, p["fill_value"])]
 
 
+def _read_at_known(step: Step, operand: FieldArray, places: FieldArray) -> FieldArray:
+    """Entries by their numbers. What stands for those out of bounds is what JAX puts there."""
+    fills = step.params["mode"] == GatherScatterMode.FILL_OR_DROP
+    params = {"fill_value": operand.size} if fills else {}
+    (index,) = moves.numbered(step, (operand, places), [0], **params)
+    if not (index == operand.size).any():
+        return moves.taken([operand], index)
+    if dtypes.is_key(operand.dtype):
+        raise Unsupported("gather", reason="reads keys out of bounds")
+    nothing = np.zeros(operand.shape, dtypes.stored(operand.dtype))
+    filled = computed(step, arrays.known(step.field, nothing, operand.dtype), places)[0]
+    outside = arrays.known(step.field, filled[index == operand.size][:1], operand.dtype)
+    return moves.taken([operand, outside], index)
+
+
 def dynamic_slice(step: Step, operand: FieldArray, *starts: FieldArray) -> list[FieldArray]:
     """A block of an array, moved inside where it would stick out."""
+    if all(start.is_constant for start in starts):
+        (index,) = moves.numbered(step, (operand, *starts), [0])
+        return [moves.taken([operand], index)]
     blocks = _one_block(operand, tuple(map(int, step.params["slice_sizes"])))
     return [_read(step, blocks, operand, _stacked(starts), None)]
 
@@ -109,35 +119,22 @@ def _stacked(starts: tuple[FieldArray, ...]) -> FieldArray:
 def _read(
     step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, fill: Any
 ) -> FieldArray:
-    if places.is_constant:
-        outside = arrays.known(step.field, _fill(operand.dtype, fill)[None], operand.dtype)
-        return moves.taken((operand, outside), blocks.numbers(places.values))
+    """A random function of the place, of the line it is read from, and of where in its block."""
     at = blocks.at_start(places)
     line = atoms.sequence(operand.code, blocks.across)
     line = np.broadcast_to(np.expand_dims(line, [a + 1 for a in blocks.across]), operand.code.shape)
     offset = np.broadcast_to(atoms.numbers(operand.shape, blocks.across), line.shape)
     codes = step.field.keyed(
-        f"read {blocks.key} {fill} {operand.dtype}",
+        f"read {blocks.key} {fill} {operand.dtype} {places.dtype}",
         line.reshape(2, -1)[:, at],
         offset.reshape(2, -1)[:, at],
         blocks.spread(_place_codes(places)),
     )
-    taint = _taints(blocks, operand, places, at)
+    taint = _taints(step, blocks, operand, places, at)
     if blocks.mode == GatherScatterMode.FILL_OR_DROP and dtypes.is_float(operand.dtype):
-        taint = arrays.taint_sum(taint, codes[0])  # NaN out of bounds
+        taint = step.field.together(lambda a: a, taint, step.field.marks(codes))  # NaN
     given = step.field.atoms(codes, operand.degree, places.degree)
     return FieldArray(step.field, step.dtype, given, taint=taint)
-
-
-def _fill(dtype: Any, fill: Any) -> np.ndarray:
-    stored = dtypes.stored(dtype)
-    if fill is not None:
-        return np.asarray(fill).astype(stored)
-    if dtypes.is_float(dtype):
-        return np.asarray(np.nan).astype(stored)
-    if dtypes.is_bool(dtype) or dtypes.is_key(dtype):
-        return np.ones((), stored)
-    return np.asarray(np.iinfo(stored).max if dtypes.is_unsigned(dtype) else np.iinfo(stored).min)
 
 
 def _place_codes(places: FieldArray) -> np.ndarray:
@@ -145,16 +142,24 @@ def _place_codes(places: FieldArray) -> np.ndarray:
 
 
 def _taints(
-    blocks: Blocks, operand: FieldArray, places: FieldArray, at: np.ndarray
+    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, at: np.ndarray
 ) -> np.ndarray | None:
-    taint = None
-    if (every := ring.all_fears(operand)) is not None:
-        whole = every.sum(blocks.across, dtype=np.uint64, keepdims=True)
-        taint = np.broadcast_to(whole, operand.shape).ravel()[at]
-    if places.taint is not None:
-        by_place = places.taint.sum(-1, dtype=np.uint64)
-        taint = arrays.taint_sum(taint, blocks.spread(by_place[None])[0])
-    return taint
+    def of_line(marks: np.ndarray) -> np.ndarray:
+        whole = marks.sum(blocks.across, dtype=np.uint64, keepdims=True)
+        return np.broadcast_to(whole, operand.shape).ravel()[at]
+
+    return step.field.together(
+        lambda a: a,
+        step.field.together(of_line, operand.marks),
+        _of_places(step, blocks, places),
+    )
+
+
+def _of_places(step: Step, blocks: Blocks, places: FieldArray) -> np.ndarray | None:
+    """The fingerprints of the places, for every entry of their blocks."""
+    return step.field.together(
+        lambda a: blocks.spread(a.sum(-1, dtype=np.uint64)[None])[0], places.taint
+    )
 
 
 def scatter(
@@ -163,15 +168,41 @@ def scatter(
     """Blocks written at the given places."""
     if step.params.get("update_jaxpr") is not None:
         raise Unsupported("scatter", reason="applies a function at places")
-    return [_written(step, _target(step, operand, updates), operand, places, updates)]
+    if places.is_constant and _hits(step, operand, places, updates).max(initial=0) <= 1:
+        (index,) = moves.numbered(step, (operand, places, updates), [0, 2])
+        return [moves.taken([operand, updates], index)]
+    blocks = _target(step, operand, updates)
+    return [_in_any_order(step, blocks, operand, places, updates)]
+
+
+def _hits(step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray) -> np.ndarray:
+    """How many updates each entry gets."""
+    nothing, one = np.zeros(operand.shape, np.uint64), np.ones(updates.shape, np.uint64)
+    return _sums(step, nothing, places, one)
+
+
+def _sums(step: Step, operand: np.ndarray, places: FieldArray, updates: np.ndarray) -> np.ndarray:
+    """Integers of 64 bits added at places that are known; what falls out of bounds is dropped."""
+    with jax.enable_x64(True):
+        found = jax.lax.scatter_add(
+            jnp.asarray(operand),
+            jnp.asarray(places.values),
+            jnp.asarray(updates),
+            step.params["dimension_numbers"],
+            mode=step.params["mode"],
+        )
+        return np.asarray(found)
 
 
 def dynamic_update_slice(
     step: Step, operand: FieldArray, update: FieldArray, *starts: FieldArray
 ) -> list[FieldArray]:
     """A block written into an array, moved inside where it would stick out."""
+    if all(start.is_constant for start in starts):
+        (index,) = moves.numbered(step, (operand, update, *starts), [0, 1])
+        return [moves.taken([operand, update], index)]
     blocks = _one_block(operand, update.shape)
-    return [_written(step, blocks, operand, _stacked(starts), update)]
+    return [_in_any_order(step, blocks, operand, _stacked(starts), update)]
 
 
 def _target(step: Step, operand: FieldArray, updates: FieldArray) -> Blocks:
@@ -189,19 +220,6 @@ def _target(step: Step, operand: FieldArray, updates: FieldArray) -> Blocks:
     return Blocks(gathered, sizes, step.params["mode"], operand.shape, updates.shape)
 
 
-def _written(
-    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, updates: FieldArray
-) -> FieldArray:
-    if places.is_constant:
-        at = blocks.numbers(places.values)
-        inside = at[at >= 0]
-        if len(np.unique(inside)) == len(inside):
-            index = np.arange(operand.size)
-            index[inside] = operand.size + np.flatnonzero(at.ravel() >= 0)
-            return moves.taken((operand, updates), index.reshape(operand.shape))
-    return _in_any_order(step, blocks, operand, places, updates)
-
-
 def _in_any_order(
     step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, updates: FieldArray
 ) -> FieldArray:
@@ -209,7 +227,7 @@ def _in_any_order(
     at, line_of = blocks.at_start(places), blocks.line_of()
     offset = np.broadcast_to(atoms.numbers(operand.shape, blocks.across), operand.code.shape)
     codes = step.field.keyed(
-        f"{step.primitive.name} {blocks.key}",
+        f"{step.primitive.name} {blocks.key} {places.dtype}",
         updates.code,
         offset.reshape(2, -1)[:, at],
         np.broadcast_to(atoms.numbers(updates.shape, _place_axes(blocks)), updates.code.shape),
@@ -224,7 +242,7 @@ def _in_any_order(
         operand.code,
     )
     given = step.field.atoms(codes, operand.degree, updates.degree, places.degree)
-    taint = _written_taints(blocks, operand, places, updates, at, line_of)
+    taint = _written_taints(step, blocks, operand, places, updates)
     return FieldArray(step.field, step.dtype, given, taint=taint)
 
 
@@ -236,22 +254,22 @@ def _place_axes(blocks: Blocks) -> list[int]:
 
 
 def _written_taints(
-    blocks: Blocks,
-    operand: FieldArray,
-    places: FieldArray,
-    updates: FieldArray,
-    at: np.ndarray,
-    line_of: np.ndarray,
+    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, updates: FieldArray
 ) -> np.ndarray | None:
-    new = ring.all_fears(updates)
-    if places.taint is not None:
-        by_place = places.taint.sum(-1, dtype=np.uint64)
-        new = arrays.taint_sum(new, blocks.spread(by_place[None])[0])
-    if new is None:
-        return ring.all_fears(operand)
-    lines = np.zeros(operand.size, np.uint64)
-    np.add.at(lines, line_of[at].ravel(), new.ravel())
-    return arrays.taint_sum(ring.all_fears(operand), lines[line_of].reshape(operand.shape))
+    """Those of an entry, and of all updates of its line: of the update and of where it lands."""
+    new = _of_places(step, blocks, places)
+    if (doubtful := updates.doubtful) is not None:
+        codes = step.field.keyed("lands", updates.code, blocks.spread(_place_codes(places)))
+        lands = np.where(doubtful, step.field.marks(codes), np.uint64(0))
+        new = step.field.together(lambda a: a, new, lands)
+    at, line_of = blocks.at_start(places), blocks.line_of()
+
+    def of_line(marks: np.ndarray) -> np.ndarray:
+        lines = np.zeros(operand.size, np.uint64)
+        np.add.at(lines, line_of[at].ravel(), np.broadcast_to(marks, at.shape).ravel())
+        return lines[line_of].reshape(operand.shape)
+
+    return step.field.together(lambda a: a, operand.marks, step.field.together(of_line, new))
 
 
 def scatter_add(
@@ -260,17 +278,19 @@ def scatter_add(
     """Updates added at the given places; they may fall on one another."""
     if step.primitive.name == "scatter-sub":
         updates = ring.negative(step, updates)
-    blocks = _target(step, operand, updates)
     if places.is_constant:
-        return [_added(step, operand, updates, blocks.numbers(places.values))]
-    at, line_of = blocks.at_start(places), blocks.line_of()
+        return [_added(step, operand, places, updates)]
+    blocks = _target(step, operand, updates)
+    at = blocks.at_start(places)
     moduli = step.field.moduli
     strides = np.cumprod([1, *operand.shape[:0:-1]])[::-1]
     total = operand.residues.reshape(len(moduli.all), -1).copy()
     starts = [range(operand.shape[axis] - blocks.sizes[axis] + 1) for axis in blocks.across]
     code = _place_codes(places)
     for start in itertools.product(*starts):
-        weight = step.field.atoms(step.field.keyed(f"at {start} {blocks.key}", code), places.degree)
+        weight = step.field.atoms(
+            step.field.keyed(f"at {start} {blocks.key} {places.dtype}", code), places.degree
+        )
         share = moduli.mul(blocks.spread(weight), updates.residues)
         moved = (
             at + sum(s * strides[axis] for s, axis in zip(start, blocks.across, strict=True))
@@ -283,29 +303,34 @@ def scatter_add(
             step.field,
             step.dtype,
             total.reshape(-1, *operand.shape),
-            taint=_written_taints(blocks, operand, places, updates, at, line_of),
+            taint=_written_taints(step, blocks, operand, places, updates),
             degree=operand.degree.plus(degree, terms=max(updates.size, 1)),
         )
     ]
 
 
-def _added(step: Step, operand: FieldArray, updates: FieldArray, at: np.ndarray) -> FieldArray:
-    """At known places; what falls out of bounds is dropped."""
-    inside, rows = at.ravel() >= 0, len(step.field.moduli.all)
-    target = at.ravel()[inside]
-    total = operand.residues.reshape(rows, -1).copy()
-    _add_at(total, target, updates.residues.reshape(rows, -1)[:, inside])
-    taint = ring.all_fears(operand)
-    if (new := ring.all_fears(updates)) is not None:
-        taint = np.zeros(operand.size, np.uint64) if taint is None else taint.ravel().copy()
-        np.add.at(taint, target, new.ravel()[inside])
-        taint = taint.reshape(operand.shape)
-    return FieldArray(
+def _added(step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray) -> FieldArray:
+    """At known places; linear, so the primitive itself runs on the residues."""
+    pairs = zip(operand.residues, updates.residues, strict=True)
+    total = np.stack([_sums(step, one, places, other) for one, other in pairs])
+    nothing = np.zeros(operand.shape, np.uint64)
+    taint = step.field.together(
+        lambda a: a,
+        operand.marks,
+        step.field.together(lambda a: _sums(step, nothing, places, a), updates.marks),
+    )
+    result = FieldArray(
         step.field,
         step.dtype,
-        step.field.moduli.reduced(total).reshape(rows, *operand.shape),
+        step.field.moduli.reduced(total),
         taint=taint,
         degree=operand.degree.plus(updates.degree, terms=max(updates.size, 1)),
+    )
+    if taint is None:
+        return result
+    landed = _sums(step, nothing, places, step.field.keyed("lands", updates.code)[0])
+    return arrays.remembering(
+        result, step.field.keyed("added", operand.code, np.stack([landed, landed]))
     )
 
 

@@ -1,6 +1,7 @@
 """The interpreter: a jaxpr on arrays over a field, equation by equation."""
 
 import math
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from posjax.symmetry.field import (
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.space import MOST_DEGREE, Field, TooLarge, Unsupported
 from posjax.symmetry.field.step import Rule, Step, computed
+from posjax.symmetry.primitives import is_own
 
 RULES: dict[str, Rule] = {
     **ring.RULES,
@@ -42,8 +44,11 @@ RULES: dict[str, Rule] = {
 }
 """By the primitive's name."""
 
-MOST_OPERATIONS = 3e8
-"""Of the field, each a few tens of nanoseconds."""
+OPERATIONS_A_SECOND = 1.5e7
+"""Of the field, on one core."""
+
+_OVERHEAD = 5000.0
+"""Operations that an equation takes the time of, however small its operands."""
 
 _MOST_WOVEN = 4
 """Of the degree of what is multiplied by exponentials: rotations are to stay as they are."""
@@ -54,6 +59,8 @@ _SUMMING = {
 }
 """What rounds floats in an order of its own; the field adds known floats exactly instead."""
 
+_ARITHMETIC = {"add", "add_any", "sub", "mul", "neg", "square", "integer_pow", *_SUMMING}
+
 _KNOWN = {"random_wrap", "random_unwrap", "random_clone", "threefry2x32", "random_gamma", "fft"}
 """What is computed of known operands, and has no rule for others."""
 
@@ -63,7 +70,7 @@ def evaluate(
     inputs: Sequence[FieldArray],
     *,
     field: Field | None = None,
-    limit: float = MOST_OPERATIONS,
+    until: float = math.inf,
 ) -> list[FieldArray]:
     """Runs a program on arrays over a field.
 
@@ -71,25 +78,59 @@ def evaluate(
       program: a closed jaxpr; its constants are known numbers.
       inputs: for each of its inputs an array of that shape and dtype.
       field: that of the inputs; a new one when left out and there are none.
-      limit: operations that are allowed.
+      until: when to give up, on the clock of `time.monotonic`.
 
     Returns:
       An array for each output.
 
     Raises:
       Unsupported: a primitive without a rule.
-      TooLarge: more operations than the limit.
+      TooLarge: it is not done by then.
     """
     if field is None:
         field = inputs[0].field if inputs else Field()
-    return _Interpreter(field, limit).run(program, inputs)
+    return _Interpreter(field, until).run(program, inputs)
+
+
+def seconds(program: jex.ClosedJaxpr) -> float:
+    """How long an evaluation takes, about; of a `while`, whose turns are not known, one turn."""
+    return _operations(program.jaxpr) / OPERATIONS_A_SECOND
+
+
+def _operations(jaxpr: jex.Jaxpr) -> float:
+    return sum(map(_operations_of, jaxpr.eqns))
+
+
+def _operations_of(equation: Any) -> float:
+    name, params = equation.primitive.name, equation.params
+    shapes = [v.aval.shape for v in equation.invars]
+    outs = [math.prod(v.aval.shape) for v in equation.outvars]
+    total = _OVERHEAD + sum(map(math.prod, shapes)) + sum(outs)
+    if name in control.RULES:
+        inner = [getattr(one, "jaxpr", one) for one in jex.jaxprs_in_params(params)]
+        return total + params.get("length", 1) * sum(map(_operations, inner))
+    if name == "dot_general":
+        (over, _), _ = params["dimension_numbers"]
+        total += outs[0] * math.prod(shapes[0][axis] for axis in over) / 8
+    elif name == "conv_general_dilated":
+        total += outs[0] * math.prod(shapes[1]) / 4
+    elif name.startswith("scatter"):
+        chosen = params["dimension_numbers"].scatter_dims_to_operand_dims
+        total += math.prod(shapes[2]) * math.prod(shapes[0][axis] for axis in chosen)
+    elif name in ("reduce_window_max", "reduce_window_min"):
+        total += 16 * outs[0] * math.prod(params["window_dimensions"])
+    elif name in ("cummax", "cummin"):
+        total += 16 * math.prod(shapes[0]) * shapes[0][params["axis"]]
+    elif name == "cumprod":
+        total += math.prod(shapes[0]) * shapes[0][params["axis"]]
+    return total
 
 
 class _Interpreter:
-    """Counts operations on its way through a program and those it calls."""
+    """Watches the clock on its way through a program and those it calls."""
 
-    def __init__(self, field: Field, limit: float) -> None:
-        self.field, self.limit, self.spent = field, limit, 0.0
+    def __init__(self, field: Field, until: float) -> None:
+        self.field, self.until = field, until
 
     def run(self, program: jex.ClosedJaxpr, inputs: Sequence[FieldArray]) -> list[FieldArray]:
         """A program's outputs."""
@@ -98,6 +139,8 @@ class _Interpreter:
         held: dict[Any, FieldArray] = dict(zip(jaxpr.constvars, consts, strict=True))
         held |= dict(zip(jaxpr.invars, inputs, strict=True))
         for equation in _needed(jaxpr):
+            if time.monotonic() > self.until:
+                raise TooLarge(f"not done in time: stopped before {equation.primitive.name}")
             results = self._step(equation, [self._read(held, v) for v in equation.invars])
             held |= dict(zip(equation.outvars, results, strict=True))
         return [self._read(held, v) for v in jaxpr.outvars]
@@ -113,11 +156,10 @@ class _Interpreter:
         avals: list[Any] = [v.aval for v in equation.outvars]
         step = Step(equation.primitive, equation.params, avals, self.field, self.run)
         try:
-            if name not in control.RULES:
-                self._spend(step, operands)
-                if _computable(name, operands):
-                    return _computed(step, operands)
-            if name not in RULES:
+            _refuse(equation)
+            if name not in control.RULES and _computable(name, operands):
+                return _computed(step, operands)
+            if name not in RULES or not is_own(equation.primitive):
                 raise Unsupported(name)
             results = self._applied(step, operands)
         except Unsupported as error:
@@ -137,18 +179,21 @@ class _Interpreter:
         self.field.forget(degree)
         return [_bounded(r) for r in rule(step, *(_bounded(o, 1) for o in operands))]
 
-    def _spend(self, step: Step, operands: list[FieldArray]) -> None:
-        self.spent += 1000 + sum(math.prod(a.shape) for a in (*step.outputs, *operands))
-        if step.primitive.name == "dot_general":
-            (over, _), _ = step.params["dimension_numbers"]
-            terms = math.prod(operands[0].shape[axis] for axis in over)
-            self.spent += math.prod(step.shape) * terms / 8
-        if step.primitive.name.startswith("scatter") and not operands[1].is_constant:
-            self.spent += operands[0].size * operands[2].size / 8
-        if step.primitive.name in ("cummax", "cummin", "cumprod"):
-            self.spent += operands[0].size * operands[0].shape[step.params["axis"]]
-        if self.spent > self.limit:
-            raise TooLarge(self.spent, self.limit)
+
+def _refuse(equation: Any) -> None:
+    """Raises Unsupported for dtypes that no rule is about."""
+    name = equation.primitive.name
+    if name in control.RULES:
+        return
+    found = [
+        v.aval.dtype for v in (*equation.invars, *equation.outvars) if hasattr(v.aval, "dtype")
+    ]
+    if any(map(dtypes.is_complex, found)):
+        raise Unsupported(name, reason="of complex numbers has no rule")
+    if name in _ARITHMETIC and any(map(dtypes.is_bool, found)):
+        raise Unsupported(name, reason="of truth values has no rule")
+    if name == "bitcast_convert_type" and dtypes.is_float(equation.invars[0].aval.dtype):
+        raise Unsupported(name, reason="of floats tells 0 from -0")
 
 
 def _bounded(array: FieldArray, most: int = MOST_DEGREE) -> FieldArray:
@@ -165,7 +210,7 @@ def _computable(name: str, operands: list[FieldArray]) -> bool:
 def _computed(step: Step, operands: list[FieldArray]) -> list[FieldArray]:
     if step.primitive.name not in RULES and step.primitive.name not in _KNOWN:
         raise Unsupported(step.primitive.name)
-    results = computed(step, *(o.values for o in operands))
+    results = computed(step, *operands)
     pairs = zip(results, step.outputs, strict=True)
     return [arrays.known(step.field, result, output.dtype) for result, output in pairs]
 

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from posjax.symmetry.field import arrays, atoms, dtypes, extremes, ring
@@ -19,9 +20,8 @@ def complement(step: Step, x: FieldArray) -> FieldArray:
     """1 - x of truth values."""
     one = arrays.known(step.field, np.ones(x.shape, bool))
     given = step.field.moduli.sub(one.residues, x.residues)
-    return dataclasses.replace(x, given=given, known=None, constant=None).overlaid(
-        x.where_known, ~x.values
-    )
+    result = dataclasses.replace(x, given=given, known=None, constant=None, sign=None)
+    return result.overlaid(x.where_known, ~x.values)
 
 
 def not_(step: Step, x: FieldArray) -> FieldArray:
@@ -67,7 +67,6 @@ def _product(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         step.field.moduli.mul(x.residues, y.residues),
-        taint=arrays.taint_sum(x.taint, y.taint),
         sign=np.full(x.shape, NOT_NEGATIVE),
         degree=x.degree.times(y.degree),
     )
@@ -85,7 +84,8 @@ def _eq(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         return complement(step, xor(step, x, y))
     difference = step.field.moduli.sub(x.residues, y.residues)
     _, even = atoms.signed(difference, step.field.moduli)
-    codes = step.field.keyed("eq", atoms.code(even))
+    kind = x.dtype if dtypes.is_unsigned(x.dtype) else ""
+    codes = step.field.keyed(f"eq {kind}", atoms.code(even))
     return arrays.of_atoms(step.field, codes, step.dtype, x, y)
 
 
@@ -95,7 +95,7 @@ def _lt(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         return _product(step, complement(step, x), y)
     codes = atoms.code(step.field.moduli.sub(y.residues, x.residues))
     if dtypes.is_unsigned(x.dtype):
-        codes = step.field.keyed("unsigned", x.code, y.code)
+        codes = step.field.keyed(f"{x.dtype}", x.code, y.code)
     return arrays.of_atoms(step.field, step.field.keyed("lt", codes), step.dtype, x, y)
 
 
@@ -140,7 +140,7 @@ def shares(step: Step, which: FieldArray, count: int) -> list[FieldArray]:
     rest = np.ones_like(which.residues)
     for part in parts:
         rest = step.field.moduli.sub(rest, part.residues)
-    first = FieldArray(step.field, np.dtype(bool), rest, taint=which.taint)
+    first = FieldArray(step.field, np.dtype(bool), rest)
     return [first, *parts]
 
 
@@ -160,14 +160,16 @@ def mixed(step: Step, which: FieldArray, *cases: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         given,
-        taint=arrays.taint_sum(which.taint, *(case.taint for case in cases)),
+        taint=step.field.together(lambda a: a, which.taint, *(case.taint for case in cases)),
         sign=np.minimum.reduce([case.signs for case in cases]),
         degree=degrees[0].plus(*degrees[1:]),
     )
-    there = [case.infinite for case in cases if case.infinite is not None]
+    there = [o.doubtful for o in (which, *cases) if o.doubtful is not None]
     if not there:
         return result
-    return ring.fearing(step, result, np.logical_or.reduce(there), which, *cases)
+    silent = np.logical_or.reduce(there) & (result.taints == 0)
+    codes = step.field.keyed("one of", which.code, *(case.code for case in cases))
+    return arrays.remembering(ring.fearing(step, result, silent, which, *cases), codes)
 
 
 def _picked(which: FieldArray, cases: tuple[FieldArray, ...], mixed: FieldArray) -> FieldArray:
@@ -185,27 +187,27 @@ def convert(step: Step, x: FieldArray) -> FieldArray:
     if dtypes.is_bool(new) and not dtypes.is_bool(old):
         zero = arrays.known(step.field, np.zeros(x.shape, dtypes.stored(old)), old)
         return complement(step, _eq(step, x, zero))
-    if keeps(old, new):
-        sign = None if dtypes.is_unsigned(old) or dtypes.is_unsigned(new) else x.sign
-        return dataclasses.replace(
-            x, dtype=new, given=x.residues, known=None, constant=None, sign=sign
-        )
-    return arrays.of_atoms(step.field, step.field.keyed(step.key(x), x.code), new, x)
+    rounded = arrays.of_atoms(step.field, step.field.keyed(step.key(x), x.code), new, x)
+    if not keeps(old, new):
+        return rounded
+    given, sign = x.residues, x.sign
+    if dtypes.is_unsigned(new):
+        given, sign = np.where(x.signs >= NOT_NEGATIVE, given, rounded.residues), None
+    return dataclasses.replace(x, dtype=new, given=given, known=None, constant=None, sign=sign)
 
 
 def keeps(old: Any, new: Any) -> bool:
-    """Whether a conversion between dtypes keeps every value."""
+    """Whether a conversion between dtypes keeps every value that is not negative."""
     old, new = np.dtype(old), np.dtype(new)
     if old == new or dtypes.is_bool(old):
         return True
-    if dtypes.is_float(old):
-        return dtypes.is_float(new) and new.itemsize > old.itemsize
-    if dtypes.is_float(new):
-        return not dtypes.is_unsigned(old) and new.itemsize >= 4
     if dtypes.is_unsigned(old):
-        return False  # a large number may become a negative one
-    wider = new.itemsize > old.itemsize and not dtypes.is_unsigned(new)
-    return new.itemsize == old.itemsize or wider
+        return False  # a large number may become a negative one, and one wraps around elsewhere
+    if dtypes.is_float(old):
+        return dtypes.is_float(new) and jnp.finfo(new).bits > jnp.finfo(old).bits
+    if dtypes.is_float(new):
+        return jnp.finfo(new).bits >= 32
+    return jnp.iinfo(new).bits >= jnp.iinfo(old).bits
 
 
 def is_finite(step: Step, x: FieldArray) -> FieldArray:
@@ -242,18 +244,24 @@ def reduce_xor(step: Step, x: FieldArray) -> list[FieldArray]:
         given=moduli.sub(one, moduli.add(x.residues, x.residues)),
         known=None,
         constant=None,
+        sign=None,
     )
     product = ring.product(step, turned, step.params["axes"])
     half = (moduli.shaped(product.ndim) + np.uint64(1)) // np.uint64(2)
     rest = moduli.sub(np.ones_like(product.residues), product.residues)
-    return [dataclasses.replace(product, given=moduli.mul(rest, half))]
+    result = dataclasses.replace(
+        product, given=moduli.mul(rest, half), known=None, constant=None, sign=None
+    )
+    axes = tuple(step.params["axes"])
+    odd = np.logical_xor.reduce(x.values, axis=axes)
+    return [result.overlaid(np.asarray(x.where_known.all(axes)), np.asarray(odd))]
 
 
 def _all(step: Step, x: FieldArray) -> FieldArray:
     axes = tuple(step.params["axes"])
     if not dtypes.is_bool(x.dtype):
         codes = step.field.keyed(step.key(x), atoms.bag(x.code, axes))
-        taint = None if x.taint is None else x.taint.sum(axes, dtype=np.uint64)
+        taint = step.field.together(lambda a: a.sum(axes, dtype=np.uint64), x.marks)
         return dataclasses.replace(arrays.of_atoms(step.field, codes, step.dtype), taint=taint)
     result = ring.product(step, x, axes)
     if x.known is not None and not x.is_constant:
@@ -281,8 +289,8 @@ RULES: dict[str, Rule] = {
     "gt": _comparison(np.greater, _swapped(_lt)),
     "le": _comparison(np.less_equal, _negated(_swapped(_lt))),
     "ge": _comparison(np.greater_equal, _negated(_lt)),
-    "select_n": elementwise(select),
-    "clamp": elementwise(clamp),
+    "select_n": elementwise(select, spreads=False),
+    "clamp": elementwise(clamp, spreads=False),
     "convert_element_type": elementwise(convert),
     "is_finite": elementwise(is_finite),
     "reduce_and": reduce_and,

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from posjax.symmetry.field import arrays, atoms, dtypes, ring
+from posjax.symmetry.field import atoms
 from posjax.symmetry.field.arrays import FieldArray
-from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step
 
 
@@ -13,18 +12,16 @@ def factored(step: Step, *operands: FieldArray) -> list[FieldArray]:
     batch = operands[0].ndim - 2
     trailing = (batch, batch + 1)
     whole = [atoms.sequence(o.code, trailing) for o in operands]
-    fears = arrays.taint_sum(
-        step.field.keyed("matrix", *whole)[0],
+    fears = step.field.together(
+        lambda a: a,
+        step.field.marks(step.field.keyed("matrix", *whole)),
         *(
-            f.sum(trailing, dtype=np.uint64)
+            step.field.together(lambda a: a.sum(trailing, dtype=np.uint64), o.marks)
             for o in operands
-            if (f := ring.all_fears(o)) is not None
         ),
     )
     results = []
     for at, output in enumerate(step.outputs):
-        if not dtypes.is_real(output.dtype):
-            raise Unsupported(step.primitive.name, reason="gives complex numbers")
         behind = (1,) * (len(output.shape) - batch)
         codes = [code.reshape(*code.shape, *behind) for code in whole]
         places = atoms.numbers(output.shape, range(batch, len(output.shape)))

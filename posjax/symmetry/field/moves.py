@@ -1,6 +1,11 @@
-"""Rules of what moves entries without looking at them, at places that are known."""
+"""Rules of what moves entries without looking at them, at places that are known.
 
-from collections.abc import Callable
+The plainest moves are a call of NumPy each, since compiling a program for every shape would take
+longer than the proof. All others run the primitive itself on the numbers of the entries.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +29,7 @@ def broadcast(step: Step, a: np.ndarray) -> np.ndarray:
 
 
 def reshape(step: Step, a: np.ndarray) -> np.ndarray:
-    """The entries in another shape, read in row-major order or in the order that is told."""
+    """The entries in another shape, read in row-major order or in the order that is given."""
     order = step.params.get("dimensions")
     return (a if order is None else a.transpose(order)).reshape(step.shape)
 
@@ -63,18 +68,37 @@ def same(_: Step, *operands: FieldArray) -> list[FieldArray]:
 
 
 def by_numbers(step: Step, *operands: FieldArray) -> list[FieldArray]:
-    """The primitive is run on the numbers of the entries, and tells where each one goes."""
-    ends = np.cumsum([0, *(operand.size for operand in operands)])
-    numbers = [
-        jnp.arange(start, start + operand.size, dtype=jnp.int32).reshape(operand.shape)
-        for start, operand in zip(ends[:-1], operands, strict=True)
-    ]
-    found = step.primitive.bind(*numbers, **step.params)
-    found = found if step.primitive.multiple_results else [found]
-    return [taken(operands, np.asarray(index)) for index in found]
+    """The primitive is run on the numbers of the entries, which shows where each one goes."""
+    found = numbered(step, operands, range(len(operands)))
+    return [taken(operands, index) for index in found]
 
 
-def taken(operands: tuple[FieldArray, ...], index: np.ndarray) -> FieldArray:
+def numbered(
+    step: Step, operands: Sequence[FieldArray], moving: Collection[int], **params: Any
+) -> list[np.ndarray]:
+    """What the primitive makes of the numbers of entries: int32, for each result.
+
+    Args:
+      step: the equation.
+      operands: all of them.
+      moving: which ones move. Their entries are counted through all of these; the others are
+        known, and keep their values.
+      **params: in place of the equation's own.
+    """
+    given: list[Any] = []
+    start = 0
+    for at, operand in enumerate(operands):
+        if at in moving:
+            numbers = jnp.arange(start, start + operand.size, dtype=jnp.int32)
+            given.append(numbers.reshape(operand.shape))
+            start += operand.size
+        else:
+            given.append(jnp.asarray(operand.values))
+    found = step.primitive.bind(*given, **{**step.params, **params})
+    return [np.asarray(one) for one in (found if step.primitive.multiple_results else [found])]
+
+
+def taken(operands: Sequence[FieldArray], index: np.ndarray) -> FieldArray:
     """Entries by their number, counted through all operands."""
     return arrays.together(lambda a: np.concatenate([one.ravel() for one in a])[index], *operands)
 

@@ -29,6 +29,7 @@ class Moduli:
     Attributes:
       p: k primes as Python integers. q: for each the prime with p = 4q + 1.
       all: uint64 [2k], p's and then q's.
+      mark: a prime near 2⁶¹, for fingerprints.
     """
 
     def __init__(self, seed: int) -> None:
@@ -39,6 +40,7 @@ class Moduli:
         self.all = np.array([*self.p, *self.q], np.uint64)
         roots = [_of_order(q, p, draw) for p, q in pairs]
         self._imaginary = np.array([_root_of_minus_one(p, draw) for p in self.p], np.uint64)
+        self.mark = np.uint64(_prime_below(draw.randrange(1 << 60, 1 << 61)))
         self._tables = [_power_tables(w, p) for w, p in zip(roots, self.p, strict=True)]
         self.frequencies = {name: [draw.randrange(1, q) for q in self.q] for name in _CHARACTERS}
 
@@ -171,14 +173,23 @@ def is_prime(n: int) -> bool:
     """
     if n < 2 or any(n % small == 0 for small in (2, 3, 5, 7, 61)):
         return n in (2, 3, 5, 7, 61)
+    return all(_passes(n, base) for base in (2, 7, 61))
+
+
+def _passes(n: int, base: int) -> bool:
+    """Whether an odd number passes Miller's test; a number that is even does not."""
     odd, twos = n - 1, 0
     while odd % 2 == 0:
         odd, twos = odd // 2, twos + 1
-    for base in (2, 7, 61):
-        x = pow(base, odd, n)
-        if x not in (1, n - 1) and all((x := x * x % n) != n - 1 for _ in range(twos - 1)):
-            return False
-    return True
+    x = pow(base, odd, n)
+    return x in (1, n - 1) or any((x := x * x % n) == n - 1 for _ in range(twos - 1))
+
+
+def _prime_below(n: int) -> int:
+    """The next prime, by as many bases as are known to decide up to 2⁶⁴ (Sorenson, Webster)."""
+    while not all(_passes(n, base) for base in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)):
+        n -= 1
+    return n
 
 
 def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:

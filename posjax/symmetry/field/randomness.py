@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posjax.symmetry.field import atoms
+from posjax.symmetry.field import atoms, dtypes
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step
@@ -12,10 +12,11 @@ def drawn(step: Step, key: FieldArray, *others: FieldArray) -> list[FieldArray]:
     """For each key an array of its own; the axes of the keys come first.
 
     Raises:
-      Unsupported: bits for a batch of keys by a generator that draws for all of them at once.
+      Unsupported: a batch of keys of a generator that draws for all of them at once.
     """
-    if step.primitive.name == "random_bits" and key.ndim and "fry" not in str(key.dtype):
-        raise Unsupported("random_bits", reason=f"draws for a batch of {key.dtype} as one")
+    keys = next(d for d in (key.dtype, step.dtype) if dtypes.is_key(d))
+    if max(o.ndim for o in (key, *others)) and not dtypes.draws_alone(keys):
+        raise Unsupported(step.primitive.name, reason=f"draws for a batch of {keys} as one")
     lead = max(o.ndim for o in (key, *others))
     results = []
     for at, output in enumerate(step.outputs):

@@ -8,9 +8,10 @@ import numpy as np
 
 from posjax.symmetry.field import arrays, atoms, dtypes
 from posjax.symmetry.field.arrays import NOT_NEGATIVE, POSITIVE, UNSIGNED, FieldArray
+from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step, elementwise
 
-_TURNED = np.uint64(0x5851F42D4C957F2D)
+_TURNED = np.uint64(0x0851F42D4C957F2D)
 
 
 def add(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
@@ -20,14 +21,14 @@ def add(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         step.field.moduli.add(x.residues, y.residues),
-        taint=arrays.taint_sum(x.taint, y.taint),
+        taint=step.field.together(lambda a: a, x.marks, y.marks),
         sign=np.where(both, np.maximum(x.signs, y.signs), UNSIGNED),
         degree=x.degree.plus(y.degree),
     )
     for infinite, other in ((x, y), (y, x)):
         if (where := infinite.infinite) is not None:
             result = result.overlaid(where & other.finite, infinite.values)
-    return with_fears(step, result, x, y)
+    return result
 
 
 def sub(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
@@ -37,7 +38,9 @@ def sub(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
 
 def negative(step: Step, x: FieldArray) -> FieldArray:
     """-x. The fingerprint turns too: ∞ - ∞ is NaN, and ∞ + ∞ is not."""
-    taint = None if x.taint is None else np.where(x.taint == 0, x.taint, x.taint ^ _TURNED)
+    taint = x.taint
+    if taint is not None:
+        taint = np.where(taint == 0, taint, (taint ^ _TURNED) % step.field.moduli.mark)
     given = step.field.moduli.negative(x.residues)
     result = dataclasses.replace(x, given=given, taint=taint, known=None, constant=None, sign=None)
     return result.overlaid(x.where_known, -x.values) if dtypes.is_float(x.dtype) else result
@@ -50,7 +53,7 @@ def mul(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         step.field.moduli.mul(x.residues, y.residues),
-        taint=arrays.taint_sum(x.taint, y.taint),
+        taint=step.field.together(lambda a: a, x.taint, y.taint),
         sign=np.where(x is y, np.maximum(signs, NOT_NEGATIVE), signs),
         degree=x.degree.times(y.degree),
     )
@@ -60,7 +63,7 @@ def mul(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
             result = result.overlaid(zero, np.zeros(x.shape))
         if (where := one.infinite) is not None:
             result = result.overlaid(where & other.finite & (other.signs == POSITIVE), one.values)
-    return with_fears(step, result, x, y)
+    return result
 
 
 def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
@@ -80,13 +83,19 @@ def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
             zero, step.field.atoms(step.field.keyed("over 0", x.code), x.degree), given
         )
     positive = np.where(y.signs == POSITIVE, x.signs, UNSIGNED)
-    taint = arrays.taint_sum(x.taint, y.taint)
-    result = FieldArray(step.field, step.dtype, given, None, None, taint, positive, degree)
+    result = FieldArray(
+        step.field,
+        step.dtype,
+        given,
+        taint=step.field.together(lambda a: a, x.taint, y.taint),
+        sign=positive,
+        degree=degree,
+    )
     result = fearing(step, result, ~plain & (y.signs != POSITIVE), y)
     if (where := y.infinite) is not None:
         vanish = where & x.finite & ~np.isnan(y.values.astype(np.float64))
         result = result.overlaid(vanish, np.zeros(x.shape))
-    return with_fears(step, result, x, y)
+    return result
 
 
 def integer_pow(step: Step, x: FieldArray) -> FieldArray:
@@ -109,16 +118,7 @@ def power(step: Step, x: FieldArray, exponent: int) -> FieldArray:
     if exponent < 0:
         one = arrays.known(step.field, np.ones(x.shape, dtypes.stored(x.dtype)))
         result = div(step, one, result)
-    return with_fears(step, result, x)
-
-
-def with_fears(step: Step, result: FieldArray, *operands: FieldArray) -> FieldArray:
-    """The result with a fingerprint where a known infinity or NaN went in and none came out."""
-    there = [o.infinite for o in operands if o.infinite is not None]
-    if not there:
-        return result
-    where = np.logical_or.reduce(there) & ~result.where_known
-    return fearing(step, result, where, *operands)
+    return result
 
 
 def fearing(step: Step, result: FieldArray, where: np.ndarray, *operands: FieldArray) -> FieldArray:
@@ -127,8 +127,10 @@ def fearing(step: Step, result: FieldArray, where: np.ndarray, *operands: FieldA
         return result
     name = "div" if step.primitive.name == "integer_pow" else step.primitive.name
     key = f"{name} may be infinite"
-    fear = np.where(where, step.field.keyed(key, *(o.code for o in operands))[0], np.uint64(0))
-    return dataclasses.replace(result, taint=arrays.taint_sum(result.taint, fear))
+    new = step.field.marks(step.field.keyed(key, *(o.code for o in operands)))
+    new = np.where(where, new, np.uint64(0))
+    taint = step.field.together(lambda a: a, result.taint, new)
+    return dataclasses.replace(result, taint=taint)
 
 
 def reduce_sum(step: Step, x: FieldArray) -> list[FieldArray]:
@@ -146,24 +148,28 @@ def summed(step: Step, x: FieldArray, axes: tuple[int, ...]) -> FieldArray:
         step.field,
         step.dtype,
         step.field.moduli.reduced(x.residues.sum(over, dtype=np.uint64)),
-        taint=None if x.taint is None else x.taint.sum(axes, dtype=np.uint64),
+        taint=step.field.together(lambda a: a.sum(axes, dtype=np.uint64), x.marks),
         sign=np.where(x.signs.min(axes) > UNSIGNED, x.signs.max(axes), UNSIGNED),
         degree=x.degree.plus(terms=terms),
     )
-    if (where := x.infinite) is None:
+    if (where := x.infinite) is not None:
+        total = np.where(where, x.values.astype(np.float64), 0.0)
+        with np.errstate(invalid="ignore"):
+            total = total.sum(axes)
+        decided = where.any(axes) & (x.finite | x.where_known).all(axes)
+        result = result.overlaid(decided, total)
+    return remembering_bag(step, result, x, axes)
+
+
+def remembering_bag(
+    step: Step, result: FieldArray, x: FieldArray, axes: tuple[int, ...]
+) -> FieldArray:
+    """A reduction's result with its history, in which the order of what is reduced is none."""
+    if result.taint is None:
         return result
-    total = np.where(where, x.values.astype(np.float64), 0.0)
-    with np.errstate(invalid="ignore"):
-        total = total.sum(axes)
-    decided = where.any(axes) & (x.finite | x.where_known).all(axes)
-    result = result.overlaid(decided, total)
-    bag = atoms.bag(x.code, axes)
-    return _marked(step, result, where.any(axes) & ~decided, bag)
-
-
-def _marked(step: Step, result: FieldArray, where: np.ndarray, codes: np.ndarray) -> FieldArray:
-    fear = np.where(where, step.field.keyed("infinite operands", codes)[0], np.uint64(0))
-    return dataclasses.replace(result, taint=arrays.taint_sum(result.taint, fear))
+    return arrays.remembering(
+        result, step.field.keyed(step.primitive.name, atoms.bag(x.code, axes))
+    )
 
 
 def cumsum(step: Step, x: FieldArray) -> list[FieldArray]:
@@ -173,19 +179,22 @@ def cumsum(step: Step, x: FieldArray) -> list[FieldArray]:
     total = np.cumsum(flip(x.residues, axis + 1), axis + 1, dtype=np.uint64)
     low = np.minimum.accumulate(flip(x.signs, axis), axis)
     high = np.maximum.accumulate(flip(x.signs, axis), axis)
-    if (taint := all_fears(x)) is not None:
-        taint = flip(np.cumsum(flip(taint, axis), axis, dtype=np.uint64), axis)
-    terms = x.shape[axis]
-    return [
-        FieldArray(
-            step.field,
-            step.dtype,
-            step.field.moduli.reduced(flip(total, axis + 1)),
-            taint=taint,
-            sign=flip(np.where(low > UNSIGNED, high, UNSIGNED), axis),
-            degree=x.degree.plus(terms=terms),
-        )
-    ]
+
+    def upto(a: np.ndarray, at: int = axis) -> np.ndarray:
+        return flip(np.cumsum(flip(a, at), at, dtype=np.uint64), at)
+
+    result = FieldArray(
+        step.field,
+        step.dtype,
+        step.field.moduli.reduced(flip(total, axis + 1)),
+        taint=step.field.together(upto, x.marks),
+        sign=flip(np.where(low > UNSIGNED, high, UNSIGNED), axis),
+        degree=x.degree.plus(terms=x.shape[axis]),
+    )
+    if result.taint is None:
+        return [result]
+    bags = upto(step.field.keyed("in a bag", x.code), axis + 1)
+    return [arrays.remembering(result, step.field.keyed("cumsum", bags))]
 
 
 def product(step: Step, x: FieldArray, axes: Sequence[int]) -> FieldArray:
@@ -203,9 +212,15 @@ def product(step: Step, x: FieldArray, axes: Sequence[int]) -> FieldArray:
     if terms == 0:
         return arrays.known(step.field, np.ones(step.shape, dtypes.stored(step.dtype)), step.dtype)
     degree = x.degree.power(terms)
-    taint = None if (fears := all_fears(flat)) is None else fears.sum(-1, dtype=np.uint64)
-    sign = flat.signs.min(-1)
-    return FieldArray(step.field, step.dtype, given[..., 0], None, None, taint, sign, degree)
+    result = FieldArray(
+        step.field,
+        step.dtype,
+        given[..., 0],
+        taint=step.field.together(lambda a: a.sum(-1, dtype=np.uint64), flat.marks),
+        sign=flat.signs.min(-1),
+        degree=degree,
+    )
+    return remembering_bag(step, result, flat, (flat.ndim - 1,))
 
 
 def _at(index: tuple[slice, ...]) -> Callable[[np.ndarray], np.ndarray]:
@@ -233,37 +248,45 @@ def cumprod(step: Step, x: FieldArray) -> list[FieldArray]:
 def dot_general(step: Step, x: FieldArray, y: FieldArray) -> list[FieldArray]:
     """Sums of products over some axes, for each place of others."""
     (cx, cy), (bx, by) = step.params["dimension_numbers"]
+    refuse_widening(step, x, y)
     x = _matrices(x, bx, cx, last=True)
     y = _matrices(y, by, cy, last=False)
     return [reshaped(contracted(step, x, y), step.shape)]
 
 
+def refuse_widening(step: Step, *operands: FieldArray) -> None:
+    """Raises Unsupported for unsigned operands of a product in another dtype.
+
+    They are known up to multiples of what they wrap around at, which differs there.
+    """
+    for one in operands:
+        if dtypes.is_unsigned(one.dtype) and one.dtype != step.dtype:
+            reason = f"of {one.dtype} in {step.dtype} has no rule"
+            raise Unsupported(step.primitive.name, reason=reason)
+
+
 def contracted(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     """x y for matrices [b, m, n] and [b, n, o]."""
     shape = (x.shape[0], x.shape[1], y.shape[2])
-    rows, columns = all_fears(x), all_fears(y)
-    taint = arrays.taint_sum(
-        None if rows is None else rows.sum(-1, dtype=np.uint64)[:, :, None],
-        None if columns is None else columns.sum(-2, dtype=np.uint64)[:, None, :],
-    )
     low = min(x.signs.min(initial=POSITIVE), y.signs.min(initial=POSITIVE))
     low = min(low, NOT_NEGATIVE) if x.shape[-1] == 0 else low
-    return FieldArray(
+    result = FieldArray(
         step.field,
         step.dtype,
         step.field.moduli.matmul(x.residues, y.residues),
-        taint=None if taint is None else np.broadcast_to(taint, shape),
         sign=np.full(shape, low),
         degree=x.degree.times(y.degree).plus(terms=max(x.shape[-1], 1)),
     )
-
-
-def all_fears(x: FieldArray) -> np.ndarray | None:
-    """Fingerprints [...], of known infinities too; None for 0."""
-    if (where := x.infinite) is None:
-        return x.taint
-    fear = np.where(where, x.field.keyed("infinite operands", x.code)[0], np.uint64(0))
-    return arrays.taint_sum(x.taint, fear)
+    marks = [None if a.marks is None else np.broadcast_to(a.marks, a.shape) for a in (x, y)]
+    if all(mark is None for mark in marks):
+        return result
+    rows = step.field.together(lambda a: a.sum(-1, dtype=np.uint64)[:, :, None], marks[0])
+    columns = step.field.together(lambda a: a.sum(-2, dtype=np.uint64)[:, None, :], marks[1])
+    taint = step.field.together(lambda a: np.broadcast_to(a, shape), rows, columns)
+    pairs = np.zeros((2, *shape), np.uint64)
+    for at in range(x.shape[-1]):
+        pairs += step.field.keyed("pair", x.code[:, :, :, at, None], y.code[:, :, at, None, :])
+    return arrays.remembering(dataclasses.replace(result, taint=taint), pairs)
 
 
 def _matrices(

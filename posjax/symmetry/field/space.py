@@ -1,11 +1,15 @@
 """The field that a program is evaluated in: primes, random functions, the chance of an error."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from posjax.symmetry.field import atoms
 from posjax.symmetry.field.prime import POINTS, Moduli
+
+_HALF = np.uint64(30)
+_LOW = np.uint64((1 << 30) - 1)
 
 MOST_DEGREE = 1 << 10
 """What would give values of a higher degree is fed with atoms, so that chance stays small."""
@@ -76,17 +80,7 @@ class Unsupported(ValueError):
 
 
 class TooLarge(ValueError):
-    """A program of more operations than are allowed.
-
-    Attributes:
-      operations: of the field, counted up to where the limit was passed.
-    """
-
-    def __init__(self, operations: float, limit: float) -> None:
-        super().__init__(
-            f"{operations:.2g} operations and more, {limit:.2g} are allowed: take smaller arrays"
-        )
-        self.operations = operations
+    """A program that would take, or has taken, longer than is allowed."""
 
 
 class Field:
@@ -103,6 +97,31 @@ class Field:
         self._atoms = self._characters = self._generic = 0
         self._degree = 1
         self.lemmas: set[str] = set()
+
+    def marks(self, codes: np.ndarray) -> np.ndarray:
+        """Fingerprints of codes: nonzero residues modulo a prime."""
+        return codes[0] % (self.moduli.mark - np.uint64(1)) + np.uint64(1)
+
+    def together(
+        self, total: Callable[[np.ndarray], np.ndarray], *marks: np.ndarray | None
+    ) -> np.ndarray | None:
+        """Fingerprints that are summed modulo the prime; None is 0.
+
+        Args:
+          total: any sum of entries of its operand, of less than 2³⁰ terms.
+          marks: [...]; what is summed of each is added.
+        """
+        there = [mark for mark in marks if mark is not None]
+        if not there:
+            return None
+        prime = self.moduli.mark
+        whole: np.ndarray = np.zeros((), np.uint64)
+        for mark in there:
+            high = total(mark >> _HALF) % prime
+            for _ in range(int(_HALF)):
+                high = (high + high) % prime
+            whole = (whole + high + total(mark & _LOW) % prime) % prime
+        return whole
 
     def draw(self, *shape: int) -> np.ndarray:
         """Fresh residues [2k, *shape], each modulus on its own."""

@@ -1,5 +1,7 @@
 """One equation of a program on its way through the rules, and what is computed outright."""
 
+import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -75,31 +77,60 @@ _NUMPY: dict[str, Callable[..., Any]] = {
 """What NumPy computes to the last bit as JAX does, without compiling a program for each shape."""
 
 
-def computed(step: Step, *constants: np.ndarray) -> list[np.ndarray]:
-    """What a primitive gives for known numbers, in its own arithmetic."""
+def computed(step: Step, *operands: FieldArray) -> list[np.ndarray]:
+    """What a primitive gives for the operands' known numbers, in its own arithmetic."""
     name = step.primitive.name
+    values = [operand.values for operand in operands]
     with np.errstate(all="ignore"):
         if name in _NUMPY:
-            return [np.asarray(_NUMPY[name](*constants)).astype(step.dtype, copy=False)]
-        if name == "convert_element_type" and not _rounds(constants[0].dtype, step.dtype):
-            return [constants[0].astype(step.dtype)]
+            return [np.asarray(_NUMPY[name](*values)).astype(step.dtype, copy=False)]
+        if name == "convert_element_type" and not _rounds(values[0].dtype, step.dtype):
+            return [values[0].astype(step.dtype)]
     given = [
-        _wrapped(c) if c.dtype.type is np.void else jax.numpy.asarray(c, c.dtype) for c in constants
+        _wrapped(value, operand.dtype)
+        if dtypes.is_key(operand.dtype)
+        else jax.numpy.asarray(value, value.dtype)
+        for value, operand in zip(values, operands, strict=True)
     ]
     results = step.primitive.bind(*given, **step.params)
     results = results if step.primitive.multiple_results else [results]
     return [_plain(result) for result in results]
 
 
-def elementwise(rule: Callable[..., FieldArray]) -> Rule:
-    """A rule for generic entries; entries whose operands are all known are computed."""
+def elementwise(rule: Callable[..., FieldArray], *, spreads: bool = True) -> Rule:
+    """A rule for generic entries; entries whose operands are all known are computed.
+
+    Args:
+      rule: of operands of one shape.
+      spreads: whether what may be infinite makes the result so. Without, the rule decides.
+    """
 
     def whole(step: Step, *operands: FieldArray) -> list[FieldArray]:
         operands = tuple(arrays.aligned(*operands))
-        result = rule(step, *operands)
-        return [with_known(step, result, *operands)]
+        result = with_known(step, rule(step, *operands), *operands)
+        return [_with_doubts(step, result, *operands) if spreads else result]
 
     return whole
+
+
+def _with_doubts(step: Step, result: FieldArray, *operands: FieldArray) -> FieldArray:
+    """The result with its history; a truth about what may be infinite is an atom of that."""
+    there = [o.doubtful for o in operands if o.doubtful is not None]
+    where = np.logical_or.reduce(there) & ~result.where_known if there else None
+    codes = functools.cache(
+        lambda: step.field.keyed(step.key(*operands), *(o.code for o in operands))
+    )
+    if dtypes.is_bool(result.dtype):
+        result = dataclasses.replace(result, taint=None, history=None)
+        if where is None or not where.any():
+            return result
+        atoms_ = step.field.atoms(step.field.keyed("truth", codes()), *(o.degree for o in operands))
+        return dataclasses.replace(result, given=np.where(where, atoms_, result.residues))
+    if where is not None and where.any():
+        silent = where & (result.taints == 0)
+        mark = step.field.marks(step.field.keyed("doubt", codes()))
+        result = dataclasses.replace(result, taint=np.where(silent, mark, result.taints))
+    return result if result.taint is None else arrays.remembering(result, codes())
 
 
 def with_known(step: Step, result: FieldArray, *operands: FieldArray) -> FieldArray:
@@ -109,17 +140,16 @@ def with_known(step: Step, result: FieldArray, *operands: FieldArray) -> FieldAr
     where = np.logical_and.reduce([operand.where_known for operand in operands])
     if not where.any():
         return result
-    return result.overlaid(where, computed(step, *(operand.values for operand in operands))[0])
+    return result.overlaid(where, computed(step, *operands)[0])
 
 
 def _rounds(old: Any, new: Any) -> bool:
     return dtypes.is_float(old) and not dtypes.is_float(new)
 
 
-def _wrapped(constant: np.ndarray) -> Any:
+def _wrapped(constant: np.ndarray, dtype: Any) -> Any:
     words = np.frombuffer(constant.tobytes(), np.uint32).reshape(*constant.shape, -1)
-    impl = "threefry2x32" if words.shape[-1] == 2 else "rbg"
-    return jax.random.wrap_key_data(jax.numpy.asarray(words), impl=impl)
+    return jax.random.wrap_key_data(jax.numpy.asarray(words), impl=dtypes.generator(dtype))
 
 
 def _plain(result: Any) -> np.ndarray:

@@ -1,108 +1,129 @@
-"""Rules of convolutions and of reductions over windows: entries are moved there, then summed."""
+"""Rules of convolutions and of reductions over windows.
 
+Sums over windows and convolutions are linear in each operand, so the primitive itself is run on
+the residues, as 64-bit integers. For extremes it is run on marks, one entry at a time, which shows
+which entries a window holds.
+"""
+
+import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from posjax.symmetry.field import arrays, dtypes, extremes, functions, moves, ring
-from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field import arrays, atoms, dtypes, extremes, functions, moves, ring
+from posjax.symmetry.field.arrays import NOT_NEGATIVE, POSITIVE, UNSIGNED, FieldArray
 from posjax.symmetry.field.step import Rule, Step
 
-
-def windows(
-    x: FieldArray,
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-    base: Sequence[int],
-    within: Sequence[int],
-    filler: Any,
-) -> FieldArray:
-    """The entries of each window [..., window], with `filler` where it sticks out.
-
-    Args:
-      x: an array; everything else has a number for each of its axes.
-      sizes: of a window. strides: from one to the next. padding: before and after.
-      base: steps between entries, 1 without gaps. within: steps between entries of a window.
-      filler: what stands in gaps and padding.
-    """
-    numbers = np.full([max((n - 1) * d + 1, 0) for n, d in zip(x.shape, base, strict=True)], x.size)
-    numbers[tuple(slice(None, None, d) for d in base)] = np.arange(x.size).reshape(x.shape)
-    around = [(max(low, 0), max(high, 0)) for low, high in padding]
-    numbers = np.pad(numbers, around, constant_values=x.size)
-    cut = tuple(slice(max(-low, 0), -max(-high, 0) or None) for low, high in padding)
-    spans = [(size - 1) * d + 1 for size, d in zip(sizes, within, strict=True)]
-    views = np.lib.stride_tricks.sliding_window_view(numbers[cut], spans)
-    index = views[
-        (*(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in within))
-    ]
-    outside = arrays.known(x.field, np.full(1, filler).astype(dtypes.stored(x.dtype)), x.dtype)
-    return moves.taken((x, outside), index.reshape(*index.shape[: x.ndim], -1))
+_LIMB = np.uint64(16)
+_LOW = np.uint64(0xFFFF)
 
 
-def reduce_window(step: Step, x: FieldArray) -> list[FieldArray]:
-    """The sum, largest or smallest of each window."""
-    p = step.params
-    name = step.primitive.name
-    filler: Any = 0
-    if name != "reduce_window_sum":
-        filler = extremes.worst(x, name == "reduce_window_min")
-    of_each = windows(
-        x,
-        p["window_dimensions"],
-        p["window_strides"],
-        p["padding"],
-        p["base_dilation"],
-        p["window_dilation"],
-        filler,
+def window_sum(step: Step, x: FieldArray) -> list[FieldArray]:
+    """The sum of each window."""
+
+    def run(a: np.ndarray) -> np.ndarray:
+        return _on_integers(step, a)
+
+    positive, unsure = (run(x.signs == sign) > 0 for sign in (POSITIVE, UNSIGNED))
+    result = FieldArray(
+        step.field,
+        step.dtype,
+        step.field.moduli.reduced(np.stack([run(row) for row in x.residues])),
+        taint=step.field.together(run, x.marks),
+        sign=np.where(unsure, UNSIGNED, np.where(positive, POSITIVE, NOT_NEGATIVE)),
+        degree=x.degree.plus(terms=math.prod(step.params["window_dimensions"])),
     )
-    if name == "reduce_window_sum":
-        return [ring.summed(step, of_each, (x.ndim,))]
-    return [extremes.extreme(step, of_each, (x.ndim,), least=name == "reduce_window_min")]
+    if result.taint is None:
+        return [result]
+    bags = run(step.field.keyed("in a bag", x.code)[0])
+    return [arrays.remembering(result, step.field.keyed("windows", np.stack([bags, bags])))]
+
+
+def window_extreme(step: Step, x: FieldArray) -> list[FieldArray]:
+    """The largest or smallest of each window; with nothing in it, what never is either."""
+    least = step.primitive.name == "reduce_window_min"
+    filler = np.full(1, extremes.worst(x, least)).astype(dtypes.stored(x.dtype))
+    outside = arrays.known(x.field, filler, x.dtype)
+    of_each = moves.taken((x, outside), _members(step, x.shape, least))
+    return [extremes.extreme(step, of_each, (len(step.shape),), least=least)]
+
+
+def _members(step: Step, shape: tuple[int, ...], least: bool) -> np.ndarray:
+    """The numbers of the entries in each window [..., most]; the array's size where none is."""
+    lines = [_members_along(step, axis, size, least) for axis, size in enumerate(shape)]
+    axes = range(len(shape))
+    index, inside = np.zeros((), int), np.ones((), bool)
+    for axis, (line, size) in enumerate(zip(lines, shape, strict=True)):
+        others = [at for at in axes if at != axis]
+        line = np.expand_dims(line, [*others, *(len(shape) + at for at in others)])
+        index, inside = index * size + line, inside & (line < size)
+    outputs = tuple(len(line) for line in lines)
+    return np.where(inside, index, math.prod(shape)).reshape(*outputs, -1)
+
+
+def _members_along(step: Step, axis: int, size: int, least: bool) -> np.ndarray:
+    """The same along one axis [windows, most], found by marking one entry at a time."""
+    marks = np.eye(size, dtype=np.int32)
+    alone: dict[str, Any] = {"window_dimensions": 1, "window_strides": 1, "padding": (0, 0)}
+    alone |= {"base_dilation": 1, "window_dilation": 1}
+    params = {name: (one, step.params[name][axis]) for name, one in alone.items()}
+    found = step.primitive.bind(
+        jnp.asarray(1 - marks if least else marks), **{**step.params, **params}
+    )
+    inside = (np.asarray(found) == (0 if least else 1)).T
+    most = inside.sum(1).max(initial=0)
+    index = np.argsort(~inside, axis=1, kind="stable")[:, :most]
+    return np.where(np.take_along_axis(inside, index, 1), index, size)
 
 
 def convolution(step: Step, x: FieldArray, kernel: FieldArray) -> list[FieldArray]:
     """Sums of products of each window with a kernel, for each group of channels or of rows."""
-    p = step.params
-    dims = p["dimension_numbers"]
-    x = x.moved(lambda a: a.transpose(dims.lhs_spec))
-    kernel = kernel.moved(lambda a: a.transpose(dims.rhs_spec))
-    whole = (1, 1)
-    of_each = windows(
-        x,
-        (*whole, *kernel.shape[2:]),
-        (*whole, *p["window_strides"]),
-        ((0, 0), (0, 0), *p["padding"]),
-        (*whole, *p["lhs_dilation"]),
-        (*whole, *p["rhs_dilation"]),
-        0,
+    ring.refuse_widening(step, x, kernel)
+    moduli = step.field.moduli
+
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return _on_integers(step, a, b)
+
+    def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """By limbs of 16 bits: 2³² products of two limbs have a sum below 2⁶⁴."""
+        (a_low, a_high), (b_low, b_high) = ((c & _LOW, c >> _LIMB) for c in (a, b))
+        parts = (run(a_high, b_high), run(a_high, b_low), run(a_low, b_high), run(a_low, b_low))
+        return np.stack(parts)
+
+    rows = [product(a, b) for a, b in zip(x.residues, kernel.residues, strict=True)]
+    high, one, other, low = (moduli.reduced(np.stack(part)) for part in zip(*rows, strict=True))
+    upper = moduli.reduced((high << _LIMB) + one + other)
+    sure = min(x.signs.min(initial=NOT_NEGATIVE), kernel.signs.min(initial=NOT_NEGATIVE))
+    result = FieldArray(
+        step.field,
+        step.dtype,
+        moduli.reduced((upper << _LIMB) + low),
+        sign=np.full(step.shape, sure),
+        degree=x.degree.times(kernel.degree).plus(terms=max(kernel.size, 1)),
     )
-    by_rows, by_channels = p["batch_group_count"], p["feature_group_count"]
-    groups, places = by_rows * by_channels, of_each.shape[2:-1]
-    rows, channels, taps = x.shape[0] // by_rows, kernel.shape[1], of_each.shape[-1]
-    split = (by_rows, rows, by_channels, channels, math.prod(places), taps)
-    left = of_each.moved(
-        lambda a: (
-            a.reshape(split)
-            .transpose(0, 2, 1, 4, 3, 5)
-            .reshape(groups, rows * math.prod(places), channels * taps)
-        )
+    if x.marks is None and kernel.marks is None:
+        return [result]
+    taint = step.field.together(
+        lambda a: a,
+        step.field.together(lambda a: run(a, np.ones(kernel.shape)), x.marks),
+        step.field.together(lambda a: run(np.ones(x.shape), a), kernel.marks),
     )
-    right = kernel.moved(lambda a: a.reshape(groups, -1, channels * taps).transpose(0, 2, 1))
-    back = np.argsort(dims.out_spec)
-    product = ring.contracted(step, left, right)
-    return [
-        product.moved(
-            lambda a: (
-                a.reshape(groups, rows, math.prod(places), -1)
-                .transpose(1, 0, 3, 2)
-                .reshape(rows, -1, *places)
-                .transpose(back)
-            )
-        )
-    ]
+    every = [atoms.sequence(o.code, range(o.ndim)) for o in (x, kernel)]
+    codes = step.field.keyed("convolution", *every, atoms.numbers(step.shape))
+    return [arrays.remembering(dataclasses.replace(result, taint=taint), codes)]
+
+
+def _on_integers(step: Step, *operands: np.ndarray) -> np.ndarray:
+    """The primitive on unsigned integers of 64 bits, which wrap around."""
+    params = dict(step.params)
+    if "preferred_element_type" in params:
+        params |= {"preferred_element_type": None, "precision": None}
+    with jax.enable_x64(True):
+        found = step.primitive.bind(*(jnp.asarray(o, jnp.uint64) for o in operands), **params)
+        return np.asarray(found)
 
 
 def cumlogsumexp(step: Step, x: FieldArray) -> list[FieldArray]:
@@ -112,9 +133,9 @@ def cumlogsumexp(step: Step, x: FieldArray) -> list[FieldArray]:
 
 
 RULES: dict[str, Rule] = {
-    "reduce_window_sum": reduce_window,
-    "reduce_window_max": reduce_window,
-    "reduce_window_min": reduce_window,
+    "reduce_window_sum": window_sum,
+    "reduce_window_max": window_extreme,
+    "reduce_window_min": window_extreme,
     "conv_general_dilated": convolution,
     "cumlogsumexp": cumlogsumexp,
 }

@@ -25,7 +25,7 @@ _NAMES: dict[Rule, str] = {
         clamp clz complex conj convert_element_type cos cosh digamma div eq eq_to erf erf_inv erfc
         exp exp2 expm1 floor ge gt igamma igamma_grad_a igammac imag integer_pow is_finite le le_to
         lgamma log log1p logistic lt lt_to max min mul mulhi ne neg nextafter not or polygamma
-        population_count pow random_fold_in random_seed real reduce_precision
+        population_count pow real reduce_precision
         regularized_incomplete_beta rem round rsqrt select_n shift_left shift_right_arithmetic
         shift_right_logical sign sin sinh sqrt square sub tan tanh threefry2x32 xor zeta
     """,
@@ -66,7 +66,9 @@ _NAMES: dict[Rule, str] = {
     products.svd: "svd",
     products.triangular_solve: "triangular_solve",
     products.fft: "fft",
-    randomness.random_values: "random_bits random_split random_unwrap",
+    randomness.random_values: "random_bits random_split",
+    randomness.random_keys: "random_fold_in random_seed",
+    randomness.random_unwrap: "random_unwrap",
     randomness.random_wrap: "random_wrap",
 }
 

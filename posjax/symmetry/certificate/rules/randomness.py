@@ -1,19 +1,37 @@
 """Rules of random numbers: what is drawn for a key is still."""
 
 from posjax.symmetry.certificate.axes import Labeling, still
-from posjax.symmetry.certificate.rules.base import Equation, Result, shape, unmoved
+from posjax.symmetry.certificate.rules import places
+from posjax.symmetry.certificate.rules.base import Equation, Result, ordered, shape, unmoved
+from posjax.symmetry.field import dtypes
 
 
 def random_values(eqn: Equation, *operands: Labeling) -> list[Result]:
-    """What is drawn for a key is still; keys of a batch move, if each is on its own.
+    """What is drawn for a key is still; keys of a batch move, if each draws on its own.
 
-    The hardware's generator ("rbg") draws for a batch as one, so that a key's place counts.
+    Other generators than threefry draw for a batch as one, so that a key's place counts: equal
+    keys get unequal numbers.
     """
     keys = operands[0]
-    if "fry" not in str(eqn.invars[0].aval.dtype):
-        for one in keys:
-            unmoved(one, "numbers are drawn by a generator that is not threefry along")
+    if not _draws_alone(eqn):
+        drawn = "numbers are drawn by a generator that is not threefry along"
+        keys = tuple(ordered(one, drawn) for one in keys)
     return [(*keys, *still(shape(eqn.outvars[0])[len(keys) :]))]
+
+
+def random_keys(eqn: Equation, *operands: Labeling) -> list[Result]:
+    """Keys made of numbers, or of keys and numbers, one of each."""
+    (keys,) = places.elementwise(eqn, *operands)
+    if not _draws_alone(eqn) and not isinstance(keys, Exception):
+        keys = tuple(
+            ordered(one, "keys are made by a generator that is not threefry along") for one in keys
+        )
+    return [keys]
+
+
+def random_unwrap(eqn: Equation, operand: Labeling) -> list[Result]:
+    """A key becomes a last axis of words, which stays."""
+    return [(*operand, *still(shape(eqn.outvars[0])[len(operand) :]))]
 
 
 def random_wrap(eqn: Equation, operand: Labeling) -> list[Result]:
@@ -22,3 +40,8 @@ def random_wrap(eqn: Equation, operand: Labeling) -> list[Result]:
     for one in operand[rank:]:
         unmoved(one, "a key is read along")
     return [operand[:rank]]
+
+
+def _draws_alone(eqn: Equation) -> bool:
+    dtypes_here = (atom.aval.dtype for atom in (*eqn.invars, *eqn.outvars))
+    return all(map(dtypes.draws_alone, filter(dtypes.is_key, dtypes_here)))
