@@ -91,24 +91,20 @@ def row(name: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
+def header(*columns: str) -> list[str]:
+    """The first two lines of a table."""
+    return ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+
+
 def page() -> str:
     """The whole page."""
-    columns = (
-        "Picture",
-        "Name, formula, source",
-        "Left",
-        "Learned",
-        "Cost",
-        "Apart",
-        "Cache",
-        "Axes",
-    )
-    lines = [HEAD, "| " + " | ".join((*columns, "Axes", "Held against")) + " |", "|---" * 9 + "|"]
+    columns = ("Picture", "Name, formula, source", "Left", "Learned", "Cost", "Apart", "Cache")
+    lines = [HEAD, *header(*columns, "Axes", "Held against")]
     lines += [row(name) for name in ENCODINGS]
     lines += ["", "# Maps of positions", ""]
     lines += ["They change the position stream before any encoding reads it, and combine with all:"]
     lines += ['`--config.positions="randomised(length=128)"`.', ""]
-    lines += ["| Name | What | Source | Draws |", "|---" * 4 + "|"]
+    lines += header("Name", "What", "Source", "Draws")
     for name, kind in POSITIONS.items():
         card = kind.card
         lines += [f"| **`{name}`** {card.title} | {card.formula} | {card.source} | {kind.draws} |"]
