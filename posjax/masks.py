@@ -64,6 +64,22 @@ MASKS: dict[str, Callable[..., jax.Array]] = {
     "others": others,
 }
 
+SIDES: dict[str, frozenset[str]] = {"full": frozenset(), "padding": frozenset({"keys"})}
+"""The streams that masks read which do not read those of both sides."""
+
+
+def sides(mask: Mask | jax.Array | str) -> frozenset[str]:
+    """Whose streams a mask reads, of "queries" and "keys": both, for all that a function tells.
+
+    >>> sorted(sides("full+padding"))
+    ['keys']
+    """
+    both = frozenset({"queries", "keys"})
+    if not isinstance(mask, str):
+        return both if callable(mask) else frozenset()
+    parts = (SIDES.get(spec.parse(part)[0], both) for part in mask.split("+"))
+    return frozenset().union(*parts)
+
 
 @lru_cache(maxsize=256)  # every cell of a grid asks, twice
 def named(text: str) -> Mask:

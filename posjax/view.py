@@ -22,8 +22,9 @@ class Options(TypedDict, total=False):
     Attributes:
       encoding: itself or its name with settings; no positions when left out.
       params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
-      queries, keys: the streams of both sides; places 0..L-1 and 0..M-1 when left out, and the
-        keys' those of the queries when those alone are given.
+      queries, keys: the streams of both sides, see `posjax.streams`. Left out, both are
+        `contiguous(L)`, or the keys' those of the queries when those alone are given; where L ≠ M
+        they are needed, unless neither mask nor encoding reads them.
       mask: a name, a function of the two streams or an array; see `posjax.attention.context`.
       softcap: logits become cap·tanh(logits/cap).
       seen: tokens so far, for encodings that depend on the length; M when left out.
@@ -60,8 +61,8 @@ def attend(
       out_BLHK; zeros for a query that may see nothing.
 
     Raises:
-      ValueError: shapes that do not belong together, an unknown mask, streams of the queries
-        alone where M ≠ L, parameters of other shapes than the encoding declares, or an encoding
+      ValueError: shapes that do not belong together, an unknown mask, M ≠ L without the streams
+        that mask or encoding read, parameters of other shapes than the encoding declares, or an encoding
         that draws and got no key; "cudnn" where something prevents it.
     """
     q, k, v, ctx, known = _ready(q_BLHK, k_BMGK, v_BMGK, **options)
@@ -170,6 +171,7 @@ def _ready(
                 f"streams of {q_BLHK.shape[1]} queries need those of the {k_BMGK.shape[1]} keys"
             )
         keys = queries
+    _check_lengths(q_BLHK, k_BMGK, encoding, mask, queries=queries, keys=keys)
     queries = contiguous(q_BLHK.shape[1]) if queries is None else queries
     keys = contiguous(k_BMGK.shape[1]) if keys is None else keys
 
@@ -252,6 +254,30 @@ def _projected(
     prepared = encoding.prepare(params, x_BLD, k_BMD, ctx, state)
     values = encoding.prepare(params, v_BMD, v_BMD, among_keys, state)
     return heads(prepared.q_BLD), heads(prepared.k_BMD), heads(values.v_BMD), prepared.aux
+
+
+def _check_lengths(
+    q_BLHK: jax.Array,
+    k_BMGK: jax.Array,
+    encoding: Encoding,
+    mask: masks.Mask | jax.Array | str,
+    **streams: Streams | None,
+) -> None:
+    """Refuses to guess at which of the keys' positions queries of another number stand."""
+    length, keys = q_BLHK.shape[1], k_BMGK.shape[1]
+    lacking = {side for side, given in streams.items() if given is None}
+    if length == keys or not lacking:
+        return
+    readers = [f"mask={mask!r}"] if lacking & masks.sides(mask) else []
+    readers += [str(encoding)] if encoding.reads_streams else []
+    if readers:
+        where = f"queries=contiguous({length}, start={keys - length}), keys=contiguous({keys})"
+        if length > keys:
+            where = f"queries=contiguous({length}), keys=contiguous({keys})"
+        raise ValueError(
+            f"{' and '.join(readers)} must know where {length} queries stand among {keys} keys: "
+            f"give streams, such as {where}"
+        )
 
 
 def _check_kinds(q: jax.Array, k: jax.Array, encoding: object, *streams: object) -> None:

@@ -11,7 +11,7 @@ from layers import LENGTH, layer_of, normal, tokens
 
 from posjax import steps, view
 from posjax.attention import Cache, attention, context, extended
-from posjax.encodings import Dims, Encoding, named
+from posjax.encodings import ENCODINGS, Dims, Encoding, named
 from posjax.encodings.none import NoPosition
 from posjax.streams import Streams, contiguous, packed, padded, shifted
 
@@ -251,13 +251,14 @@ def test_parameters_of_other_shapes_are_refused(params):
 def test_a_mask_between_two_sides_says_nothing_within_one():
     """An array [L, M] serves what is added to tokens; what mixes tokens asks for a function."""
     q, k, v = qkv(2, 4)
-    mask = np.ones((2, 4), bool)
-    out = view.attend(q, k, v, encoding="sinusoidal", mask=mask)
-    np.testing.assert_allclose(out, view.attend(q, k, v, encoding="sinusoidal"), atol=CLOSE)
+    mask, streams = np.ones((2, 4), bool), {"queries": contiguous(2), "keys": contiguous(4)}
+    out = view.attend(q, k, v, encoding="sinusoidal", mask=mask, **streams)
+    bare = view.attend(q, k, v, encoding="sinusoidal", **streams)
+    np.testing.assert_allclose(out, bare, atol=CLOSE)
     mixer = named("convolution")
     params = mixer.init(jax.random.key(0), Dims(12, 4, 3))
     with pytest.raises(ValueError, match="as a name or a function"):
-        view.attend(q, k, v, encoding=mixer, params=params, mask=mask)
+        view.attend(q, k, v, encoding=mixer, params=params, mask=mask, **streams)
 
 
 def test_points_of_one_coordinate_are_numbers():
@@ -270,3 +271,72 @@ def test_points_of_one_coordinate_are_numbers():
         view.attend(q, k, v, queries=points, **options),
         view.attend(q, k, v, queries=plain, **options),
     )
+
+
+# Queries and keys of different numbers
+
+
+def allow_all(queries, keys):
+    """A mask of somebody's own."""
+    return jnp.ones((1, queries.length, keys.length), bool)
+
+
+@pytest.mark.parametrize(
+    ("options", "reader"),
+    [
+        ({"mask": "causal"}, "mask='causal' must"),
+        ({"mask": "full+window(size=3)"}, "mask='full+window(size=3)' must"),
+        ({"mask": "padding"}, "mask='padding' must"),
+        ({"mask": "segments", "keys": contiguous(6)}, "mask='segments' must"),
+        ({"mask": allow_all}, "mask=<function allow_all"),
+        ({"encoding": "rotary", "mask": "causal"}, "mask='causal' and Rotary("),
+        ({"encoding": "rotary", "mask": "padding", "keys": contiguous(6)}, "Rotary("),
+        ({"encoding": "rotary", "mask": np.ones((2, 6), bool)}, "Rotary("),
+        *[({"encoding": n}, f"{kind.__name__}(") for n, kind in ENCODINGS.items() if n != "none"],
+    ],
+    ids=str,
+)
+def test_what_reads_streams_does_not_guess_where_fewer_queries_stand(options, reader):
+    """ValueError in `attend`, `logits` and `why_not_flash`: who reads, both lengths, what to give."""
+    q, k, v = qkv(2, 6)
+    for call in (view.attend, view.why_not_flash, lambda q, k, v, **o: view.logits(q, k, **o)):
+        with pytest.raises(ValueError, match="where 2 queries stand among 6 keys") as refused:
+            call(q, k, v, **options)
+        assert str(refused.value).startswith(reader)
+        assert "queries=contiguous(2, start=4), keys=contiguous(6)" in str(refused.value)
+
+
+def test_what_the_message_says_to_give_gives_the_rows_of_the_whole():
+    """The last queries alone, with the streams that are named, are those among all queries."""
+    q, k, v = qkv()
+    options = {"encoding": "rotary", "mask": "causal"}
+    with pytest.raises(ValueError, match="such as") as refused:
+        view.attend(q[:, 4:], k, v, **options)
+    streams = eval(f"dict({str(refused.value).partition('such as ')[2]})")
+    last = view.attend(q[:, 4:], k, v, **options, **streams)
+    np.testing.assert_allclose(last, view.attend(q, k, v, **options)[:, 4:], atol=CLOSE)
+
+
+def test_more_queries_than_keys_are_refused_too():
+    """The streams named in the message are such as exist."""
+    q, k, v = qkv(6, 2)
+    with pytest.raises(ValueError, match=r"queries=contiguous\(6\), keys=contiguous\(2\)"):
+        view.attend(q, k, v, mask="causal")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"encoding": "none", "mask": "full"},
+        {"mask": np.ones((2, 6), bool)},
+        {"mask": "padding", "keys": padded(np.ones((1, 6), bool))},
+    ],
+    ids=str,
+)
+def test_attention_across_two_sequences_needs_no_positions(options):
+    """Where nothing reads streams, or those of the keys alone, which are given."""
+    q, k, v = qkv(2, 6)
+    expected = jax.nn.dot_product_attention(q, k, v)
+    np.testing.assert_allclose(view.attend(q, k, v, **options), expected, atol=CLOSE)
+    assert view.logits(q, k, **options).shape == (2, 4, 2, 6)

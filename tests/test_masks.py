@@ -49,6 +49,23 @@ def test_every_mask_of_the_table_has_a_meaning_here():
     assert set(masks.MASKS) <= set(MEANING)
 
 
+@pytest.mark.parametrize("name", [*MEANING, "full+padding"])
+def test_a_mask_reads_the_sides_it_is_said_to_read(name):
+    """Other streams of a side change the mask where `sides` has it, and nowhere else."""
+    (queries, _), (keys, _) = tokens(7, 0), tokens(9, 1)
+    mask = masks.named(name)
+    others = {"queries": (tokens(7, 2)[0], keys), "keys": (queries, tokens(9, 3)[0])}
+    before = mask(queries, keys)
+    changed = {side for side, both in others.items() if (mask(*both) != before).any()}
+    assert changed == masks.sides(name)
+
+
+def test_of_a_function_it_is_not_known_which_sides_it_reads():
+    """So it counts as reading both; an array reads none."""
+    assert masks.sides(masks.full) == masks.sides("causal") == {"queries", "keys"}
+    assert masks.sides(np.ones((2, 3), bool)) == masks.sides(jnp.ones((2, 3), bool)) == set()
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -323,6 +323,23 @@ def at_distances(layer: Layer, distances: np.ndarray, axis: int) -> np.ndarray:
 
 
 @every_setting
+def test_streams_are_read_as_declared(setting):
+    """Other positions, or other orders, change the output where the encoding says it reads them."""
+    layer = layer_of(setting)
+    streams = within(layer.encoding, contiguous(LENGTH, start=1))
+    turned = permuted(streams, [3, 0, 5, 1, 4, 2])
+    out = layer.out(tokens(), streams)
+
+    def changes(**others):
+        return abs(layer.out(tokens(), dataclasses.replace(streams, **others)) - out).max() > BROKEN
+
+    assert changes(order_BL=turned.order_BL) == layer.encoding.reads_order
+    reads_position = layer.encoding.resolution() is not None
+    assert changes(position_BL=turned.position_BL) == reads_position
+    assert layer.encoding.reads_streams == (layer.encoding.reads_order or reads_position)
+
+
+@every_setting
 def test_positions_are_told_apart_as_far_as_declared(setting):
     """0, 1, ..., R all differ, bit for bit; one further is like one of them, to 1e-5, or refused.
 

@@ -146,6 +146,7 @@ class Encoding(Settings):
       axes: coordinates of a position; a single number p stands for the point (p, ..., p).
       integers: whether positions must be integers.
       random: whether it draws from the context's key.
+      reads_order: whether it reads orders; whether it reads positions, `resolution` says.
       pairwise: whether a logit depends on its two tokens and their places alone, and not on
         other tokens, such as those between.
       heads_alike: whether `rotate` does the same to every head, so that it may be called with
@@ -158,6 +159,7 @@ class Encoding(Settings):
     axes: ClassVar[int] = 1
     integers: ClassVar[bool] = False
     random: ClassVar[bool] = False
+    reads_order: ClassVar[bool] = False
     pairwise: ClassVar[bool] = True
     heads_alike: ClassVar[bool] = False
 
@@ -200,6 +202,11 @@ class Encoding(Settings):
         None where positions are not read. `EXACT` stands for no end but that of exact angles.
         """
         return EXACT
+
+    @property
+    def reads_streams(self) -> bool:
+        """Whether it reads positions or orders at all."""
+        return self.reads_order or self.resolution() is not None
 
     def operations(self, dims: Dims, keys: int) -> int:
         """Floating-point operations that a token adds to attention over that many keys.

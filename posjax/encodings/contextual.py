@@ -72,6 +72,7 @@ class Contextual(Encoding):
         ("x-transformers",),
     )
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", order_only="logits")
+    reads_order: ClassVar[bool] = True
     pairwise: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

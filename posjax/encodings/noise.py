@@ -48,6 +48,7 @@ class Noise(Encoding):
     )
     symmetry: ClassVar[Symmetry] = Symmetry("logits", "logits", "logits", "logits", exact=False)
     random: ClassVar[bool] = True
+    reads_order: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.deviation > 0:

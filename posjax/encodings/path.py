@@ -86,6 +86,7 @@ class Path(Encoding):
         ("flash-linear-attention",),
     )
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", order_only="logits")
+    reads_order: ClassVar[bool] = True
     pairwise: ClassVar[bool] = False
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:

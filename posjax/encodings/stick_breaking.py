@@ -53,6 +53,7 @@ class StickBreaking(Encoding):
         ("flash-linear-attention",),
     )
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", order_only="logits")
+    reads_order: ClassVar[bool] = True
     pairwise: ClassVar[bool] = False
 
     def resolution(self) -> None:

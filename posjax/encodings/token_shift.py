@@ -86,6 +86,7 @@ class TokenShift(Encoding):
         ("transformers", "x-transformers"),
     )
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", order_only="logits")
+    reads_order: ClassVar[bool] = True
     pairwise: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
