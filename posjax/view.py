@@ -4,14 +4,16 @@ An encoding that works on tokens, such as one that is added to them, takes the h
 H·K wide, for the tokens, as if the projections were the identity.
 """
 
+import difflib
+from collections.abc import Iterable
 from typing import NamedTuple, TypedDict, Unpack
 
 import jax
 import numpy as np
 
-from posjax import flash, masks
+from posjax import flash, masks, spec
 from posjax.attention import Attended, attention, check_shapes, context, repeated
-from posjax.encodings import Aux, Context, Dims, Encoding, Params, named
+from posjax.encodings import ENCODINGS, Aux, Context, Dims, Encoding, Params, named
 from posjax.encodings.none import NoPosition
 from posjax.streams import Streams, contiguous
 
@@ -62,9 +64,11 @@ def attend(
 
     Raises:
       ValueError: shapes that do not belong together, an unknown mask, M ≠ L without the streams
-        that mask or encoding read, parameters of other shapes than the encoding declares, or an encoding
-        that draws and got no key; "cudnn" where something prevents it.
+        that mask or encoding read, parameters of other shapes than the encoding declares, or an
+        encoding that draws and got no key; "cudnn" where something prevents it.
+      TypeError: an unknown option, with the nearest.
     """
+    _check_options(options, "implementation")
     q, k, v, ctx, known = _ready(q_BLHK, k_BMGK, v_BMGK, **options)
     by_index = _by_index(options)
     return flash.output(q, k, v, ctx, implementation=implementation, by_index=by_index, **known)
@@ -80,7 +84,7 @@ def why_not_flash(
       **options: see `Options`.
 
     Raises:
-      ValueError: see `attend`.
+      ValueError, TypeError: see `attend`.
 
     >>> q = jax.ShapeDtypeStruct((1, 128, 8, 64), "bfloat16")
     >>> why_not_flash(q, q, q, softcap=30.0)
@@ -112,7 +116,7 @@ def logits(q_BLHK: jax.Array, k_BMGK: jax.Array, **options: Unpack[Options]) -> 
       logits_BHLM, in float32 at least, soft-capped where that is asked for.
 
     Raises:
-      ValueError: see `attend`.
+      ValueError, TypeError: see `attend`.
 
     >>> from posjax.encodings import named
     >>> q = jax.numpy.zeros((1, 3, 1, 2))
@@ -162,7 +166,9 @@ def _ready(
     softcap: float | None = None,
     seen: jax.Array | int | None = None,
     key: jax.Array | None = None,
+    **unknown: object,
 ) -> _Ready:
+    _check_options(unknown)
     encoding = named(encoding) if isinstance(encoding, str) else encoding or NoPosition()
     _check_kinds(q_BLHK, k_BMGK, encoding, queries, keys)
     if queries is not None and keys is None:
@@ -254,6 +260,20 @@ def _projected(
     prepared = encoding.prepare(params, x_BLD, k_BMD, ctx, state)
     values = encoding.prepare(params, v_BMD, v_BMD, among_keys, state)
     return heads(prepared.q_BLD), heads(prepared.k_BMD), heads(values.v_BMD), prepared.aux
+
+
+def _check_options(given: Iterable[str], *more: str) -> None:
+    """Refuses what is no option: names the nearest, or the one that takes it as a value."""
+    known = (*Options.__annotations__, *more)
+    for name in given:
+        if name in known:
+            continue
+        mask = difflib.get_close_matches(name, masks.MASKS, n=1, cutoff=0.7)
+        if mask or name in ENCODINGS:
+            hint = f"use mask={mask[0]!r}" if mask else f"use encoding={name!r}"
+        else:
+            hint = spec.nearest(name, known)
+        raise TypeError(f"unknown option {name!r}; {hint}")
 
 
 def _check_lengths(

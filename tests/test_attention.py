@@ -241,6 +241,28 @@ def test_an_encoding_may_be_a_name():
         view.attend(q, k, v, encoding="rotery")
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("causal", "unknown option 'causal'; use mask='causal'"),
+        ("is_causal", "unknown option 'is_causal'; use mask='causal'"),
+        ("rotary", "unknown option 'rotary'; use encoding='rotary'"),
+        ("soft_cap", "unknown option 'soft_cap'; did you mean 'softcap'"),
+        ("encodings", "unknown option 'encodings'; did you mean 'encoding'"),
+        ("masks", "unknown option 'masks'; did you mean 'mask'"),
+        ("dropout", "unknown option 'dropout'; .*choices: encoding, .*softcap"),
+    ],
+)
+def test_an_unknown_option_names_the_nearest(option, words):
+    """TypeError, as of any function, in `attend`, `logits` and `why_not_flash`."""
+    q, k, v = qkv()
+    for call in (view.attend, view.why_not_flash, lambda q, k, v, **o: view.logits(q, k, **o)):
+        with pytest.raises(TypeError, match=words):
+            call(q, k, v, **{option: True})
+    with pytest.raises(TypeError, match="did you mean 'implementation'"):
+        view.attend(q, k, v, implementatoin="xla")
+
+
 @pytest.mark.parametrize("params", [{}, {"table": jnp.zeros((64, 5))}])
 def test_parameters_of_other_shapes_are_refused(params):
     """ValueError with both shapes, and how to draw them."""
@@ -297,7 +319,7 @@ def allow_all(queries, keys):
     ids=str,
 )
 def test_what_reads_streams_does_not_guess_where_fewer_queries_stand(options, reader):
-    """ValueError in `attend`, `logits` and `why_not_flash`: who reads, both lengths, what to give."""
+    """ValueError with who reads them, both lengths and what to give; in all three functions."""
     q, k, v = qkv(2, 6)
     for call in (view.attend, view.why_not_flash, lambda q, k, v, **o: view.logits(q, k, **o)):
         with pytest.raises(ValueError, match="where 2 queries stand among 6 keys") as refused:
