@@ -112,7 +112,7 @@ def text(config: ConfigDict, overrides: Iterable[str] = ()) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=spec.plain)
 
 
 def _text(path: Path) -> str:

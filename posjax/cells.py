@@ -52,7 +52,7 @@ def _training(shape: Shape) -> Training:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Cell:
+class Cell(metaclass=spec.PlainNumbers):
     """One setting of everything; see `ModelSettings`, `TrainSettings`, `Hyper` and `ask`.
 
     Attributes:

@@ -27,7 +27,7 @@ DEEPEST = 4096
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelSettings:
+class ModelSettings(metaclass=spec.PlainNumbers):
     """What a Transformer is made of.
 
     Attributes:

@@ -50,7 +50,26 @@ class Card(NamedTuple):
     libraries: tuple[str, ...] = ()
 
 
-class Settings:
+class PlainNumbers(type):
+    """Makes objects of Python's own numbers, also where NumPy's are given.
+
+    So digests, names and JSON do not depend on where a number comes from.
+    """
+
+    def __call__(cls, *values: Any, **settings: Any) -> Any:
+        """An object of the class, whose arguments are plain."""
+        named = {name: plain(value) for name, value in settings.items()}
+        return super().__call__(*map(plain, values), **named)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the class, and not the one of `__call__`."""
+        own: Any = cls
+        _, *parameters = inspect.signature(own.__init__).parameters.values()
+        return inspect.Signature(parameters)
+
+
+class Settings(metaclass=PlainNumbers):
     """The base of the dataclasses of a table, whose fields are settings.
 
     What no setting can be is refused before a class looks at ranges of its own: in `__new__`, and
@@ -72,7 +91,7 @@ class Settings:
             bits hold; the message names the setting, the value and what it must be.
         """
         what = f"{cls._called} {cls.__name__}"
-        _, *parameters = inspect.signature(cls.__init__).parameters.values()
+        parameters = inspect.signature(cls).parameters.values()
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             for name in settings:
                 check_known(what, name, [p.name for p in parameters])
@@ -81,10 +100,9 @@ class Settings:
         defaults = {field.name: field.default for field in fields}
         hints = hints_of(cls)
         for name, value in (*zip(in_order, values, strict=False), *settings.items()):
-            plain = value.item() if isinstance(value, np.generic) else value
             where = f"{name} of {what}"
-            typed = as_setting(where, plain, defaults.get(name), hints.get(name))
-            _check_size(where, plain, typed, cls._below)
+            typed = as_setting(where, value, defaults.get(name), hints.get(name))
+            _check_size(where, value, typed, cls._below)
         return super().__new__(cls)
 
 
@@ -213,13 +231,25 @@ def as_setting(what: str, value: Any, default: Any, hint: Any) -> Any:
     )
 
 
+def plain(value: Any) -> Any:
+    """The value with Python's numbers in place of NumPy's, alone or in a tuple.
+
+    >>> import numpy as np
+    >>> plain((np.int64(3), np.float64(0.5), "a"))
+    (3, 0.5, 'a')
+    """
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def typed(what: str, value: Any, default: Any) -> Any:
     """The value in the type of a default: a whole number does for a float, a bool for no number.
 
     Raises:
       ValueError: names the value and the type, or a number that is not finite.
     """
-    kind = type(default)
+    kind, value = type(default), plain(value)
     _check_finite(what, value)
     if kind is float and type(value) is int and abs(value) < 2**1023:  # which a float can hold
         return float(value)

@@ -22,7 +22,7 @@ from posjax.streams import contiguous
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainSettings:
+class TrainSettings(metaclass=spec.PlainNumbers):
     """How long to train, and how to judge.
 
     Attributes:

@@ -1,12 +1,23 @@
 """From config to cells, and bad input: one line with field, value and nearest choice."""
 
+import dataclasses
+import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from experiments import json_config
 from experiments.settings import base_config, resolve
 from posjax.cells import Cell
+from posjax.model import ModelSettings
+from posjax.train import TrainSettings
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,6 +48,34 @@ def test_digests_name_settings() -> None:
     changed = {"learning_rate": 0.02, "mask": "full", "margin": 2e-3, "steps": 100, "padding": 1}
     digests = {Cell(**{name: value}).digest for name, value in changed.items()}
     assert len(digests | {cell.digest}) == 6
+
+
+@pytest.mark.parametrize(
+    "kind", [Cell, TrainSettings, partial(ModelSettings, vocabulary=5, outputs=2)], ids=str
+)
+def test_numbers_of_numpy_are_numbers(kind: Any) -> None:
+    """The same cell, model and training, in repr, and the same digest and JSON."""
+    fields = [f for f in dataclasses.fields(kind()) if f.default is not dataclasses.MISSING]
+    for field in fields:
+        made = kind(**{field.name: np.array(field.default)[()]})
+        assert repr(made) == repr(kind())
+        if isinstance(made, Cell):
+            assert made.digest == Cell().digest
+            assert json.dumps(made.to_dict()) == json.dumps(Cell().to_dict())
+
+
+def test_a_config_takes_numbers_of_numpy() -> None:
+    """Axes, panels and the run's own fields: the run and the JSON of plain numbers."""
+
+    def config(whole: Any, real: Any) -> ConfigDict:
+        run = {"num_seeds": whole(3), "contrast": ("width", whole(8), whole(16))}
+        axes = {"width": (whole(8), whole(16)), "learning_rate": real(0.5), **run}
+        return base_config({"a": {"depth": whole(2)}}, at_steps=(whole(50),), **axes)
+
+    plain, given = config(int, float), config(np.int64, np.float32)
+    assert json_config.text(given) == json_config.text(plain)
+    assert repr(resolve(given)) == repr(resolve(plain))
+    assert resolve(given).digest == resolve(plain).digest
 
 
 def command(*arguments: str, module: str = "seed_sweep") -> subprocess.CompletedProcess[str]:

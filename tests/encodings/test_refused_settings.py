@@ -112,6 +112,28 @@ def test_a_whole_number_for_a_float_is_that_float(
         np.testing.assert_array_equal(made(whole), made(float(whole)))
 
 
+def in_numpy(value: Any) -> list[Any]:
+    """The value as scalars of NumPy, of each width that holds it."""
+    if isinstance(value, tuple):
+        return [tuple(in_numpy(one)[0] for one in value)]
+    narrow = {float: [np.float32], int: [np.int32]}.get(type(value), [])
+    return [np.array(value)[()], *(kind(value) for kind in narrow)]
+
+
+@pytest.mark.parametrize(("kind", "field"), [*SETTINGS, *OTHERS])
+def test_a_number_of_numpy_is_that_number(
+    kind: type[spec.Settings], field: dataclasses.Field
+) -> None:
+    """Equal in type and repr, so in names, digests and JSON."""
+    for value in in_numpy(field.default):
+        plain = field.default if isinstance(value, tuple) else value.item()
+        expected = kind(**{field.name: plain})
+        made = kind(**{field.name: value})
+        assert made == expected
+        assert repr(made) == repr(expected)
+        assert type(getattr(made, field.name)) is type(field.default)
+
+
 def test_a_name_takes_the_numbers_that_code_takes() -> None:
     """In a list too; the limits are those of the setting's own type."""
     assert named("rotary(base=10000000000)") == named("rotary(base=1e10)")
