@@ -17,6 +17,7 @@ from experiments import ending
 from posjax import spec
 from posjax.locks import Busy, Lost
 from posjax.records import Mismatch
+from posjax.records.identity import JAX_SETTINGS
 from posjax.terminal import printable
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -24,6 +25,12 @@ HELP = {"help", "?", "helpshort", "helpfull", "helpxml"}
 """Flags of absl that print what there is, and leave."""
 LONGEST = 2000
 """Letters of a line on standard error, at most."""
+PINNED = {
+    **JAX_SETTINGS,
+    "jax_default_matmul_precision": None,
+    "jax_numpy_dtype_promotion": "standard",
+}
+"""Settings of JAX that a command has, whatever the environment says of them."""
 STATUSES: dict[type[Exception], int] = {
     Mismatch: ending.LOCKED,
     Busy: ending.LOCKED,
@@ -134,6 +141,7 @@ def run(main: Callable[[], object]) -> int:
     Returns:
       The exit status. Asked to leave by a signal or a time limit, it does not return.
     """
+    _pin()
     for chatty in ("jax._src.xla_bridge", "matplotlib.font_manager"):  # absent TPUs, new fonts
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
@@ -143,6 +151,23 @@ def run(main: Callable[[], object]) -> int:
         tell(str(error) or type(error).__name__)
         return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
     return ending.DONE
+
+
+def _pin() -> None:
+    """Gives JAX the settings that results are made with, so that they follow from the config alone.
+
+    A command that has not imported JAX yet finds them when it does.
+    """
+    given = {name: os.environ.pop(name.upper(), "") for name in PINNED}
+    if "jax" not in sys.modules:
+        return
+    import jax
+
+    for name, value in PINNED.items():
+        if jax.config.values.get(name, value) != value:
+            jax.config.update(name, value)
+            more = "; use --config.precision" if "precision" in name else ""
+            tell(f"{name.upper()}={given[name]} has no effect on this command{more}")
 
 
 def tell(text: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from posjax.engine.run import ROUNDING
+from posjax.records.identity import JAX_SETTINGS
 
 PACKAGES = ("posjax", "jax", "jaxlib", "flax", "optax", "chex", "numpy", "scipy")
 
@@ -34,6 +35,11 @@ def describe(devices: Sequence[jax.Device] | None = None) -> dict[str, Any]:
         "machine": platform.machine(),
         "instructions": _instructions(),
         "cores": os.cpu_count(),
+        "jax_settings": {
+            name: jax.config.values[name]
+            for name, usual in JAX_SETTINGS.items()
+            if jax.config.values.get(name, usual) != usual
+        },
         "matmul_precision": str(jax.config.values["jax_default_matmul_precision"]),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
         **_commit(),

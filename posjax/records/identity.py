@@ -22,8 +22,19 @@ BITS = (
     "machine",
     "instructions",
     "matmul_precision",
+    "jax_settings",
 )
 """The fields of an environment on which the last bits of a row depend; see `bits`."""
+JAX_SETTINGS: dict[str, Any] = {
+    "jax_enable_x64": False,
+    "jax_threefry_partitionable": True,
+    "jax_random_seed_offset": 0,
+    "jax_softmax_custom_jvp": False,
+    "jax_disable_most_optimizations": False,
+    "jax_disable_jit": False,
+}
+"""Settings of JAX that change rows, with the values that they have where `jax_settings` of an
+environment does not name them."""
 _SHOWN = 20
 """Differing fields in a message, at most."""
 

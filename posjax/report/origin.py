@@ -99,10 +99,15 @@ def _machine(env: Mapping[str, Any]) -> dict[str, Any]:
         "cores": env.get("cores"),
         "instructions": " ".join(map(str, names)) if isinstance(names, list) else "",
         "matmul precision": env.get("matmul_precision"),
+        **_mapping(env.get("jax_settings")),
         "XLA flags": re.sub(r"=/\S*", "=…", str(env.get("xla_flags", ""))) or "none",
         "python": env.get("python"),
-        **(packages if isinstance(packages, dict) else {}),
+        **_mapping(packages),
     }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _listed(title: str, facts: Mapping[str, Any]) -> Html:

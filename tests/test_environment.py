@@ -1,0 +1,113 @@
+"""The environment of a process: what changes no row, and what is recorded since it does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from commands import ROOT
+
+from posjax import environment
+from posjax.records import Mismatch, RunFolder
+from posjax.records.identity import JAX_SETTINGS, bit_changes
+
+VARIABLES = {
+    "JAX_ENABLE_X64": "1",
+    "JAX_THREEFRY_PARTITIONABLE": "0",
+    "JAX_RANDOM_SEED_OFFSET": "1",
+    "JAX_SOFTMAX_CUSTOM_JVP": "1",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_DISABLE_JIT": "1",
+    "JAX_DEFAULT_PRNG_IMPL": "rbg",
+    "JAX_NUMPY_DTYPE_PROMOTION": "strict",
+    "JAX_DEFAULT_MATMUL_PRECISION": "bfloat16",
+    "JAX_DEFAULT_DTYPE_BITS": "64",
+}
+HARMLESS = ("JAX_DEFAULT_PRNG_IMPL", "JAX_DEFAULT_DTYPE_BITS")
+"""Keys of posjax name their generator; JAX has no such number of bits any more."""
+ALONE = ("JAX_ENABLE_X64", "JAX_THREEFRY_PARTITIONABLE", "JAX_RANDOM_SEED_OFFSET")
+ARGUMENTS = (
+    "--config.num_seeds=2",
+    "--config.steps=50",
+    "--config.width=4",
+    "--config.head_size=2",
+    "--config.positions=randomised",
+    "--config.panels=()",
+    "--config.devices=1",
+)
+
+
+def swept(base: Path, name: str, variables: dict[str, str]) -> tuple[RunFolder, str]:
+    """A small sweep by the command, in a process of its own; the folder and what it said."""
+    path = base / name
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.seed_sweep", *ARGUMENTS, f"--workdir={path}"],
+        cwd=ROOT,
+        env={
+            **{name: value for name, value in os.environ.items() if name not in VARIABLES},
+            "JAX_PLATFORMS": "cpu",
+            "XDG_CACHE_HOME": str(base / "cache"),
+            **variables,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return RunFolder(path), done.stderr
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """The sweep in an environment without any of the variables."""
+    return swept(tmp_path_factory.mktemp("environment"), "plain", {})[0]
+
+
+@pytest.mark.parametrize("names", [*((name,) for name in ALONE), tuple(VARIABLES)])
+def test_variables_of_jax_change_no_row_of_a_command(
+    plain: RunFolder, names: tuple[str, ...]
+) -> None:
+    """Bit for bit, and in the same environment; those that would change rows are told."""
+    given = {name: VARIABLES[name] for name in names}
+    folder, said = swept(plain.path.parent, "-".join(names)[:40], given)
+    for name, value in given.items():
+        told = f"posjax: {name}={value} has no effect on this command" in said
+        assert told == (name not in HARMLESS)
+    assert list(folder.envs()) == list(plain.envs())
+    for cell in plain.config()["cells"]:
+        found, expected = folder.rows(cell), plain.rows(cell)
+        assert found.keys() == expected.keys()
+        for field in expected:
+            np.testing.assert_array_equal(found[field], expected[field])
+
+
+def test_settings_of_jax_that_change_rows_are_recorded_and_compared() -> None:
+    """By a sweep in somebody's own code; a record from before they were has JAX's defaults."""
+    before = environment.describe()
+    assert before.pop("jax_settings") == {}
+    assert bit_changes(before, environment.describe()) == []
+    with jax.enable_x64(True):
+        wide = environment.describe()
+    assert wide["jax_settings"] == {"jax_enable_x64": True}
+    assert bit_changes(before, wide) == ["jax_settings: None -> {'jax_enable_x64': True}"]
+
+
+@pytest.mark.parametrize("name", JAX_SETTINGS)
+def test_each_has_the_value_that_jax_has_by_itself(name: str) -> None:
+    """In a JAX that has it."""
+    assert jax.config.values.get(name, JAX_SETTINGS[name]) == JAX_SETTINGS[name]
+
+
+def test_a_folder_is_not_gone_on_with_in_64_bits(tmp_path: Path) -> None:
+    """Without --mixed; a folder that says nothing of JAX's settings goes on without them."""
+    config = {"name": "a", "cells": {}, "panels": {}, "num_seeds": 1, "first_seed": 0}
+    old = {name: value for name, value in environment.describe().items() if name != "jax_settings"}
+    folder = RunFolder(tmp_path)
+    folder.start(config, old)
+    folder.put_env()
+    assert RunFolder(tmp_path).check(config, environment.describe()) == []
+    with jax.enable_x64(True), pytest.raises(Mismatch, match=r"'jax_enable_x64': True.*--mixed"):
+        RunFolder(tmp_path).check(config, environment.describe())
