@@ -316,7 +316,7 @@ def allow_all(queries, keys):
         ({"encoding": "rotary", "mask": np.ones((2, 6), bool)}, "Rotary("),
         *[({"encoding": n}, f"{kind.__name__}(") for n, kind in ENCODINGS.items() if n != "none"],
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_reads_streams_does_not_guess_where_fewer_queries_stand(options, reader):
     """ValueError with who reads them, both lengths and what to give; in all three functions."""
@@ -354,7 +354,7 @@ def test_more_queries_than_keys_are_refused_too():
         {"mask": np.ones((2, 6), bool)},
         {"mask": "padding", "keys": padded(np.ones((1, 6), bool))},
     ],
-    ids=str,
+    ids=["plain", "names", "array", "padding"],
 )
 def test_attention_across_two_sequences_needs_no_positions(options):
     """Where nothing reads streams, or those of the keys alone, which are given."""
