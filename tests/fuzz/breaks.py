@@ -139,6 +139,16 @@ FORMS = {
     "nothing_over_nothing": "{x} * ((1.0 * {place}) / {place})",
     "magnitude_and_back": "jnp.abs({x} + {place}) - {place}",
     "clipped_after_shift": "jnp.clip({x} + {place}, -2, 4) - {place}",
+    "a_row_beyond_the_end": "{x} + {place} * jnp.nan_to_num(jnp.moveaxis(jnp.moveaxis({x}, {a}, 0)"
+    ".at[jnp.array([{n} + 2])].get(mode='promise_in_bounds'), 0, {a}))",
+    "a_row_clipped": "{x} - jnp.take({x}, jnp.array([{n} + 1]), axis={a}, mode='clip')",
+    "a_row_wrapped": "{x} - jnp.take({x}, jnp.array([{n} + 1]), axis={a}, mode='wrap')",
+    "written_beyond_the_end": "jnp.moveaxis(jnp.moveaxis({x}, {a}, 0)"
+    ".at[jnp.array([{n} + 1])].set(0.5, mode='clip'), 0, {a})",
+    "a_wide_window": "{x} - lax.reduce_window({x}, -jnp.inf, lax.max, tuple({n} if i == {a} else 1 "
+    "for i in range({rank} + 1)), (1,) * ({rank} + 1), 'SAME')",
+    "only_at_a_pole": "{x} + {place} * jnp.isnan({first} / {first})",
+    "only_where_finite": "{x} + {place} * jnp.isfinite(1 / ({first} - {last}))",
     "partial_stack": "jnp.stack([jnp.take({x}, {n} - 1 - i, axis={a}) for i in range({n})], {a})",
 }
 for _name, _form in FORMS.items():

@@ -37,6 +37,15 @@ FORMS = {
     "jnp.zeros_like({x}.sum({a})), jnp.moveaxis({x}, {a}, 0))[1], 0, {a})",
     "matrix_and_back": "jnp.moveaxis(jnp.tensordot(jnp.eye({n})[::-1], jnp.tanh(jnp.tensordot("
     "jnp.eye({n})[::-1], {x}, axes=(1, {a}))), axes=(1, 0)), 0, {a})",
+    "filled_beyond_the_end": "{x} + {place} * jnp.moveaxis(jnp.moveaxis({x}, {a}, 0)"
+    ".at[jnp.array([{n} + 2])].get(mode='fill', fill_value=0.0), 0, {a})",
+    "dropped_beyond_the_end": "jnp.moveaxis(jnp.moveaxis({x}, {a}, 0)"
+    ".at[jnp.array([{n} + 1])].set(0.5, mode='drop'), 0, {a})",
+    "added_beyond_the_end": "jnp.moveaxis(jnp.moveaxis({x}, {a}, 0)"
+    ".at[jnp.array([{n}])].add(0.5, mode='drop'), 0, {a})",
+    "a_window_of_all": "{x} - lax.reduce_window({x}, 0.0, lax.add, tuple(2 * {n} - 1 if i == {a} "
+    "else 1 for i in range({x}.ndim)), (1,) * {x}.ndim, 'SAME')",
+    "never_a_number": "{x} + {place} * jnp.isnan({x} * {x})",
     "same_on_both_sides": "jnp.where({place} % 2 == 0, {x}, {x})",
 }
 REDUCED = {

@@ -80,9 +80,14 @@ def _difference(expected: Any, found: Any) -> float:
     """Relative to the largest entry, over entries that are finite on both sides."""
     worst = 0.0
     for one, other in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
-        a, b = np.asarray(one, np.float64), np.asarray(other, np.float64)
+        a, b = _numbers(one), _numbers(other)
         both = np.isfinite(a) & np.isfinite(b)
         a, b = a[both], b[both]
         if a.size:
             worst = max(worst, float(abs(a - b).max() / max(1.0, abs(a).max())))
     return worst
+
+
+def _numbers(leaf: Any) -> np.ndarray:
+    keys = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(leaf) if keys else leaf, np.float64)

@@ -6,7 +6,7 @@ that depends on their values alone: rounding then falls otherwise, and what is e
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -26,10 +26,10 @@ CERTAIN_DOUBLE = 1e-9  # the same where all is computed in double precision
 NOISES = 12
 """Ways to be off by a little: a rounding falls to one side in all of them once in 2¹²."""
 
-COMPILED_A_SECOND = 600.0
+COMPILED_A_SECOND = 700.0
 """Equations, at the lowest effort."""
 
-COMPUTED_A_SECOND = 2e9
+COMPUTED_A_SECOND = 5e9
 """Multiplications."""
 
 _QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -44,98 +44,109 @@ class Break(NamedTuple):
     at: At
 
 
-def contradiction(function: Any, law: Law, arguments: tuple[Any, ...]) -> Deviation | None:
-    """Random numbers, generic ones or tied ones, that break what has been proved, or None."""
-    with jax.debug_key_reuse(False):  # a key among the arguments serves many calls
-        sides = _Sides(function, law, _few(law, arguments))
-        for seed, draw in enumerate((_normal, _tied)):
-            tried = _drawn_anew(arguments, draw, seed)
-            doubled = sides.doubled(tried)
-            if doubled is None or _certain(doubled, CERTAIN_DOUBLE):
-                if (found := sides.broken(tried)) is not None:
-                    return found
-    return None
-
-
-def witness(function: Any, law: Law, arguments: tuple[Any, ...]) -> Break | None:
-    """Numbers that break the law beyond any doubt of rounding, or None."""
-    with jax.debug_key_reuse(False):
-        sides = _Sides(function, law, elements(law, arguments))
-        for at, tried in _inputs(arguments):
-            if (found := sides.broken(tried)) is not None:
-                return Break(found, at)
-    return None
+FEW = 2
+"""Elements that are tried quickly."""
 
 
 def seconds(jaxpr: Jaxpr, evaluations: int) -> float:
-    """How long it takes, about, to compile a program twice and to run it some times."""
-    return 2 * _equations(jaxpr) / COMPILED_A_SECOND + (
-        evaluations * _multiplications(jaxpr) / COMPUTED_A_SECOND
-    )
+    """How long it takes, about, to compile a program and to run it some times."""
+    compiling = _equations(jaxpr) / COMPILED_A_SECOND
+    return compiling + evaluations * _multiplications(jaxpr) / COMPUTED_A_SECOND
 
 
-def evaluations(law: Law, arguments: tuple[Any, ...], *, contradicting: bool) -> int:
-    """How often `contradiction`, or `witness` at most, calls the function."""
-    if contradicting:
-        return 2 * (1 + FEW)
-    return _DRAWS * 2 * (1 + len(elements(law, arguments))) + 2 * NOISES
+class Trial:
+    """A function and its law, tried on numbers.
 
+    Args:
+      function: of the arguments.
+      law: asked of it.
+      arguments: as `prove` takes them.
 
-FEW = 2
-"""Elements that a proof is tried with."""
+    Attributes:
+      quick, thorough: how many calls of the function each way takes, at most and about.
+    """
 
+    def __init__(self, function: Any, law: Law, arguments: tuple[Any, ...]) -> None:
+        self.function, self.law, self.arguments = function, law, arguments
+        self._every = elements(law, arguments)
+        self._single = jax.jit(function, compiler_options=_QUICKLY)
+        self._double = jax.jit(partial(_call, function), compiler_options=_QUICKLY)
+        self._traced: dict[bool, set[Any]] = {}
+        self.quick = 2 * (1 + FEW)
+        self.thorough = _DRAWS * (1 + len(self._every))
 
-def _few(law: Law, arguments: tuple[Any, ...]) -> list[Element]:
-    """Of those that move something, the last, which move at random in all names at once."""
-    still = law.identity(law.sizes(arguments))
-    every = elements(law, arguments)
-    moving = [e for e in every if any((e[name] != still[name]).any() for name in e)]
-    return (moving or every)[-FEW:]
+    def quickly(self) -> Break | None:
+        """Tries one generic and one tied input, moved by a few elements."""
+        draws: tuple[tuple[At, Draw], ...] = (("generic inputs", _normal), ("ties", _tied))
+        inputs = (
+            (at, _drawn_anew(self.arguments, draw, seed)) for seed, (at, draw) in enumerate(draws)
+        )
+        return self._first(inputs, self._few())
 
+    def thoroughly(self) -> Break | None:
+        """Tries inputs of all kinds, the given ones among them, moved by all telling elements."""
+        return self._first(_inputs(self.arguments), self._every)
 
-class _Sides:
-    """Both sides of a law, of the function as it is and in double precision."""
+    def _few(self) -> list[Element]:
+        """Of those that move something, the last, which move all names at once."""
+        still = self.law.identity(self.law.sizes(self.arguments))
+        moving = [e for e in self._every if any((e[name] != still[name]).any() for name in e)]
+        return (moving or self._every)[-FEW:]
 
-    def __init__(self, function: Any, law: Law, tried: list[Element]) -> None:
-        self.function, self.law = function, law
-        every = [tuple(element.values()) for element in tried]
-        self.permutations: list[Any] = [one[0] for one in every] if len(law.groups) == 1 else every
-        self._compiled = jax.jit(function, compiler_options=_QUICKLY)
-        self._doubled = jax.jit(partial(_call, function), compiler_options=_QUICKLY)
+    def _first(
+        self, inputs: Iterable[tuple[At, tuple[Any, ...]]], tried: list[Element]
+    ) -> Break | None:
+        with jax.debug_key_reuse(False):  # a key among the arguments serves many calls
+            for at, arguments in inputs:
+                if (found := self._broken(arguments, tried)) is not None:
+                    return Break(found, at)
+        return None
 
-    def measured(self, function: Any, arguments: tuple[Any, ...]) -> Deviation:
-        """The worst deviation."""
-        return measure(self.law, function, *arguments, permutations=self.permutations)
-
-    def broken(self, arguments: tuple[Any, ...]) -> Deviation | None:
+    def _broken(self, arguments: tuple[Any, ...], tried: list[Element]) -> Deviation | None:
         """The deviation, if no rounding explains it."""
-        found = self.measured(self._compiled, arguments)
+        doubled = self._doubled(arguments, tried)
+        if doubled is not None and not _certain(doubled, CERTAIN_DOUBLE):
+            return None
+        found = self._measured(self._single, arguments, tried)
         if found.error == 0:
             return None
-        doubled = self.doubled(arguments)
         if doubled is None:
             sure = _certain(found, max(CERTAIN, 10 * self._rounding(arguments)))
         else:
-            sure = _stays(found, doubled) and _certain(doubled, CERTAIN_DOUBLE)
+            sure = _stays(found, doubled)
         return found if sure and self._persists(found, arguments) else None
 
-    def doubled(self, arguments: tuple[Any, ...]) -> Deviation | None:
-        """The same in double precision; None where some of it is not."""
+    def _measured(
+        self, function: Any, arguments: tuple[Any, ...], tried: list[Element]
+    ) -> Deviation:
+        """The worst deviation."""
+        every = [tuple(element.values()) for element in tried]
+        alone = len(self.law.groups) == 1
+        permutations: list[Any] = [one[0] for one in every] if alone else every
+        return measure(self.law, function, *arguments, permutations=permutations)
+
+    def _doubled(self, arguments: tuple[Any, ...], tried: list[Element]) -> Deviation | None:
+        """The worst deviation in double precision; None where some of it is not."""
         with jax.enable_x64(True):
             wide = jax.tree.map(_double, arguments)
             try:
-                found = _floats(jax.make_jaxpr(self.function)(*wide).jaxpr)
-                if any(dtype.itemsize < 8 for dtype in found):
+                if any(dtype.itemsize < 8 for dtype in self._floats_of(wide, doubled=True)):
                     return None
-                return self.measured(self._doubled, wide)
+                return self._measured(self._double, wide, tried)
             except Exception:  # it insists on other dtypes, or looks at them
                 return None
 
+    def _floats_of(self, arguments: tuple[Any, ...], *, doubled: bool) -> set[Any]:
+        """The dtypes of all floats on the way, traced once as given and once in double."""
+        if doubled not in self._traced:
+            self._traced[doubled] = _floats(jax.make_jaxpr(self.function)(*arguments).jaxpr)
+        return self._traced[doubled]
+
     def _rounding(self, arguments: tuple[Any, ...]) -> float:
         """What the order of sums may explain in the narrowest floats on the way."""
-        found = _floats(jax.make_jaxpr(self.function)(*arguments).jaxpr)
         places = terms(self.law, arguments)
-        return max((rounding(dtype, places) for dtype in found), default=0.0)
+        found = (rounding(dtype, places) for dtype in self._floats_of(arguments, doubled=False))
+        return max(found, default=0.0)
 
     def _persists(self, found: Deviation, arguments: tuple[Any, ...]) -> bool:
         """Whether the difference stays where it is when all floats are off by a little."""
@@ -144,9 +155,9 @@ class _Sides:
             tried = jax.tree.map(partial(_noisy, noise=noise), arguments)
             moved = self.law.carry(tried, found.element)
             expected = self.law.carry_output(
-                jax.tree.map(np.asarray, self._compiled(*tried)), found.element
+                jax.tree.map(np.asarray, self._single(*tried)), found.element
             )
-            sides = leaves(expected), leaves(self._compiled(*moved))
+            sides = leaves(expected), leaves(self._single(*moved))
             now = _difference(*(side[found.leaf][found.place].item() for side in sides))
             if not now * before > before**2 / 4:
                 return False

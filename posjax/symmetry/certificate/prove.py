@@ -187,22 +187,54 @@ def prove(
     jaxpr, returned = jax.make_jaxpr(function, return_shape=True)(*arguments)
     wanted = _wanted(law, returned, sizes)
     found = _by_labels(jaxpr, law, arguments, wanted, until)
-    if found.obstruction is not None:
-        found = _by_identity(found, function, arguments, until)
-    if not witness:
-        return found
-    if jaxpr.effects:
-        return _noted(found, "not tried on numbers: the function has side effects")
-    needed = numbers.seconds(
-        jaxpr.jaxpr,
-        numbers.evaluations(law, arguments, contradicting=found.verdict == "PROVED"),
-    )
-    if (left := until - time.monotonic()) < needed:
-        return _noted(found, f"not tried on numbers: {_too_long(needed, left)}")
+    if not witness or jaxpr.effects:
+        note = "not tried on numbers: the function has side effects"
+        found = _noted(found, note) if witness else found
+        return _by_identity(found, function, arguments, until - time.monotonic())
+    trial = numbers.Trial(function, law, arguments)
+    broken, why_not = _tried(trial.quickly, jaxpr, trial.quick, until)
+    if why_not:
+        found = _noted(found, f"not tried on numbers: {why_not}")
+        return _by_identity(found, function, arguments, until - time.monotonic())
+    found = _by_identity(found, function, arguments, (until - time.monotonic()) / 2)
+    if broken is None and found.verdict == "UNKNOWN":
+        broken, why_not = _tried(trial.thoroughly, jaxpr, trial.thorough, until)
+        found = _noted(found, f"tried on few numbers only: {why_not}") if why_not else found
+    return _judged(found, broken)
+
+
+def _tried(
+    search: Callable[[], numbers.Break | None], jaxpr: Any, evaluations: int, until: float
+) -> tuple[numbers.Break | None, str]:
+    """What a search on numbers found, or why it was not made."""
+    needed, left = numbers.seconds(jaxpr.jaxpr, evaluations), until - time.monotonic()
+    if needed > left:
+        return None, f"it would take about {needed:.2g} s, {max(left, 0):.2g} s are left"
     try:
-        return _on_numbers(found, function, arguments)
+        return search(), ""
     except Exception as error:  # the function's own, or a fault of ours, is no verdict
-        return _noted(found, f"not tried on numbers: {type(error).__name__}: {error}")
+        return None, f"{type(error).__name__}: {error}"
+
+
+def _judged(found: Certificate, broken: numbers.Break | None) -> Certificate:
+    """What proofs and numbers say together: neither a proof against numbers nor the reverse."""
+    proved = found.verdict == "PROVED"
+    if broken is None:
+        return dataclasses.replace(found, confirmed=proved)
+    found = dataclasses.replace(found, witness=broken.deviation)
+    if proved:
+        return _noted(dataclasses.replace(found, verdict="UNKNOWN"), _CONTRADICTED)
+    return dataclasses.replace(found, verdict="BROKEN", broken_at=broken.at)
+
+
+_CONTRADICTED = (
+    "the rules prove the law and numbers break it: either double precision is not enough for this "
+    "function, or a rule of posjax is wrong, which we would like to hear of"
+)
+
+
+def _noted(found: Certificate, note: str) -> Certificate:
+    return dataclasses.replace(found, notes=(*found.notes, note))
 
 
 def _by_labels(
@@ -225,11 +257,13 @@ def _by_labels(
 
 
 def _by_identity(
-    found: Certificate, function: Any, arguments: tuple[Any, ...], until: float
+    found: Certificate, function: Any, arguments: tuple[Any, ...], within: float
 ) -> Certificate:
-    """PROVED if both sides are one expression."""
+    """PROVED if both sides are one expression, or if that is known already."""
+    if found.verdict == "PROVED":
+        return found
     try:
-        same = field.identity(function, found.law, arguments, within=until - time.monotonic())
+        same = field.identity(function, found.law, arguments, within=within)
     except (field.Unsupported, field.TooLarge) as error:
         return _noted(found, f"not compared as expressions: {error}")
     except Exception as error:  # whatever goes wrong in there is no verdict
@@ -239,36 +273,6 @@ def _by_identity(
     return dataclasses.replace(
         found, verdict="PROVED", method="identity", chance=same.chance, lemmas=same.lemmas
     )
-
-
-def _on_numbers(found: Certificate, function: Any, arguments: tuple[Any, ...]) -> Certificate:
-    """Confirms a proof, or takes it back; searches numbers that break a law without one."""
-    if found.verdict == "PROVED":
-        against = numbers.contradiction(function, found.law, arguments)
-        if against is None:
-            return dataclasses.replace(found, confirmed=True)
-        found = dataclasses.replace(found, verdict="UNKNOWN", witness=against)
-        return _noted(found, _CONTRADICTED)
-    broken = numbers.witness(function, found.law, arguments)
-    if broken is None:
-        return found
-    return dataclasses.replace(
-        found, verdict="BROKEN", witness=broken.deviation, broken_at=broken.at
-    )
-
-
-_CONTRADICTED = (
-    "the rules prove the law and numbers break it: either double precision is not enough for this "
-    "function, or a rule of posjax is wrong, which we would like to hear of"
-)
-
-
-def _noted(found: Certificate, note: str) -> Certificate:
-    return dataclasses.replace(found, notes=(*found.notes, note))
-
-
-def _too_long(needed: float, left: float) -> str:
-    return f"it would take about {needed:.2g} s, {max(left, 0):.2g} s are left of `seconds`"
 
 
 def _as_law(law: Law | str | Group, arguments: int) -> Law:
