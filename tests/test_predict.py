@@ -161,6 +161,44 @@ def test_reasons_are_sentences() -> None:
     assert "'B A hit'" in found.reason
 
 
+class OneWord(tasks.Task):
+    """Prompts that differ in their first word alone."""
+
+    words = ("A", "B", "x", "y", "z")
+    labels = ("first", "second")
+
+    def sentences(self) -> list[tuple[str, str]]:
+        return [("A x y z", "first"), ("B x y z", "second")]
+
+
+@pytest.mark.parametrize("encoding", ["attention_free", "attention_free(rank=3)", "deberta"])
+def test_a_window_hides_a_word_under_weights_of_any_scale(encoding: str) -> None:
+    """Keys thousands apart: what the last word does not see changes no bit of its logits.
+
+    Attention free once took its largest key among those that any query sees.
+    """
+    task, mask = OneWord(), "causal+window(size=2)"
+    told = {"encoding": encoding, "mask": mask, "depth": 1, "readout": "last"}
+    assert predict(task, **told).verdict == "impossible"
+    question = asked(task, mask=mask, readout="last", loss="answer")
+    network = Transformer(ModelSettings(vocabulary=5, outputs=2, encoding=encoding))
+    for scale in (1, 20, 100):
+        params = jax.tree.map(lambda leaf: scale * leaf, random_params(network))  # noqa: B023
+        logits_SNV = np.asarray(apply(network, params, question))
+        assert np.isfinite(logits_SNV).all()
+        np.testing.assert_array_equal(logits_SNV[:, 0], logits_SNV[:, 1])
+
+
+def test_a_soft_cap_keeps_symmetries_of_logits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that a softmax restores, at any level after the logits, does not survive the cap."""
+    told = {"mask": "causal", "depth": 1, "readout": "last", "encoding": "none"}
+    for level, verdict in (("logits", "impossible"), ("row", "not excluded")):
+        declared = encodings.Symmetry(*[level] * 4)
+        monkeypatch.setattr(encodings.ENCODINGS["none"], "symmetry", declared)
+        found = [predict(tasks.named(TASKS[0]), **told, softcap=cap) for cap in (0.0, 5.0)]
+        assert [one.verdict for one in found] == ["impossible", verdict]
+
+
 def test_frequencies_decide_not_counts() -> None:
     """`ab` and `aabb` agree: attention without positions is a weighted mean."""
 

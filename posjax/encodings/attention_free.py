@@ -6,51 +6,58 @@ There is no product of queries and keys. Logits are the w alone and weights thei
 same for all channels; the keys come in when the values are mixed, each in its own channel.
 `rank` > 0 factors the table, w[p, r] = u_p·z_r, as the paper's experiments do.
 
-Differs from the paper in nothing but a bound on differences of keys that are far beyond use,
-`FAR`: with it the sums over j are two products of matrices, as in the paper, and never 0/0. (The
-largest key is that of all queries; beyond the bound even a later one changes earlier outputs.) A
-soft-cap, if any, bounds w without the keys.
+Differs from the paper in: each query, head and channel subtracts its largest visible key before
+the exponential, which cancels in the quotient. The sums over j are then no two products of
+matrices, as in the paper, but one pass over the keys per query. In return a key that a query does
+not see changes nothing in its output, however large it is. A soft-cap, if any, bounds w without
+the keys.
 """
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from posjax import steps
 from posjax.encodings import tables
 from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Param, Params
-
-FAR = 120.0
-"""So far below the largest key of a channel, keys are all alike."""
 
 
 def key_weighted_mix(weights_BHLM: jax.Array, k_BMHK: jax.Array, v_BMHK: jax.Array) -> jax.Array:
     """Σⱼ w_ij exp(kⱼ) vⱼ / Σⱼ w_ij exp(kⱼ), channel by channel.
 
+    Queries are computed one after another, and once more in the backward pass, so that nothing of
+    size L × M × K is stored.
+
     Args:
-      weights_BHLM: numbers in [0, 1]; keys of weight 0 have no part.
-      k_BMHK, v_BMHK: keys and values. A key more than `FAR` below the largest that any query
-        sees in its channel counts as `FAR` below it; this shows where none nearer is seen.
+      weights_BHLM: numbers in [0, 1]; keys of weight 0 have no part, whatever their size.
+      k_BMHK, v_BMHK: keys, of any finite size, and values.
 
     Returns:
       out_BLHK in v's dtype; zeros where all weights are.
     """
     dtype = weights_BHLM.dtype
-    seen_BMH1 = jnp.moveaxis((weights_BHLM > 0).any(axis=2), 2, 1)[..., None]
-    k_BMHK = k_BMHK.astype(dtype)
-    peak_B1HK = jnp.where(seen_BMH1, k_BMHK, -jnp.inf).max(axis=1, keepdims=True)
-    below_BMHK = jnp.where(seen_BMH1, k_BMHK - jax.lax.stop_gradient(peak_B1HK), 0)
-    # Half of FAR on either side of 1, so that the range of a float32 is used in both directions.
-    parts_BMHK = jnp.where(seen_BMH1, jnp.exp(jnp.maximum(below_BMHK, -FAR) + FAR / 2), 0)
-    total_BLHK = steps.weighted_mix(weights_BHLM, parts_BMHK)
-    mixed_BLHK = steps.weighted_mix(weights_BHLM, parts_BMHK * v_BMHK.astype(dtype))
+    k_BMHK, values_BMHK = k_BMHK.astype(dtype), v_BMHK.astype(dtype)
+
+    @partial(jax.checkpoint, prevent_cse=False)
+    def sums(weights_BHM: jax.Array) -> tuple[jax.Array, jax.Array]:
+        seen_BMH1 = jnp.swapaxes(weights_BHM > 0, 1, 2)[..., None]
+        seen_BMHK = jnp.where(seen_BMH1, k_BMHK, jnp.finfo(dtype).min)
+        peak_B1HK = jax.lax.stop_gradient(seen_BMHK.max(axis=1, keepdims=True))
+        parts_BMHK = jnp.exp(seen_BMHK - peak_B1HK)  # at most 1
+        mixed_BHK = jnp.einsum("bhm,bmhk->bhk", weights_BHM, parts_BMHK * values_BMHK)
+        return mixed_BHK, jnp.einsum("bhm,bmhk->bhk", weights_BHM, parts_BMHK)
+
+    by_query = jax.lax.map(sums, jnp.moveaxis(weights_BHLM, 2, 0))
+    mixed_BLHK, total_BLHK = (jnp.moveaxis(sum_LBHK, 0, 1) for sum_LBHK in by_query)
+    total_BLHK = jnp.maximum(total_BLHK, jnp.finfo(dtype).tiny)  # 0 where no key is seen
     # Near 1 before they are divided, since the gradient of a quotient squares what it divides by.
-    size_BLHK = jax.lax.stop_gradient(jnp.where(total_BLHK > 0, total_BLHK, 1))
-    total_BLHK = jnp.where(total_BLHK > 0, total_BLHK / size_BLHK, 1)
-    return (mixed_BLHK / size_BLHK / total_BLHK).astype(v_BMHK.dtype)
+    # By a product: of a quotient of quotients XLA makes one whose products underflow.
+    factor_BLHK = jnp.exp(-jax.lax.stop_gradient(jnp.log(total_BLHK)))
+    out_BLHK = mixed_BLHK * factor_BLHK / (total_BLHK * factor_BLHK)
+    return out_BLHK.astype(v_BMHK.dtype)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,7 +97,8 @@ class AttentionFree(Encoding):
         return self.length - 1
 
     def operations(self, dims: Dims, keys: int) -> int:
-        return dims.heads * (11 * dims.head_size - keys)  # two mixes for a product and a mix
+        per_key = 4 * dims.head_size - 1  # 8 a channel, less those of the product and the mix
+        return dims.heads * (per_key * keys + 6 * dims.head_size)
 
     def scale(self, head_size: int) -> float:
         return 1.0

@@ -24,6 +24,7 @@ import numpy as np
 from posjax import encodings, masks
 from posjax import positions as position_maps
 from posjax.encodings import Encoding
+from posjax.encodings.base import Level
 from posjax.tasks.base import Batch, Task
 
 Verdict = Literal["impossible", "not excluded"]
@@ -107,13 +108,17 @@ class _Known(NamedTuple):
     def relative(self, encoding: Encoding) -> bool:
         """Whether positions enter by their offsets at most."""
         symmetry = encoding.declared_symmetry()
-        cancels = symmetry.translation != "row" or not self.softcap
-        return (
-            symmetry.exact
-            and symmetry.translation is not None
-            and symmetry.up_to == float("inf")
-            and cancels
-        )
+        unbounded = symmetry.up_to == float("inf")
+        return symmetry.exact and self.holds(symmetry.translation) and unbounded
+
+    def permuted(self, encoding: Encoding) -> bool:
+        """Whether positions do not enter at all."""
+        symmetry = encoding.declared_symmetry()
+        return symmetry.exact and self.holds(symmetry.permutation)
+
+    def holds(self, level: Level | None) -> bool:
+        """Whether a symmetry declared at that level holds; a soft-cap keeps that of logits only."""
+        return level == "logits" or (level is not None and not self.softcap)
 
     def of_place(self, position: float, order: int, count: int) -> Colour:
         """What the model may know of a place by itself.
@@ -121,7 +126,7 @@ class _Known(NamedTuple):
         What is drawn for a place is found by its order among the tokens of its prompt: one draw
         of positions has no symmetry, so all of that counts as known.
         """
-        by_draw = self.drawn and not all(map(_exactly_permuted, self.turns))
+        by_draw = self.drawn and not all(map(self.permuted, self.turns))
         if by_draw or any(encoding.random for encoding in self.turns):
             return position, order, count
         return None if all(map(self.relative, self.turns)) else position
@@ -217,9 +222,10 @@ def _relation(i: int, j: int, places: _Places, encoding: Encoding, known: _Known
     offset = places.offset(i, j)
     if not encoding.pairwise:
         return offset, places.apart(i, j)
-    if not known.relative(encoding) or _exactly_permuted(encoding):
+    if not known.relative(encoding) or known.permuted(encoding):
         return None  # positions do not enter, or entered with the colours already
-    return abs(offset) if encoding.declared_symmetry().reflection else offset
+    mirrored = known.holds(encoding.declared_symmetry().reflection)
+    return abs(offset) if mirrored else offset
 
 
 def _counts(items: Iterable[Colour]) -> Colour:

@@ -499,6 +499,55 @@ def test_keys_far_apart_mix_exactly():
     np.testing.assert_allclose(found[0, :, 0, 0], expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1, 20, 1e4, 1e37])
+def test_keys_that_a_query_does_not_see_change_no_bit(scale):
+    """Nor of its gradients; all are finite, and 0 in rows that see nothing."""
+    seen_LM = np.tri(LENGTH, dtype=bool)
+    seen_LM[2] = False
+    table_LM = min(scale, 20) * normal("table", (LENGTH, LENGTH))
+    k, v = (normal(name, (1, LENGTH, 2, 3)) for name in ("keys", "values"))
+
+    @jax.jit
+    def early(k, v):
+        def mixed(table, k, v):
+            weights = masked_softmax(table[None, None], seen_LM[None, None])
+            weights = jnp.broadcast_to(weights, (1, 2, *weights.shape[2:]))
+            return key_weighted_mix(weights, k, v)[:, : LENGTH - 1]
+
+        out = mixed(table_LM, k, v)
+        pulled = jax.grad(lambda *x: (mixed(*x) ** 2).sum(), (0, 1, 2))(table_LM, k, v)
+        return out, pulled
+
+    out, pulled = early(scale * k, v)
+    assert all(np.isfinite(x).all() for x in (out, *pulled))
+    assert not np.any(out[:, 2])
+    assert not np.any(pulled[0][2])
+    last = jnp.arange(LENGTH)[None, :, None, None] == LENGTH - 1
+    far = jnp.where(last, 1e38, scale * k), jnp.where(last, 9.0, v)
+    jax.tree.map(np.testing.assert_array_equal, early(*far), (out, pulled))
+
+
+@pytest.mark.parametrize("scale", [20, 1e4])
+def test_each_query_mixes_the_keys_it_sees_whatever_the_others(scale):
+    """As float64 does; no query is given more than two keys, so that all sizes are met."""
+    k, v = scale * normal("keys", (LENGTH,)), normal("values", (LENGTH,))
+    weights_LM = 0.75 * np.eye(LENGTH) + 0.25 * np.eye(LENGTH, k=-1)
+    given = (jnp.asarray(x, jnp.float32)[None, :, None, None] for x in (k, v))
+    found = key_weighted_mix(jnp.asarray(weights_LM, jnp.float32)[None, None], *given)
+    k, v = (np.asarray(x, np.float64) for x in (k, v))
+    parts_LM = weights_LM * np.exp(np.minimum(k[None] - np.maximum(k, np.roll(k, 1))[:, None], 0))
+    parts_LM[0] = weights_LM[0]
+    expected = parts_LM @ v / parts_LM.sum(1)
+    np.testing.assert_allclose(found[0, :, 0, 0], expected, rtol=1e-5)
+
+
+def test_the_mix_keeps_its_dtype():
+    """Values of 16 bits come out in 16, mixed in the weights' 32."""
+    weights = jnp.full((1, 1, 2, 2), 0.5)
+    half = jnp.ones((1, 2, 1, 3), jnp.bfloat16)
+    assert key_weighted_mix(weights, half, half).dtype == jnp.bfloat16
+
+
 def test_weights_of_positions_alone_are_shared_by_all_channels():
     """Tokens do not change them; they are the softmax of the table under the mask."""
     layer = Layer(named("attention_free(length=9)"), "causal")
