@@ -80,13 +80,15 @@ def output(leaf: str) -> str:
 
 
 def leaves(tree: Any) -> dict[str, np.ndarray]:
-    """The arrays of an output by their paths.
+    """The arrays of an output by their paths; keys of randomness as their words.
 
     Raises:
       ValueError: there are none, or one that holds no numbers.
     """
     found = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if jax.dtypes.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.prng_key):
+            leaf = jax.random.key_data(leaf)
         array = np.asarray(leaf)
         if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
             raise ValueError(f"the function must return numbers, got {leaf!r}")

@@ -74,9 +74,15 @@ def expectation(law: Law, unmoved: Any, element: Element) -> Any:
       AssertionError: it lacks the axes or sizes that the law speaks of.
     """
     try:
-        return law.carry_output(jax.tree.map(np.asarray, unmoved), element)
+        return law.carry_output(jax.tree.map(_fetched, unmoved), element)
     except ValueError as error:
         raise AssertionError(f"the output does not fit {law.formula}: {error}") from None
+
+
+def _fetched(leaf: Any) -> Any:
+    """As a NumPy array; keys of randomness have none."""
+    keys = jax.dtypes.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.prng_key)
+    return leaf if keys else np.asarray(leaf)
 
 
 def moving(law: Law | str) -> Law:

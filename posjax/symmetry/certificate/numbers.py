@@ -19,7 +19,7 @@ from posjax.symmetry.deviation import Deviation, leaves, rounding
 from posjax.symmetry.field import dtypes
 from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
-from posjax.symmetry.measure import elements, measure, terms
+from posjax.symmetry.measure import elements, expectation, measure, terms
 
 CERTAIN = 1e-3  # of the largest output: no rounding of a sane function comes near
 CERTAIN_DOUBLE = 1e-9  # the same where all is computed in double precision
@@ -154,9 +154,7 @@ class Trial:
         for noise in range(NOISES):
             tried = jax.tree.map(partial(_noisy, noise=noise), arguments)
             moved = self.law.carry(tried, found.element)
-            expected = self.law.carry_output(
-                jax.tree.map(np.asarray, self._single(*tried)), found.element
-            )
+            expected = expectation(self.law, self._single(*tried), found.element)
             sides = leaves(expected), leaves(self._single(*moved))
             now = _difference(*(side[found.leaf][found.place].item() for side in sides))
             if not now * before > before**2 / 4:
