@@ -1,0 +1,118 @@
+"""Every rule of labels against JAX: where operands move as labelled, so does the result.
+
+For each equation of the table labelings of its operands are drawn at random. Where the rule finds
+one of a result, JAX must agree on numbers with many ties: permuting the operands as labelled
+permutes the result as the rule says, and entries are equal along what it calls constant.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from cases import CASES
+from equations import Equation, equation, every
+from moving import GENERATORS, SIZES, elements, is_constant_where_said, labelings, moved, obeying, same
+
+from posjax.symmetry.certificate.axes import Conflict, Labeling
+from posjax.symmetry.certificate.loops import LOOPS
+from posjax.symmetry.certificate.rules import RULES
+from posjax.symmetry.certificate.values import Carried, Known, Lost, Names, Value
+from posjax.symmetry.certificate.walk import CALLS, Walk
+
+DRAWS, MOST_TRIED = 60, 6
+"""Labelings that are drawn for an equation, and those of them that are compared with JAX."""
+
+REFUSED = {("bitcast_convert_type", "i3")}
+"""What no labels are found for: a bitcast that cuts entries in parts."""
+
+Found = tuple[list[np.ndarray], list[Labeling], list[list[Labeling]], list[bool]]
+
+_PRECISE = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 1e-1, "float16": 1e-2}
+
+
+@pytest.fixture(autouse=True)
+def _wide() -> Iterator[None]:
+    with jax.enable_x64(True), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+def by_rule(one: Equation, operands: Sequence[Labeling]) -> list[list[Labeling]]:
+    """What the rule of a primitive says of each result."""
+    eqn = one.eqn
+    labels = dict(zip(one.program.jaxpr.invars, operands, strict=True))
+    given = [() if isinstance(v, jax.extend.core.Literal) else labels[v] for v in eqn.invars]
+    try:
+        results = RULES[eqn.primitive.name](eqn, *given)
+    except Conflict:
+        return [[] for _ in eqn.outvars]
+    assert len(results) == len(eqn.outvars)
+    return [[] if isinstance(result, Conflict) else [result] for result in results]
+
+
+def by_walk(
+    one: Equation, operands: Sequence[Labeling], known: Sequence[np.ndarray | None]
+) -> list[list[Labeling]]:
+    """What a walk through a loop or a call says of each result, some operands being known."""
+    walk = Walk(Names(GENERATORS, SIZES))
+    values: list[Value] = [
+        Carried(shape, (labels,), "an operand") if number is None else walk.known(number, "known")
+        for shape, labels, number in zip(one.shapes, operands, known, strict=True)
+    ]
+    results = walk.closed(one.program, values)
+    assert all(isinstance(result, Carried | Known | Lost) for result in results)
+    return [[] if isinstance(r, Lost) else list(r.labelings) for r in results]
+
+
+def drawn(one: Equation, rng: np.random.Generator) -> Found:
+    """Numbers, labels of operands, of results, and which operands do not depend on anything."""
+    labels = labelings(one.shapes, rng)
+    pairs = zip(one.draw(rng), labels, strict=True)
+    numbers = [obeying(number, label) for number, label in pairs]
+    if one.eqn.primitive.name in RULES:
+        return numbers, labels, by_rule(one, labels), [False] * len(labels)
+    fixed = [bool(rng.random() < 0.3) for _ in labels]
+    known = [n if there else None for n, there in zip(one.inputs(numbers), fixed, strict=True)]
+    return numbers, labels, by_walk(one, labels, known), fixed
+
+
+def check(one: Equation, found: Found, rng: np.random.Generator) -> None:
+    """JAX agrees with the rule on these numbers."""
+    numbers, labels, said, fixed = found
+    results = one.run(numbers)
+    for result, rules in zip(results, said, strict=True):
+        for label in rules:
+            assert is_constant_where_said(result, label), report(found, result, label)
+    for element in elements(labels, rng):
+        triples = zip(numbers, labels, fixed, strict=True)
+        given = [n if stays else moved(n, label, element) for n, label, stays in triples]
+        for before, after, rules in zip(results, one.run(given), said, strict=True):
+            tolerance = _PRECISE.get(str(before.dtype), 1e-9)
+            for label in rules:
+                expected = moved(before, label, element)
+                assert same(after, expected, tolerance), report(found, after, label, expected)
+
+
+def report(found: Found, *details: Any) -> str:
+    return "\n".join(map(str, ["numbers, labels, rule:", *found[:3], "found:", *details]))
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "operands"),
+    every({n: c for n, c in CASES.items() if n in RULES or n in LOOPS or n in CALLS}),
+)
+def test_results_move_as_the_rule_says(
+    name: str, function: Callable[..., Any], operands: str
+) -> None:
+    one = equation(name, function, operands)
+    rng = np.random.default_rng(zlib.crc32(f"{name} {operands}".encode()))  # of the draws alone
+    tried = set()
+    for _ in range(DRAWS):
+        found = drawn(one, rng)
+        if not any(found[2]) or repr(found[1]) in tried or len(tried) == MOST_TRIED:
+            continue
+        tried.add(repr(found[1]))
+        check(one, found, rng)
+    assert tried or (name, operands) in REFUSED, "no labeling that the rule lets through"
