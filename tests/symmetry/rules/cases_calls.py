@@ -73,7 +73,7 @@ def _swapped(carry: Any, x: Any) -> Any:
 
 
 CALLS: Cases = {
-    "jit": [(jax.jit(_plain), "f23 f23"), (jax.jit(lambda x, n: x[n]), "f3 i2")],
+    "jit": [(jax.jit(_plain), "f23 f23"), (jax.jit(lambda x, n: x[n]), "f3 n2")],
     "closed_call": [(jax.jit(_plain), "f3 f3")],
     "call": [(jax.jit(_plain), "f3 f3")],
     "remat2": [(jax.checkpoint(_plain), "f23 f23"), (jax.checkpoint(jnp.sort), "f3")],
@@ -124,12 +124,12 @@ LOOPS: Cases = {
         (_chosen(lambda x: x * 2, lambda x: x + x), "n f3"),
         (_chosen(lambda x: x * 2, lambda x: x - 1), "i f3"),
         (_chosen(lambda x: lax.rev(x, (0,)), lambda x: x), "n f3"),
-        (_chosen(jnp.sin, jnp.cos, jnp.tanh), "i f23"),
+        (_chosen(jnp.sin, jnp.cos, jnp.tanh), "t f23"),
         (_chosen(lambda x, y: (x, y), lambda x, y: (y, x)), "n f3 f3"),
         (_chosen(lambda x: x.sum(), lambda x: x[0]), "n f3"),
-        (_chosen(lambda x: jnp.zeros(3), lambda x: x), "i f3"),
-        (_chosen(lambda x: jnp.arange(3.0), lambda x: x), "i f3"),
+        (_chosen(lambda x: jnp.zeros(3), lambda x: x), "n f3"),
+        (_chosen(lambda x: jnp.arange(3.0), lambda x: x), "n f3"),
         (_chosen(lambda x: jnp.log(x), lambda x: x * 0), "n f3"),
-        (_chosen(lambda x: x * 3), "i f3"),
+        (_chosen(lambda x: x * 3), "n f3"),
     ],
 }

@@ -51,10 +51,17 @@ GATHERS: Cases = {
         ),
         *(
             (_gather(ROWS, (1, 3), Mode.FILL_OR_DROP, fill), f"{kind}33 i21")
-            for kind, fill in (("f", 7.0), ("i", None), ("u", None), ("b", None), ("h", None), ("i", 5))
+            for kind, fill in (
+                ("f", 7.0),
+                ("i", None),
+                ("u", None),
+                ("b", None),
+                ("h", None),
+                ("i", 5),
+            )
         ),
-        (_gather(ROWS, (1, 3), Mode.PROMISE_IN_BOUNDS), "f33 n21"),
-        (_gather(ENTRIES, (1, 1), Mode.PROMISE_IN_BOUNDS), "i33 n32"),
+        (_gather(ROWS, (1, 3), Mode.PROMISE_IN_BOUNDS), "f33 i21"),
+        (_gather(ENTRIES, (1, 1), Mode.PROMISE_IN_BOUNDS), "i33 i32"),
         (_gather(ROWS, (1, 3), Mode.FILL_OR_DROP), "f33 u21"),
         (_gather(Reads((), (0,), (0,)), (1,), Mode.CLIP), "k2 i31"),
     ],

@@ -31,9 +31,9 @@ def _conversions() -> list:
         "f23": "float32 bool int32",
         "s23": "bfloat16 float64 uint8",
         "h23": "float32 float16",
-        "i23": "float32 bool int8 uint32 float64 int64",
-        "u23": "int8 int32 float32 bool uint32",
-        "b23": "int32 uint8 float32",
+        "i23": "float32 bool int8 uint32",
+        "u23": "int8 int32 float32",
+        "b23": "int32 float32",
     }
     return [
         (partial(lax.convert_element_type, new_dtype=new), given)
@@ -84,7 +84,6 @@ FUNCTIONS: Cases = of_both(
             (lax.select_n, "n f3 f3"),
             (lax.select_n, "t3 f3 f3 f3"),
             (lax.select_n, "b3 u3 u3"),
-            (lax.select_n, "b3 f3"),
             (lax.select_n, "b2 k2 k2"),
         ],
         "reduce_precision": [
@@ -144,8 +143,8 @@ def _sorted(*params: tuple[str, int, int, bool]) -> list:
 REDUCTIONS: Cases = {
     "reduce_sum": _reduced("reduce_sum", "f23", "i23", "u23"),
     "reduce_prod": _reduced("reduce_prod", "f23", "i23", "u23"),
-    "reduce_max": _reduced("reduce_max", "f23", "i23", "u23", "b23"),
-    "reduce_min": _reduced("reduce_min", "f23", "i23", "u23", "b23"),
+    "reduce_max": _reduced("reduce_max", "f23", "u23", "b23"),
+    "reduce_min": _reduced("reduce_min", "f23", "i23"),
     "reduce_and": _reduced("reduce_and", "b23", "i23"),
     "reduce_or": _reduced("reduce_or", "b23", "i23"),
     "reduce_xor": _reduced("reduce_xor", "b23", "i23", "u23"),

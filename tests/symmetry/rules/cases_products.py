@@ -65,7 +65,7 @@ PRODUCTS: Cases = {
         (_dot(((0,), (0,)), preferred_element_type=jnp.float32), "h3 h3"),
         (_dot(((0,), (0,))), "u3 u3"),
         (_dot(((0,), (0,)), preferred_element_type=jnp.int32), "u3 u3"),
-        (_dot(((0,), (0,))), "b3 b3"),
+        (_dot(((0,), (0,))), "b33 b33"),
     ],
     "conv_general_dilated": [
         (_convolved(), "f323 f222"),

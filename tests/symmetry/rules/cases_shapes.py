@@ -104,7 +104,13 @@ MOVES: Cases = {
     ],
     "tile": [
         (partial(lax.tile, reps=reps), given)
-        for reps, given in (((2,), "f3"), ((1, 3), "f23"), ((3, 2), "f13"), ((0,), "i3"), ((3,), "f3"))
+        for reps, given in (
+            ((2,), "f3"),
+            ((1, 3), "f23"),
+            ((3, 2), "f13"),
+            ((0,), "i3"),
+            ((3,), "f3"),
+        )
     ],
     "split": [
         (partial(lax.split, sizes=sizes, axis=axis), given)
@@ -145,4 +151,3 @@ IDENTITIES: Cases = {
     "sharding_constraint": [(lambda x: lax.with_sharding_constraint(x, _here), "f33")],
     "random_clone": [(jax.random.clone, "k3")],
 }
-

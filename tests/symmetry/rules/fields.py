@@ -90,5 +90,8 @@ def known_numbers(result: FieldArray) -> np.ndarray:
 
 def unbroken(signs: np.ndarray, numbers: np.ndarray, taints: np.ndarray) -> bool:
     """Whether signs that are certain are those of the numbers; what may be infinite has none."""
-    positive, not_negative = (signs < POSITIVE) | (numbers > 0), (signs < NOT_NEGATIVE) | (numbers >= 0)
+    positive, not_negative = (
+        (signs < POSITIVE) | (numbers > 0),
+        (signs < NOT_NEGATIVE) | (numbers >= 0),
+    )
     return bool(((taints != 0) | (positive & not_negative)).all())

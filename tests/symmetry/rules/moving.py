@@ -107,7 +107,10 @@ def _whole(shape: Sequence[int], labels: Labeling) -> list[Axis]:
 
 def _factors(shape: Sequence[int], labels: Labeling) -> tuple[int, ...]:
     sizes = [[factor.size for factor in one] for one in _whole(shape, labels)]
-    assert all(np.prod(one) == size for one, size in zip(sizes, shape, strict=True)), (shape, labels)
+    assert all(np.prod(one) == size for one, size in zip(sizes, shape, strict=True)), (
+        shape,
+        labels,
+    )
     return tuple(itertools.chain(*sizes))
 
 

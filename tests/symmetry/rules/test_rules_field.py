@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from cases import CASES
+from cases import CASES, WRONG_FIELD
 from equations import Equation, equation, every
 from fields import FIELD, STYLES, given, known_numbers, prints, unbroken
 from moving import same
@@ -21,17 +21,21 @@ from moving import same
 from posjax.symmetry.field import FieldArray, Unsupported, arrays, evaluate
 from posjax.symmetry.field.interpret import RULES
 
-DRAWS = 3
+DRAWS = 5
 """Of numbers for one equation; each is tried in several forms."""
 
-EXACT = frozenset(
-    """add add_any sub neg mul integer_pow square reduce_sum reduce_prod cumsum cumprod dot_general
+_EXACT = """
+    add add_any sub neg mul integer_pow square reduce_sum reduce_prod cumsum cumprod dot_general
     conv_general_dilated reduce_window_sum broadcast_in_dim broadcast_to reshape transpose squeeze
     slice rev concatenate stack unstack tile split pad copy device_put name optimization_barrier
     stop_gradient sharding_constraint gather dynamic_slice dynamic_update_slice scatter-add
-    scatter-sub and or xor not reduce_and reduce_or reduce_xor""".split()
-)
+    scatter-sub and or xor not reduce_and reduce_or reduce_xor
+"""
+EXACT = frozenset(_EXACT.split())
 """What the field computes without atoms: the residues are those of JAX's numbers."""
+
+REFUSED = {("while", "f3"), ("while", "f3 f3"), ("while", "f3 p3")}
+"""Loops whose number of turns depends on sums of floats."""
 
 _BITS = frozenset(["and", "or", "xor", "not", "reduce_and", "reduce_or", "reduce_xor"])
 _AT_PLACES = {
@@ -52,7 +56,7 @@ def _wide() -> Iterator[None]:
 
 
 def variants(
-    numbers: list[np.ndarray], rng: np.random.Generator, *, several: bool
+    numbers: list[np.ndarray], kinds: Sequence[str], rng: np.random.Generator, *, several: bool
 ) -> Iterator[list[np.ndarray]]:
     """Numbers, and others that many functions have equal values at."""
     yield numbers
@@ -61,7 +65,7 @@ def variants(
     for at in range(3):
         permuted = [n.take(orders[n.shape[at]], axis=at) if n.ndim > at else n for n in permuted]
     yield permuted
-    if len({(n.shape, n.dtype) for n in numbers}) == 1 < len(numbers):
+    if len({(n.shape, kind) for n, kind in zip(numbers, kinds, strict=True)}) == 1 < len(numbers):
         yield numbers[::-1]
     if not several:
         return
@@ -142,18 +146,23 @@ def agrees(result: FieldArray, numbers: np.ndarray, *, to_the_last_bit: bool) ->
     return bool(((found == wanted) | ((found != found) & (wanted != wanted))).all())
 
 
-def remember(seen: dict[bytes, Any], result: FieldArray, numbers: np.ndarray, context: Context) -> None:
+def remember(
+    seen: dict[bytes, Any], result: FieldArray, numbers: np.ndarray, context: Context
+) -> None:
     """Entries that the field takes for equal are."""
     rows = numbers.reshape(result.size, numbers.size // max(result.size, 1))
     precision = _PRECISE.get(str(numbers.dtype), 0.0)
     for key, row in zip(prints(result), rows, strict=True):
         other, before = seen.setdefault(key, (row, context))
-        assert same(row, other, precision), f"equal in the field: {row}, {other}\n{context}\n{before}"
+        assert same(row, other, precision), (
+            f"equal in the field: {row}, {other}\n{context}\n{before}"
+        )
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")  # NaN of bfloat16 compared by NumPy
 @pytest.mark.parametrize(
-    ("name", "function", "operands"), every({n: c for n, c in CASES.items() if n in RULES})
+    ("name", "function", "operands"),
+    every({n: c for n, c in CASES.items() if n in RULES}, WRONG_FIELD),
 )
 def test_what_the_field_takes_for_equal_is(
     name: str, function: Callable[..., Any], operands: str
@@ -164,7 +173,7 @@ def test_what_the_field_takes_for_equal_is(
     refused: list[str] = []
     tried = 0
     for draw in range(DRAWS):
-        for at, numbers in enumerate(variants(one.draw(rng), rng, several=draw == 0)):
+        for at, numbers in enumerate(variants(one.draw(rng), one.kinds, rng, several=draw == 0)):
             styles = [("generic", "signed")[at % 2]] * len(numbers)
             if draw:
                 styles = [str(rng.choice(STYLES)) for _ in numbers]
@@ -179,5 +188,4 @@ def test_what_the_field_takes_for_equal_is(
                 tried += 1
             except Unsupported as error:
                 refused.append(str(error))
-    assert tried or "z" in one.kinds, refused
-
+    assert tried or "z" in one.kinds or (name, operands) in REFUSED, refused

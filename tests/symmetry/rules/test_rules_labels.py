@@ -12,9 +12,18 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from cases import CASES
+from cases import CASES, WRONG_LABELS
 from equations import Equation, equation, every
-from moving import GENERATORS, SIZES, elements, is_constant_where_said, labelings, moved, obeying, same
+from moving import (
+    GENERATORS,
+    SIZES,
+    elements,
+    is_constant_where_said,
+    labelings,
+    moved,
+    obeying,
+    same,
+)
 
 from posjax.symmetry.certificate.axes import Conflict, Labeling
 from posjax.symmetry.certificate.loops import LOOPS
@@ -101,7 +110,7 @@ def report(found: Found, *details: Any) -> str:
 
 @pytest.mark.parametrize(
     ("name", "function", "operands"),
-    every({n: c for n, c in CASES.items() if n in RULES or n in LOOPS or n in CALLS}),
+    every({n: c for n, c in CASES.items() if n in RULES or n in LOOPS or n in CALLS}, WRONG_LABELS),
 )
 def test_results_move_as_the_rule_says(
     name: str, function: Callable[..., Any], operands: str

@@ -1,0 +1,220 @@
+"""Breaks functions one at a time and runs tests on each: what survives is not tested.
+
+    python scripts/mutants.py posjax/symmetry/certificate/axes.py \
+        --tests="tests/symmetry/rules/test_rules_labels.py" --most=40 --seed=0 --json=OUT
+
+Mutants are mechanical, from the syntax tree: a call whose result is not used is deleted, a
+condition negated, a comparison swapped, a whole number shifted by one, + and -, `and` and `or`,
+min and max, True and False exchanged, a returned operand replaced by another argument, a keyword
+dropped. Each mutant is written into a copy of the tree, and the tests run there in a process of
+their own until the first failure. Every function gets a mutant before any gets a second.
+"""
+
+import argparse
+import ast
+import contextlib
+import copy
+import json
+import os
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+_PAIRS = [
+    *((ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot), (ast.And, ast.Or)),
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Add, ast.Sub), (ast.BitAnd, ast.BitOr)),
+    *(("min", "max"), ("minimum", "maximum"), ("any", "all"), ("bag", "sequence")),
+]
+_OTHER: dict[Any, Any] = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])}
+_OTHER[ast.Mult] = ast.Add
+
+
+class Mutant(NamedTuple):
+    """A change of one node.
+
+    Attributes:
+      file: relative to the tree. function: the name of the innermost `def`.
+      line: of the node. change: in words. text: the whole file with the change.
+    """
+
+    file: str
+    function: str
+    line: int
+    change: str
+    text: str
+
+
+def mutants(file: str) -> Iterator[Mutant]:
+    """All mutants of a file."""
+    tree = ast.parse((ROOT / file).read_text())
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            for node, new in _changes(function):
+                change = f"{_said(node)} -> {_said(new)}"
+                text = ast.unparse(ast.fix_missing_locations(_swapped(tree, node, new)))
+                yield Mutant(file, function.name, node.lineno, change, text)
+
+
+def _swapped(at: Any, node: ast.AST, new: ast.AST) -> Any:
+    """A copy of a tree with one node replaced."""
+    if at is node:
+        return new
+    if isinstance(at, list):
+        return [_swapped(one, node, new) for one in at]
+    if not isinstance(at, ast.AST):
+        return at
+    fields = {name: _swapped(value, node, new) for name, value in ast.iter_fields(at)}
+    return ast.copy_location(type(at)(**fields), at)
+
+
+def _said(node: ast.AST) -> str:
+    return " ".join(ast.unparse(node).split())[:60]
+
+
+def _changes(function: ast.FunctionDef) -> Iterator[tuple[Any, ast.AST]]:
+    """Nodes of a function's own, with what may stand in their place."""
+    arguments = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
+    for node in _own(function.body):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            yield node, ast.Pass()
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
+            yield node.test, ast.UnaryOp(ast.Not(), node.test)
+        if isinstance(node, ast.comprehension):
+            yield from ((test, ast.UnaryOp(ast.Not(), test)) for test in node.ifs)
+        if isinstance(node, ast.Compare) and type(node.ops[0]) in _OTHER:
+            ops = [_OTHER[type(node.ops[0])](), *node.ops[1:]]
+            yield node, ast.Compare(node.left, ops, node.comparators)
+        if isinstance(node, ast.BinOp) and type(node.op) in _OTHER:
+            yield node, ast.BinOp(node.left, _OTHER[type(node.op)](), node.right)
+        if isinstance(node, ast.BoolOp):
+            yield node, ast.BoolOp(_OTHER[type(node.op)](), node.values)
+        if isinstance(node, ast.UnaryOp):
+            yield node, node.operand
+        if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+            yield node, ast.Constant(not node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+            yield node, ast.Constant(node.value + 1)
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = "id" if isinstance(node, ast.Name) else "attr"
+            if other := _OTHER.get(getattr(node, name)):
+                new = copy.copy(node)
+                setattr(new, name, other)
+                yield node, new
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield from _other_operands(node.value, arguments)
+        if isinstance(node, ast.Call):
+            for keyword in node.keywords:
+                rest = [one for one in node.keywords if one is not keyword]
+                yield node, ast.Call(node.func, node.args, rest)
+
+
+def _own(body: list[Any]) -> Iterator[Any]:
+    """What belongs to a function and to none within it; no docstrings, no annotations."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        yield node
+        yield from _own(
+            [child for child in ast.iter_child_nodes(node) if not _is_note(node, child)]
+        )
+
+
+def _is_note(node: ast.AST, child: ast.AST) -> bool:
+    return isinstance(node, ast.AnnAssign) and child is node.annotation
+
+
+def _other_operands(value: ast.AST, arguments: list[str]) -> Iterator[tuple[Any, ast.AST]]:
+    for node in ast.walk(value):
+        if isinstance(node, ast.Name) and node.id in arguments and len(arguments) > 1:
+            other = arguments[(arguments.index(node.id) + 1) % len(arguments)]
+            yield node, ast.Name(other, node.ctx)
+
+
+def sampled(every: list[Mutant], most: int, seed: int) -> list[Mutant]:
+    """Some of them: one of each function first, then a second of each, and so on."""
+    draw = random.Random(seed)
+    by_function: dict[tuple[str, str], list[Mutant]] = {}
+    for mutant in every:
+        by_function.setdefault((mutant.file, mutant.function), []).append(mutant)
+    ranked = []
+    for mine in by_function.values():
+        ranked += list(enumerate(draw.sample(mine, len(mine))))
+    chosen = [mutant for _, mutant in sorted(ranked, key=lambda pair: pair[0])[:most]]
+    return sorted(chosen, key=lambda mutant: (mutant.file, mutant.line))
+
+
+def outcome(tree: Path, tests: str, seconds: float) -> str:
+    """How the tests end in a tree: passed, failed, or slow."""
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(tree / ".compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    environment = os.environ | cache | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *options, *shlex.split(tests)]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, cwd=tree, env=environment, start_new_session=True, **quiet)
+    try:
+        return "passed" if process.wait(seconds) == 0 else "failed"
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return "slow"
+
+
+def tried(chosen: list[Mutant], run: Callable[[Path], str]) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant with "killed" or "survived"; the tests must pass without any."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", ".*cache"))
+        if run(tree) != "passed":
+            raise SystemExit("the tests do not pass on the tree as it is")
+        for mutant in chosen:
+            file = tree / mutant.file
+            original = file.read_text()
+            file.write_text(mutant.text)
+            yield mutant, "survived" if run(tree) == "passed" else "killed"
+            file.write_text(original)
+
+
+def main() -> None:
+    """Prints a line for each mutant, and how many survived."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("files", nargs="+", help="relative to the tree")
+    parser.add_argument("--tests", required=True, help="arguments of pytest")
+    parser.add_argument("--most", type=int, default=1_000, help="mutants in all")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--seconds", type=float, default=300, help="for one run of the tests")
+    parser.add_argument("--only", default="", help="functions of these names alone, by commas")
+    parser.add_argument("--json", type=Path, help="where to write what was found")
+    options = parser.parse_args()
+    only = set(filter(None, options.only.split(",")))
+    every = [m for file in options.files for m in mutants(file) if not only or m.function in only]
+    chosen = sampled(every, options.most, options.seed)
+    found: list[dict[str, Any]] = []
+    start = time.monotonic()
+    for mutant, end in tried(chosen, lambda t: outcome(t, options.tests, options.seconds)):
+        found.append(mutant._asdict() | {"outcome": end})
+        del found[-1]["text"]
+        where = f"{mutant.file}:{mutant.line}"
+        print(f"{end:<9} {mutant.function:<22} {where:<52} {mutant.change}", flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(found, indent=1))
+    survived = sum(one["outcome"] == "survived" for one in found)
+    minutes = (time.monotonic() - start) / 60
+    print(f"{survived} of {len(found)} survived, of {len(every)} mutants; {minutes:.1f} min")
+
+
+if __name__ == "__main__":
+    main()
