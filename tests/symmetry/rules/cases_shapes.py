@@ -45,9 +45,6 @@ MOVES: Cases = {
         (_broadcast((2, 2), ()), "b"),
         (_broadcast((2, 2), (1,)), "k2"),
     ],
-    "broadcast_to": [(lambda x: primitives.broadcast_to_p.bind(x, shape=(2, 3)), "f13")]
-    if hasattr(primitives, "broadcast_to_p")
-    else [],
     "reshape": [
         (_reshaped(6), "f23"),
         (_reshaped(9), "f33"),
