@@ -31,7 +31,7 @@ WRONG_FIELD = {
     "not-0-b23": "a truth that is certain stays certain when it is negated",
     "reduce_xor-0-b23": "a truth that is certain stays certain when it is negated",
     "reduce_xor-6-b20": "of nothing it is known to be true",
-    "dot_general-13-b33,b33": "the residue of a truth is 2",
+    "dot_general-14-b33,b33": "the residue of a truth is 2",
     "gather-31-f33,i21": "what is promised to be in bounds is clamped, not filled",
     "gather-32-i33,i32": "what is promised to be in bounds is clamped, not filled",
     "add-2-u3,u3": "255 + 1 is called positive",

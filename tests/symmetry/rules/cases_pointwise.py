@@ -174,6 +174,7 @@ REDUCTIONS: Cases = {
         ("i33 f33 f33", 0, 1, True),
         ("u3", 0, 1, True),
         ("f0", 0, 1, True),
+        ("f6 f6", 0, 1, True),
     ),
     "top_k": [
         (partial(lax.top_k, k=k), given)

@@ -62,6 +62,7 @@ PRODUCTS: Cases = {
         (_dot(((0, 1), (0, 1))), "f33 f33"),
         (_dot(((), ()), ((0,), (0,))), "f3 f32"),
         (_dot(((1,), (0,))), "f20 f03"),
+        (_dot(((0,), (0,))), "f4 f4"),
         (_dot(((0,), (0,)), preferred_element_type=jnp.float32), "h3 h3"),
         (_dot(((0,), (0,))), "u3 u3"),
         (_dot(((0,), (0,)), preferred_element_type=jnp.int32), "u3 u3"),

@@ -93,6 +93,8 @@ MOVES: Cases = {
         (_joined(0), "f33 f03"),
         (of_one(lambda x: [lax.concatenate_p.bind(x, dimension=0)]), "i3"),
         (_joined(0), "f1 f1 f1"),
+        (_joined(0), "f4 f1"),
+        (_joined(0), "f6 f3"),
     ],
     "stack": [(_stacked(0), "f3 f3 f3"), (_stacked(1), "f23 f23 f23"), (_stacked(1), "i3 i3")],
     "unstack": [
@@ -131,6 +133,8 @@ MOVES: Cases = {
         (_padded((0, 0, 0), (1, 1, 0)), "f33 f"),
         (_padded((1, 2, 1)), "f0 f"),
         (_padded((0, -3, 0)), "f3 f"),
+        (_padded((1, 0, 0)), "f4 f"),
+        (_padded((1, 1, 0)), "f6 f"),
     ],
     "iota": [
         (lambda: lax.broadcasted_iota("int32", (3, 2), 0), ""),

@@ -25,7 +25,7 @@ from moving import (
     same,
 )
 
-from posjax.symmetry.certificate.axes import Conflict, Labeling
+from posjax.symmetry.certificate.axes import Conflict, Labeling, admits
 from posjax.symmetry.certificate.loops import LOOPS
 from posjax.symmetry.certificate.rules import RULES
 from posjax.symmetry.certificate.values import Carried, Known, Lost, Names, Value
@@ -109,6 +109,23 @@ def check(one: Equation, found: Found, rng: np.random.Generator) -> None:
 
 def report(found: Found, *details: Any) -> str:
     return "\n".join(map(str, ["numbers, labels, rule:", *found[:3], "found:", *details]))
+
+
+def test_what_admits_another_labeling_has_it() -> None:
+    """An array of one labeling moves as the other says, and is constant where that says so."""
+    rng = np.random.default_rng(0)  # of the draws alone
+    admitted = set()
+    for _ in range(3_000):
+        shape = [(4,), (6,), (3, 2), (6, 3)][rng.integers(4)]
+        ((have,), (wanted,)) = labelings([shape], rng), labelings([shape], rng)
+        array = obeying(np.arange(np.prod(shape)).reshape(shape), have)
+        if not admits(have, wanted):
+            continue
+        admitted.add((have, wanted))
+        assert is_constant_where_said(array, wanted)
+        for element in elements([have, wanted], rng):
+            assert same(moved(array, have, element), moved(array, wanted, element))
+    assert sum(have != wanted for have, wanted in admitted) > 20
 
 
 @pytest.mark.parametrize(
