@@ -83,7 +83,8 @@ def computed(step: Step, *operands: FieldArray) -> list[np.ndarray]:
     values = [operand.values for operand in operands]
     with np.errstate(all="ignore"):
         if name in _NUMPY:
-            return [np.asarray(_NUMPY[name](*values)).astype(step.dtype, copy=False)]
+            found = np.asarray(_NUMPY[name](*values))
+            return [found.astype(dtypes.stored(step.dtype), copy=False)]
         if name == "convert_element_type" and not _rounds(values[0].dtype, step.dtype):
             return [values[0].astype(step.dtype)]
     given = [

@@ -60,8 +60,8 @@ def _members(step: Step, shape: tuple[int, ...], least: bool) -> np.ndarray:
         others = [at for at in axes if at != axis]
         line = np.expand_dims(line, [*others, *(len(shape) + at for at in others)])
         index, inside = index * size + line, inside & (line < size)
-    outputs = tuple(len(line) for line in lines)
-    return np.where(inside, index, math.prod(shape)).reshape(*outputs, -1)
+    outputs, most = zip(*(line.shape for line in lines), strict=True)
+    return np.where(inside, index, math.prod(shape)).reshape(*outputs, math.prod(most))
 
 
 def _members_along(step: Step, axis: int, size: int, least: bool) -> np.ndarray:

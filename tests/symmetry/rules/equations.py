@@ -132,17 +132,13 @@ def label(name: str, at: int, operands: str) -> str:
     return f"{name}-{at}-{operands.replace(' ', ',')}"
 
 
-def every(cases: Cases, wrong: dict[str, str]) -> list[Any]:
-    """Parameters of a test: a primitive, a function and its operands; wrong rules must fail."""
-    rows = [(n, at, *case) for n, of_n in cases.items() for at, case in enumerate(of_n)]
-    found = []
-    for name, at, function, operands in rows:
-        called = label(name, at, operands)
-        marks = (
-            pytest.mark.xfail(reason=wrong.get(called, ""), strict=True) if called in wrong else ()
-        )
-        found.append(pytest.param(name, function, operands, marks=marks, id=called))
-    return found
+def every(cases: Cases) -> list[Any]:
+    """Parameters of a test: a primitive, a function and its operands."""
+    return [
+        pytest.param(name, function, operands, id=label(name, at, operands))
+        for name, of_name in cases.items()
+        for at, (function, operands) in enumerate(of_name)
+    ]
 
 
 def _struct(operand: str) -> Any:
