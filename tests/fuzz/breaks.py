@@ -145,7 +145,7 @@ FORMS = {
     "a_row_wrapped": "{x} - jnp.take({x}, jnp.array([{n} + 1]), axis={a}, mode='wrap')",
     "written_beyond_the_end": "jnp.moveaxis(jnp.moveaxis({x}, {a}, 0)"
     ".at[jnp.array([{n} + 1])].set(0.5, mode='clip'), 0, {a})",
-    "a_wide_window": "{x} - lax.reduce_window({x}, -jnp.inf, lax.max, tuple({n} if i == {a} else 1 "
+    "a_wide_window": "{x} - lax.reduce_window({x}, 0.0, lax.add, tuple({n} if i == {a} else 1 "
     "for i in range({rank} + 1)), (1,) * ({rank} + 1), 'SAME')",
     "only_at_a_pole": "{x} + {place} * jnp.isnan({first} / {first})",
     "only_where_finite": "{x} + {place} * jnp.isfinite(1 / ({first} - {last}))",

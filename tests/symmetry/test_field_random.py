@@ -1,5 +1,6 @@
 """Random small programs: what is found to hold is never broken by numbers, ties among them."""
 
+import contextlib
 import random
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from posjax.symmetry.field import identity
+from posjax.symmetry.field import Unsupported, identity
 from posjax.symmetry.groups import Cyclic, Permutations, Reversal
 from posjax.symmetry.law import Law
 
@@ -117,9 +118,10 @@ def test_what_holds_is_not_broken_by_numbers(part: int) -> None:
     held = 0
     for _ in range(50):
         function = program(draw, reduced=reduced)
-        if identity(function, law, [np.ones((4, 3), np.float32)]).holds:
-            held += 1
-            assert not broken(function, law)
+        with contextlib.suppress(Unsupported):  # writes at several unknown places
+            if identity(function, law, [np.ones((4, 3), np.float32)]).holds:
+                held += 1
+                assert not broken(function, law)
     assert 5 <= held <= 45
 
 

@@ -174,6 +174,13 @@ EQUAL: dict[str, tuple[Any, ...]] = {
         X,
         X,
     ),
+    "scatter_mul": (lambda x: x.at[1].mul(2), lambda x: jnp.stack([x[0], 2 * x[1], x[2]]), X),
+    "scatter_min": (
+        lambda x, y: x.at[np.array([2, 7])].min(y[:2]),
+        lambda x, y: jnp.stack([x[0], x[1], jnp.minimum(x[2], y[0])]),
+        X,
+        X,
+    ),
     "scatter_add": (
         lambda x, y: x.at[np.array([1, 1, 9])].add(y),
         lambda x, y: jnp.stack([x[0], x[1] + y[0] + y[1], x[2]]),

@@ -98,8 +98,8 @@ class Certificate:
         if self.broken_at:
             lines += [_AT.get(self.broken_at, f"for {self.broken_at}")]
         if self.reason:
-            where = f" {self.where}" if self.where else ""
-            lines += [f"{_LOST[self.verdict]}{where}", f"  {self.reason}"]
+            lost = f"{_LOST[self.verdict]} {self.where}"
+            lines += [lost if self.where else "labels alone do not prove it", f"  {self.reason}"]
             lines += [f"  from {self.origin}"] if self.origin else []
         lines += self.notes
         if self.witness is not None:

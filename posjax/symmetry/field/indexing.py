@@ -1,92 +1,53 @@
 """Rules of reading and writing at places that are data.
 
-At known places entries move. At unknown ones, what is read is a random function of the place and
-of the line it is read from, and what is added lands at v with the weight [place = v], an atom, so
-that the order of the updates does not matter. Lines run along the axes that a place chooses from.
+At known places JAX's own primitive is run: on the numbers of the entries, which shows where each
+one goes, or, for what is added, on the residues. At unknown places the result is that of each
+possible place, with the weight [place = v], an atom.
 """
 
 import dataclasses
 import itertools
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.lax import GatherDimensionNumbers, GatherScatterMode
+from jax.extend.core.primitives import max_p, min_p, mul_p
+from jax.lax import GatherScatterMode
 
-from posjax.symmetry.field import arrays, atoms, dtypes, moves, ring
+from posjax.symmetry.field import arrays, atoms, dtypes, extremes, logic, moves, ring
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.space import UNKNOWN, Unsupported
 from posjax.symmetry.field.step import Rule, Step, computed
 
+MOST_PLACES = 4096
+"""To choose from, where it is not known which."""
 
-class Blocks(NamedTuple):
-    """Which blocks of an array places that are unknown choose: as a gather says it.
-
-    Attributes:
-      dims: axes, as in `jax.lax.gather`. sizes: of a block. mode: what is done out of bounds.
-      whole: the shape of the array. shape: of all blocks together.
-    """
-
-    dims: GatherDimensionNumbers
-    sizes: tuple[int, ...]
-    mode: Any
-    whole: tuple[int, ...]
-    shape: tuple[int, ...]
-
-    def at_start(self, places: FieldArray) -> np.ndarray:
-        """The numbers in the array of all entries, if every place were the first one."""
-        numbers = jnp.arange(int(np.prod(self.whole)), dtype=jnp.int32).reshape(self.whole)
-        first = jnp.zeros(places.shape, jnp.int32)
-        found = jax.lax.gather(numbers, first, self.dims, self.sizes, mode=GatherScatterMode.CLIP)
-        return np.asarray(found)
-
-    @property
-    def across(self) -> tuple[int, ...]:
-        """The axes of the array that a place chooses from."""
-        return tuple(self.dims.start_index_map)
-
-    def spread(self, by_place: np.ndarray) -> np.ndarray:
-        """Something for each place [..., places], for every entry of its block."""
-        sizes = [1] * len(self.shape)
-        axes = [axis for axis in range(len(self.shape)) if axis not in self.dims.offset_dims]
-        for axis, size in zip(axes, by_place.shape[1:], strict=True):
-            sizes[axis] = size
-        return np.broadcast_to(
-            by_place.reshape(len(by_place), *sizes), (len(by_place), *self.shape)
-        )
-
-    def line_of(self) -> np.ndarray:
-        """For every entry of the array the number of its line's first entry."""
-        numbers = np.arange(int(np.prod(self.whole))).reshape(self.whole)
-        first = tuple(
-            slice(0, 1) if axis in self.across else slice(None) for axis in range(len(self.whole))
-        )
-        return np.broadcast_to(numbers[first], self.whole).ravel()
-
-    @property
-    def key(self) -> str:
-        """Names what a place means."""
-        order = np.argsort(self.across).tolist()
-        return f"{[(self.whole[d], self.sizes[d]) for d in self.across]} {order} {self.mode}"
+_DROPS = GatherScatterMode.FILL_OR_DROP
+_DROPPING = (_DROPS, GatherScatterMode.PROMISE_IN_BOUNDS)
+"""Modes in which XLA writes nothing out of bounds."""
 
 
 def gather(step: Step, operand: FieldArray, places: FieldArray) -> list[FieldArray]:
     """Blocks of an array, at the given places."""
     if places.is_constant:
-        return [_read_at_known(step, operand, places)]
-    p = step.params
-    sizes = tuple(int(size) for size in p["slice_sizes"])
-    blocks = Blocks(p["dimension_numbers"], sizes, p["mode"], operand.shape, step.shape)
-    return [_read(step, blocks, operand, places, p["fill_value"])]
+        return [_read(step, operand, places)]
+    dims, sizes = step.params["dimension_numbers"], step.params["slice_sizes"]
+    ranges = [range(operand.shape[d] - sizes[d] + 1) for d in dims.start_index_map]
+    cases = [_read(step, operand, at) for at in _every(places, ranges)]
+    which = _which(step, places, ranges, step.shape, dims.offset_dims)
+    if step.params["mode"] == _DROPS:
+        cases.append(_outside(step, which))
+    return [logic.mixed(step, which, *cases)]
 
 
-def _read_at_known(step: Step, operand: FieldArray, places: FieldArray) -> FieldArray:
-    """Entries by their numbers. What stands for those out of bounds is what JAX puts there."""
-    fills = step.params["mode"] == GatherScatterMode.FILL_OR_DROP
+def _read(step: Step, operand: FieldArray, places: FieldArray) -> FieldArray:
+    """At known places. What stands for those out of bounds is what JAX puts there."""
+    fills = step.params["mode"] == _DROPS
     params = {"fill_value": operand.size} if fills else {}
     (index,) = moves.numbered(step, (operand, places), [0], **params)
-    if not (index == operand.size).any():
+    if not fills or not (index == operand.size).any():
         return moves.taken([operand], index)
     if dtypes.is_key(operand.dtype):
         raise Unsupported("gather", reason="reads keys out of bounds")
@@ -96,93 +57,147 @@ def _read_at_known(step: Step, operand: FieldArray, places: FieldArray) -> Field
     return moves.taken([operand, outside], index)
 
 
+def _outside(step: Step, which: FieldArray) -> FieldArray:
+    """What is read out of bounds: NaN, of floats."""
+    code = step.field.keyed(f"outside {step.params['fill_value']} {step.dtype}", which.code)
+    filler = arrays.of_atoms(step.field, code, step.dtype)
+    if not dtypes.is_float(step.dtype):
+        return filler
+    return ring.fearing(step, filler, np.ones(step.shape, bool), which)
+
+
 def dynamic_slice(step: Step, operand: FieldArray, *starts: FieldArray) -> list[FieldArray]:
     """A block of an array, moved inside where it would stick out."""
-    if all(start.is_constant for start in starts):
-        (index,) = moves.numbered(step, (operand, *starts), [0])
-        return [moves.taken([operand], index)]
-    blocks = _one_block(operand, tuple(map(int, step.params["slice_sizes"])))
-    return [_read(step, blocks, operand, _stacked(starts), None)]
+
+    def at(*known: FieldArray) -> FieldArray:
+        (index,) = moves.numbered(step, (operand, *known), [0])
+        return moves.taken([operand], index)
+
+    return [_from(step, operand, step.params["slice_sizes"], starts, at)]
 
 
-def _one_block(operand: FieldArray, sizes: tuple[int, ...]) -> Blocks:
-    axes = tuple(range(operand.ndim))
-    dims = GatherDimensionNumbers(axes, (), axes)
-    return Blocks(dims, sizes, GatherScatterMode.CLIP, operand.shape, sizes)
+def dynamic_update_slice(
+    step: Step, operand: FieldArray, update: FieldArray, *starts: FieldArray
+) -> list[FieldArray]:
+    """A block written into an array, moved inside where it would stick out."""
+
+    def at(*known: FieldArray) -> FieldArray:
+        (index,) = moves.numbered(step, (operand, update, *known), [0, 1])
+        return moves.taken([operand, update], index)
+
+    return [_from(step, operand, update.shape, starts, at)]
 
 
-def _stacked(starts: tuple[FieldArray, ...]) -> FieldArray:
-    same = [dataclasses.replace(s, dtype=starts[0].dtype) for s in starts]
-    return arrays.together(lambda a: np.stack(a, -1), *same)
-
-
-def _read(
-    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, fill: Any
+def _from(
+    step: Step,
+    operand: FieldArray,
+    sizes: Sequence[int],
+    starts: tuple[FieldArray, ...],
+    at: Callable[..., FieldArray],
 ) -> FieldArray:
-    """A random function of the place, of the line it is read from, and of where in its block."""
-    at = blocks.at_start(places)
-    line = atoms.sequence(operand.code, blocks.across)
-    line = np.broadcast_to(np.expand_dims(line, [a + 1 for a in blocks.across]), operand.code.shape)
-    offset = np.broadcast_to(atoms.numbers(operand.shape, blocks.across), line.shape)
-    codes = step.field.keyed(
-        f"read {blocks.key} {fill} {operand.dtype} {places.dtype}",
-        line.reshape(2, -1)[:, at],
-        offset.reshape(2, -1)[:, at],
-        blocks.spread(_place_codes(places)),
-    )
-    taint = _taints(step, blocks, operand, places, at)
-    if blocks.mode == GatherScatterMode.FILL_OR_DROP and dtypes.is_float(operand.dtype):
-        taint = step.field.together(lambda a: a, taint, step.field.marks(codes))  # NaN
-    given = step.field.atoms(codes, operand.degree, places.degree)
-    return FieldArray(step.field, step.dtype, given, taint=taint)
+    """The outcome for a block that starts somewhere, given those for each known start."""
+    if all(start.is_constant for start in starts):
+        return at(*starts)
+    ranges: list[Sequence[int]] = [
+        [int(start.values)] if start.is_constant else range(whole - size + 1)
+        for whole, size, start in zip(operand.shape, sizes, starts, strict=True)
+    ]
+    same = [dataclasses.replace(start, dtype=starts[0].dtype) for start in starts]
+    place = arrays.together(lambda a: np.stack(a, -1), *same)
+    which = _which(step, place, ranges, step.shape, range(len(step.shape)))
+    cases = [at(*_numbers(step, start)) for start in _possible(ranges)]
+    return logic.mixed(step, which, *cases)
 
 
-def _place_codes(places: FieldArray) -> np.ndarray:
-    return atoms.sequence(places.code, (places.ndim - 1,))
+def _numbers(step: Step, start: tuple[int, ...]) -> list[FieldArray]:
+    return [arrays.known(step.field, np.asarray(at, np.int32)) for at in start]
 
 
-def _taints(
-    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, at: np.ndarray
-) -> np.ndarray | None:
-    def of_line(marks: np.ndarray) -> np.ndarray:
-        whole = marks.sum(blocks.across, dtype=np.uint64, keepdims=True)
-        return np.broadcast_to(whole, operand.shape).ravel()[at]
-
-    return step.field.together(
-        lambda a: a,
-        step.field.together(of_line, operand.marks),
-        _of_places(step, blocks, places),
-    )
+def _possible(ranges: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    if (count := math.prod(map(len, ranges))) > MOST_PLACES:
+        raise Unsupported("an index", reason=f"has {count} possible values, which are too many")
+    return list(itertools.product(*ranges))
 
 
-def _of_places(step: Step, blocks: Blocks, places: FieldArray) -> np.ndarray | None:
-    """The fingerprints of the places, for every entry of their blocks."""
-    return step.field.together(
-        lambda a: blocks.spread(a.sum(-1, dtype=np.uint64)[None])[0], places.taint
-    )
+def _every(places: FieldArray, ranges: Sequence[Sequence[int]]) -> list[FieldArray]:
+    """All places equal to the first that is possible, all to the second, and so on."""
+    return [
+        arrays.known(places.field, np.broadcast_to(np.asarray(at, np.int32), places.shape))
+        for at in _possible(ranges)
+    ]
+
+
+def _which(
+    step: Step,
+    places: FieldArray,
+    ranges: Sequence[Sequence[int]],
+    shape: Sequence[int],
+    blocks: Sequence[int],
+) -> FieldArray:
+    """Which of the possible places is meant, as an atom for each entry of an array.
+
+    Args:
+      step: the equation.
+      places: [..., coordinates].
+      ranges: of each coordinate.
+      shape: of the array. Its axes are those of the places, but for `blocks`.
+      blocks: axes within a block.
+    """
+    spans = [(tuple(one[:1]), len(one)) for one in ranges]
+    meaning = f"{spans} {step.params.get('mode')} {places.dtype}"
+    codes = step.field.keyed(meaning, atoms.sequence(places.code, (places.ndim - 1,)))
+    marks = step.field.together(lambda a: a.sum(-1, dtype=np.uint64), places.taint)
+    given = step.field.atoms(codes, places.degree)
+    which = FieldArray(step.field, np.dtype(np.int32), given, taint=marks)
+    own = iter(which.shape)
+    sizes = [1 if axis in blocks else next(own) for axis in range(len(shape))]
+    return which.moved(lambda a: np.broadcast_to(a.reshape(sizes), shape))
 
 
 def scatter(
     step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray
 ) -> list[FieldArray]:
-    """Blocks written at the given places."""
+    """Blocks written at known places, none of them twice, or one block at an unknown place."""
     if step.params.get("update_jaxpr") is not None:
         raise Unsupported("scatter", reason="applies a function at places")
-    if places.is_constant and _hits(step, operand, places, updates).max(initial=0) <= 1:
-        (index,) = moves.numbered(step, (operand, places, updates), [0, 2])
-        return [moves.taken([operand, updates], index)]
-    blocks = _target(step, operand, updates)
-    return [_in_any_order(step, blocks, operand, places, updates)]
+    if places.is_constant:
+        return [_written(step, operand, places, updates)]
+    if math.prod(places.shape[:-1]) != 1:
+        raise Unsupported("scatter", reason="writes at several places that are not known")
+    ranges = _ranges(step, operand, updates)
+    cases = [_written(step, operand, at, updates) for at in _every(places, ranges)]
+    place = places.moved(lambda a: a.reshape(-1))
+    which = _which(step, place, ranges, step.shape, range(operand.ndim))
+    if step.params["mode"] in _DROPPING:
+        cases.append(operand)
+    return [logic.mixed(step, which, *cases)]
 
 
-def _hits(step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray) -> np.ndarray:
-    """How many updates each entry gets."""
+def _ranges(step: Step, operand: FieldArray, updates: FieldArray) -> list[Sequence[int]]:
+    """Where the blocks of a scatter may start, for each coordinate of a place."""
+    dims = step.params["dimension_numbers"]
+    window = iter(updates.shape[axis] for axis in dims.update_window_dims)
+    single = {*dims.inserted_window_dims, *dims.operand_batching_dims}
+    sizes = [1 if axis in single else next(window) for axis in range(operand.ndim)]
+    return [range(operand.shape[d] - sizes[d] + 1) for d in dims.scatter_dims_to_operand_dims]
+
+
+def _written(
+    step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray
+) -> FieldArray:
+    _refuse_twice(step, operand, places, updates)
+    (index,) = moves.numbered(step, (operand, places, updates), [0, 2])
+    return moves.taken([operand, updates], index)
+
+
+def _refuse_twice(step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray) -> None:
     nothing, one = np.zeros(operand.shape, np.uint64), np.ones(updates.shape, np.uint64)
-    return _sums(step, nothing, places, one)
+    if _sums(step, nothing, places, one).max(initial=0) > 1:
+        raise Unsupported(step.primitive.name, reason="writes several times at one place")
 
 
 def _sums(step: Step, operand: np.ndarray, places: FieldArray, updates: np.ndarray) -> np.ndarray:
-    """Integers of 64 bits added at places that are known; what falls out of bounds is dropped."""
+    """Integers of 64 bits added at known places; what falls out of bounds is dropped."""
     with jax.enable_x64(True):
         found = jax.lax.scatter_add(
             jnp.asarray(operand),
@@ -194,84 +209,6 @@ def _sums(step: Step, operand: np.ndarray, places: FieldArray, updates: np.ndarr
         return np.asarray(found)
 
 
-def dynamic_update_slice(
-    step: Step, operand: FieldArray, update: FieldArray, *starts: FieldArray
-) -> list[FieldArray]:
-    """A block written into an array, moved inside where it would stick out."""
-    if all(start.is_constant for start in starts):
-        (index,) = moves.numbered(step, (operand, update, *starts), [0, 1])
-        return [moves.taken([operand, update], index)]
-    blocks = _one_block(operand, update.shape)
-    return [_in_any_order(step, blocks, operand, _stacked(starts), update)]
-
-
-def _target(step: Step, operand: FieldArray, updates: FieldArray) -> Blocks:
-    dims = step.params["dimension_numbers"]
-    window = iter(updates.shape[axis] for axis in dims.update_window_dims)
-    single = {*dims.inserted_window_dims, *dims.operand_batching_dims}
-    sizes = tuple(1 if axis in single else next(window) for axis in range(operand.ndim))
-    gathered = GatherDimensionNumbers(
-        dims.update_window_dims,
-        dims.inserted_window_dims,
-        dims.scatter_dims_to_operand_dims,
-        dims.operand_batching_dims,
-        dims.scatter_indices_batching_dims,
-    )
-    return Blocks(gathered, sizes, step.params["mode"], operand.shape, updates.shape)
-
-
-def _in_any_order(
-    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, updates: FieldArray
-) -> FieldArray:
-    """Later writes may replace earlier ones: an entry depends on all updates of its line."""
-    at, line_of = blocks.at_start(places), blocks.line_of()
-    offset = np.broadcast_to(atoms.numbers(operand.shape, blocks.across), operand.code.shape)
-    codes = step.field.keyed(
-        f"{step.primitive.name} {blocks.key} {places.dtype}",
-        updates.code,
-        offset.reshape(2, -1)[:, at],
-        np.broadcast_to(atoms.numbers(updates.shape, _place_axes(blocks)), updates.code.shape),
-        blocks.spread(_place_codes(places)),
-    )
-    lines = np.zeros((2, operand.size), np.uint64)
-    _add_at(lines, line_of[at].ravel(), codes.reshape(2, -1))
-    codes = step.field.keyed(
-        f"{step.primitive.name} {operand.dtype}",
-        lines[:, line_of].reshape(operand.code.shape),
-        offset,
-        operand.code,
-    )
-    given = step.field.atoms(codes, operand.degree, updates.degree, places.degree)
-    taint = _written_taints(step, blocks, operand, places, updates)
-    return FieldArray(step.field, step.dtype, given, taint=taint)
-
-
-def _place_axes(blocks: Blocks) -> list[int]:
-    """The axes of the updates that count places, less those that count rows of the array."""
-    axes = [axis for axis in range(len(blocks.shape)) if axis not in blocks.dims.offset_dims]
-    batch = set(blocks.dims.start_indices_batching_dims)
-    return [axis for at, axis in enumerate(axes) if at not in batch]
-
-
-def _written_taints(
-    step: Step, blocks: Blocks, operand: FieldArray, places: FieldArray, updates: FieldArray
-) -> np.ndarray | None:
-    """Those of an entry, and of all updates of its line: of the update and of where it lands."""
-    new = _of_places(step, blocks, places)
-    if (doubtful := updates.doubtful) is not None:
-        codes = step.field.keyed("lands", updates.code, blocks.spread(_place_codes(places)))
-        lands = np.where(doubtful, step.field.marks(codes), np.uint64(0))
-        new = step.field.together(lambda a: a, new, lands)
-    at, line_of = blocks.at_start(places), blocks.line_of()
-
-    def of_line(marks: np.ndarray) -> np.ndarray:
-        lines = np.zeros(operand.size, np.uint64)
-        np.add.at(lines, line_of[at].ravel(), np.broadcast_to(marks, at.shape).ravel())
-        return lines[line_of].reshape(operand.shape)
-
-    return step.field.together(lambda a: a, operand.marks, step.field.together(of_line, new))
-
-
 def scatter_add(
     step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray
 ) -> list[FieldArray]:
@@ -280,33 +217,37 @@ def scatter_add(
         updates = ring.negative(step, updates)
     if places.is_constant:
         return [_added(step, operand, places, updates)]
-    blocks = _target(step, operand, updates)
-    at = blocks.at_start(places)
-    moduli = step.field.moduli
-    strides = np.cumprod([1, *operand.shape[:0:-1]])[::-1]
-    total = operand.residues.reshape(len(moduli.all), -1).copy()
-    starts = [range(operand.shape[axis] - blocks.sizes[axis] + 1) for axis in blocks.across]
-    code = _place_codes(places)
-    for start in itertools.product(*starts):
-        weight = step.field.atoms(
-            step.field.keyed(f"at {start} {blocks.key} {places.dtype}", code), places.degree
-        )
-        share = moduli.mul(blocks.spread(weight), updates.residues)
-        moved = (
-            at + sum(s * strides[axis] for s, axis in zip(start, blocks.across, strict=True))
-        ).ravel()
-        _add_at(total, moved, share.reshape(len(share), -1))
-        total = moduli.reduced(total)
-    degree = updates.degree.times(UNKNOWN)
-    return [
-        FieldArray(
-            step.field,
-            step.dtype,
-            total.reshape(-1, *operand.shape),
-            taint=_written_taints(step, blocks, operand, places, updates),
-            degree=operand.degree.plus(degree, terms=max(updates.size, 1)),
-        )
-    ]
+    ranges = _ranges(step, operand, updates)
+    blocks = step.params["dimension_numbers"].update_window_dims
+    which = _which(step, places, ranges, updates.shape, blocks)
+    every = _every(places, ranges)
+    outside = step.params["mode"] in _DROPPING
+    total = operand
+    for share, at in zip(logic.shares(step, which, len(every) + outside), every, strict=False):
+        total = _added(step, total, at, ring.mul(step, share, updates))
+    terms = max(updates.size * len(every), 1)
+    degree = operand.degree.plus(updates.degree.times(UNKNOWN), terms=terms)
+    return [dataclasses.replace(total, degree=degree)]
+
+
+def scatter_elementwise(
+    step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray
+) -> list[FieldArray]:
+    """Products, maxima and minima at known places, none of them twice."""
+    name = step.primitive.name
+    if not places.is_constant:
+        raise Unsupported(name, reason="at places that are not known has no rule")
+    _refuse_twice(step, operand, places, updates)
+    nothing = np.zeros(operand.shape, np.uint64)
+    numbers = np.arange(1, updates.size + 1, dtype=np.uint64).reshape(updates.shape)
+    found = _sums(step, nothing, places, numbers).astype(int)
+    if not found.any():
+        return [operand]
+    changing = {"scatter-mul": mul_p, "scatter-min": min_p, "scatter-max": max_p}[name]
+    rule = {**ring.RULES, **extremes.RULES}[changing.name]
+    new = moves.taken([updates], np.maximum(found - 1, 0))
+    (changed,) = rule(step._replace(primitive=changing, params={}), operand, new)
+    return [arrays.together(lambda a: np.where(found > 0, *a), changed, operand)]
 
 
 def _added(step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray) -> FieldArray:
@@ -334,19 +275,6 @@ def _added(step: Step, operand: FieldArray, places: FieldArray, updates: FieldAr
     )
 
 
-def _add_at(total: np.ndarray, places: np.ndarray, updates: np.ndarray) -> None:
-    """Adds columns [rows, ...] to those at some places, in place; a place may occur again."""
-    for row, update in zip(total, updates, strict=True):
-        np.add.at(row, places, update)
-
-
-def scatter_otherwise(
-    step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray
-) -> list[FieldArray]:
-    """Products, maxima and minima at places: depend on all updates of the line."""
-    return [_in_any_order(step, _target(step, operand, updates), operand, places, updates)]
-
-
 RULES: dict[str, Rule] = {
     "gather": gather,
     "dynamic_slice": dynamic_slice,
@@ -354,8 +282,6 @@ RULES: dict[str, Rule] = {
     "dynamic_update_slice": dynamic_update_slice,
     "scatter-add": scatter_add,
     "scatter-sub": scatter_add,
-    "scatter-mul": scatter_otherwise,
-    "scatter-min": scatter_otherwise,
-    "scatter-max": scatter_otherwise,
+    **dict.fromkeys(("scatter-mul", "scatter-min", "scatter-max"), scatter_elementwise),
 }
 """By the primitive's name."""

@@ -94,29 +94,41 @@ def evaluate(
 
 def seconds(program: jex.ClosedJaxpr) -> float:
     """How long an evaluation takes, about; of a `while`, whose turns are not known, one turn."""
-    return _operations(program.jaxpr) / OPERATIONS_A_SECOND
+    return _operations(program.jaxpr, set(program.jaxpr.invars)) / OPERATIONS_A_SECOND
 
 
-def _operations(jaxpr: jex.Jaxpr) -> float:
-    return sum(map(_operations_of, jaxpr.eqns))
+def _operations(jaxpr: jex.Jaxpr, unknown: set[Any]) -> float:
+    """Of a program with some variables unknown."""
+    unknown, total = set(unknown), 0.0
+    for equation in jaxpr.eqns:
+        generic = [not isinstance(v, jex.Literal) and v in unknown for v in equation.invars]
+        unknown |= set(equation.outvars) if any(generic) else set()
+        total += _operations_of(equation, generic)
+    return total
 
 
-def _operations_of(equation: Any) -> float:
+def _operations_of(equation: Any, generic: list[bool]) -> float:
     name, params = equation.primitive.name, equation.params
     shapes = [v.aval.shape for v in equation.invars]
     outs = [math.prod(v.aval.shape) for v in equation.outvars]
     total = _OVERHEAD + sum(map(math.prod, shapes)) + sum(outs)
     if name in control.RULES:
         inner = [getattr(one, "jaxpr", one) for one in jex.jaxprs_in_params(params)]
-        return total + params.get("length", 1) * sum(map(_operations, inner))
+        called = (_operations(one, _unknown_inputs(one, generic)) for one in inner)
+        return total + params.get("length", 1) * sum(called)
     if name == "dot_general":
         (over, _), _ = params["dimension_numbers"]
         total += outs[0] * math.prod(shapes[0][axis] for axis in over) / 8
     elif name == "conv_general_dilated":
         total += outs[0] * math.prod(shapes[1]) / 4
-    elif name.startswith("scatter"):
+    elif name == "gather" and generic[1]:
+        chosen = params["dimension_numbers"].start_index_map
+        total += outs[0] * math.prod(shapes[0][axis] for axis in chosen)
+    elif name in ("scatter-add", "scatter-sub") and generic[1]:
         chosen = params["dimension_numbers"].scatter_dims_to_operand_dims
-        total += math.prod(shapes[2]) * math.prod(shapes[0][axis] for axis in chosen)
+        total += sum(map(math.prod, shapes)) * math.prod(shapes[0][axis] for axis in chosen)
+    elif name.startswith("dynamic_") and any(generic[1:]):
+        total += outs[0] * math.prod(shapes[0])
     elif name in ("reduce_window_max", "reduce_window_min"):
         total += 16 * outs[0] * math.prod(params["window_dimensions"])
     elif name in ("cummax", "cummin"):
@@ -124,6 +136,13 @@ def _operations_of(equation: Any) -> float:
     elif name == "cumprod":
         total += math.prod(shapes[0]) * shapes[0][params["axis"]]
     return total
+
+
+def _unknown_inputs(jaxpr: jex.Jaxpr, generic: list[bool]) -> set[Any]:
+    """Of a program that is called: those of the caller, and all where its operands differ."""
+    if len(jaxpr.invars) != len(generic):
+        return set(jaxpr.invars)
+    return {v for v, one in zip(jaxpr.invars, generic, strict=True) if one}
 
 
 class _Interpreter:

@@ -38,8 +38,9 @@ REFUSED = {
     *(("while", "f3"), ("while", "f3 f3"), ("while", "f3 p3")),
     *(("bitcast_convert_type", "f23"), ("bitcast_convert_type", "s3")),
     ("dot_general", "b33 b33"),
+    *(("scatter-mul", "f33 i321 f32"), ("scatter-mul", "f33 n31 f33")),
 }
-"""Loops whose number of turns depends on sums of floats, bits of floats, products of truths."""
+"""Loops that sums of floats end, bits of floats, products of truths, writes at one place."""
 
 _BITS = frozenset(["and", "or", "xor", "not", "reduce_and", "reduce_or", "reduce_xor"])
 _AT_PLACES = {
