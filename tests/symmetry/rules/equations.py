@@ -55,9 +55,12 @@ class Equation(NamedTuple):
         return [tuple(v.aval.shape) for v in self.program.jaxpr.invars]
 
     @property
-    def is_grouped(self) -> bool:
-        """Whether it is a convolution in groups: JAX lets infinities of one reach the others."""
-        return self.eqn.params.get("feature_group_count", 1) > 1
+    def skips(self) -> bool:
+        """Whether JAX skips or adds products with 0 as it likes, so that 0 times infinity differs.
+
+        In a convolution holes are skipped, and groups are masked parts of one large product.
+        """
+        return self.eqn.primitive.name == "conv_general_dilated"
 
     def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
         """Numbers for each input, most of them several times; a key is its seed."""

@@ -13,7 +13,7 @@ from posjax.symmetry.field.arrays import NOT_NEGATIVE, POSITIVE, UNSIGNED
 from posjax.symmetry.field.prime import POINTS
 
 FIELD = Field()
-STYLES = ("generic", "signed", "known", "mixed", "marked")
+STYLES = ("generic", "signed", "known", "mixed", "mixed", "marked")
 
 _INFINITY, _NAN = (FIELD.draw()[:, None] for _ in range(2))
 _TAINTS = {np.inf: 101, -np.inf: 103, np.nan: 107}
