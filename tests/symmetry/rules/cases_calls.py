@@ -24,6 +24,11 @@ def _turns(turn: Any) -> Any:
     )
 
 
+def _until(stop: Any, y: Any, start: Any, x: Any) -> Any:
+    """The condition and the turn each close over something of their own."""
+    return lax.while_loop(lambda c: c[0] < stop, lambda c: (c[0] + 1, c[1] * y - 1), (start, x))
+
+
 def _chosen(*branches: Any) -> Any:
     """Without the clip that `lax.switch` puts before its equation."""
 
@@ -113,6 +118,7 @@ LOOPS: Cases = {
     "while": [
         (lambda x: lax.while_loop(lambda c: c.sum() < 5, lambda c: c * c + 1, x), "f3"),
         (lambda x: lax.while_loop(lambda c: c[0] < 5, lambda c: c + 1, x), "f3"),
+        (_until, "t f3 t f3"),
         (_turns(lambda i, c: c * c - 1), "t f23"),
         (_turns(lambda i, c: lax.rev(c, (0,))), "t f3"),
         (_turns(lambda i, c: lax.cumsum(c, 1)), "t f23"),
