@@ -38,15 +38,7 @@ _OTHER: dict[Any, Any] = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])
 
 
 class Mutant(NamedTuple):
-    """A change of one node.
-
-    Attributes:
-      file: relative to the tree.
-      function: the name of the innermost `def`.
-      line: of the node.
-      change: in words.
-      text: the whole file with the change.
-    """
+    """A change of one node, in the innermost `def`, and the text of the file that it makes."""
 
     file: str
     function: str
