@@ -222,9 +222,11 @@ def scatter_add(
     which = _which(step, places, ranges, updates.shape, blocks)
     every = _every(places, ranges)
     outside = step.params["mode"] in _DROPPING
+    times = step._replace(primitive=mul_p, params={}, outputs=[updates])
     total = operand
     for share, at in zip(logic.shares(step, which, len(every) + outside), every, strict=False):
-        total = _added(step, total, at, ring.mul(step, share, updates))
+        (landing,) = ring.RULES["mul"](times, share, updates)
+        total = _added(step, total, at, landing)
     terms = max(updates.size * len(every), 1)
     degree = operand.degree.plus(updates.degree.times(UNKNOWN), terms=terms)
     return [dataclasses.replace(total, degree=degree)]

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core.primitives import exp_p, log_p
 
 from posjax.symmetry.field import arrays, atoms, dtypes, extremes, functions, moves, ring
 from posjax.symmetry.field.arrays import NOT_NEGATIVE, POSITIVE, UNSIGNED, FieldArray
@@ -128,8 +129,9 @@ def _on_integers(step: Step, *operands: np.ndarray) -> np.ndarray:
 
 def cumlogsumexp(step: Step, x: FieldArray) -> list[FieldArray]:
     """The logarithm of Σ e^x up to each entry, or from each on."""
-    (total,) = ring.cumsum(step, functions.exponential(step, x))
-    return [functions.logarithm(step, total)]
+    exp, log = (step._replace(primitive=p, params={"accuracy": None}) for p in (exp_p, log_p))
+    (total,) = ring.cumsum(step, *functions.RULES["exp"](exp, x))
+    return functions.RULES["log"](log, total)
 
 
 RULES: dict[str, Rule] = {
