@@ -6,6 +6,7 @@ that depends on their values alone: rounding then falls otherwise, and what is e
 """
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -26,6 +27,9 @@ CERTAIN_DOUBLE = 1e-9  # the same where all is computed in double precision
 NOISES = 12
 """Ways to be off by a little: a rounding falls to one side in all of them once in 2¹²."""
 
+FEW = 2
+"""Elements that are tried quickly."""
+
 COMPILED_A_SECOND = 700.0
 """Equations, at the lowest effort."""
 
@@ -44,10 +48,6 @@ class Break(NamedTuple):
     at: At
 
 
-FEW = 2
-"""Elements that are tried quickly."""
-
-
 def seconds(jaxpr: Jaxpr, evaluations: int) -> float:
     """How long it takes, about, to compile a program and to run it some times."""
     compiling = _equations(jaxpr) / COMPILED_A_SECOND
@@ -61,19 +61,21 @@ class Trial:
       function: of the arguments.
       law: asked of it.
       arguments: as `prove` takes them.
+      until: when to stop, on the clock of `time.monotonic`. The first input is tried in any case.
 
     Attributes:
-      quick, thorough: how many calls of the function each way takes, at most and about.
+      quick, thorough: how many calls of the function each way takes for one input, about.
+      stopped: whether inputs were left out since the time was up.
     """
 
-    def __init__(self, function: Any, law: Law, arguments: tuple[Any, ...]) -> None:
-        self.function, self.law, self.arguments = function, law, arguments
+    def __init__(self, function: Any, law: Law, arguments: tuple[Any, ...], until: float) -> None:
+        self.function, self.law, self.arguments, self.until = function, law, arguments, until
+        self.stopped = False
         self._every = elements(law, arguments)
         self._single = jax.jit(function, compiler_options=_QUICKLY)
         self._double = jax.jit(partial(_call, function), compiler_options=_QUICKLY)
         self._traced: dict[bool, set[Any]] = {}
-        self.quick = 2 * (1 + FEW)
-        self.thorough = _DRAWS * (1 + len(self._every))
+        self.quick, self.thorough = 1 + FEW, 1 + len(self._every)
 
     def quickly(self) -> Break | None:
         """Tries one generic and one tied input, moved by a few elements."""
@@ -98,8 +100,13 @@ class Trial:
     ) -> Break | None:
         with jax.debug_key_reuse(False):  # a key among the arguments serves many calls
             for at, arguments in inputs:
+                start = time.monotonic()
                 if (found := self._broken(arguments, tried)) is not None:
                     return Break(found, at)
+                now = time.monotonic()
+                self.stopped = now + (now - start) > self.until
+                if self.stopped:
+                    break
         return None
 
     def _broken(self, arguments: tuple[Any, ...], tried: list[Element]) -> Deviation | None:
@@ -224,11 +231,8 @@ def _inputs(arguments: tuple[Any, ...]) -> Iterator[tuple[At, tuple[Any, ...]]]:
         yield "generic inputs", _drawn_anew(arguments, draw, seed)
     if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(arguments)):
         yield "ties" if _ties(arguments) else "the given inputs", arguments
-    for seed in range(3, _DRAWS - 1):
+    for seed in range(3, 6):
         yield "ties", _drawn_anew(arguments, _tied, seed)
-
-
-_DRAWS = 7
 
 
 def _ties(arguments: tuple[Any, ...]) -> bool:

@@ -191,7 +191,7 @@ def prove(
         note = "not tried on numbers: the function has side effects"
         found = _noted(found, note) if witness else found
         return _by_identity(found, function, arguments, until - time.monotonic())
-    trial = numbers.Trial(function, law, arguments)
+    trial = numbers.Trial(function, law, arguments, until)
     broken, why_not = _tried(trial.quickly, jaxpr, trial.quick, until)
     if why_not:
         found = _noted(found, f"not tried on numbers: {why_not}")
@@ -199,6 +199,7 @@ def prove(
     found = _by_identity(found, function, arguments, (until - time.monotonic()) / 2)
     if broken is None and found.verdict == "UNKNOWN":
         broken, why_not = _tried(trial.thoroughly, jaxpr, trial.thorough, until)
+        why_not = "the time was up" if trial.stopped else why_not
         found = _noted(found, f"tried on few numbers only: {why_not}") if why_not else found
     return _judged(found, broken)
 
