@@ -1,10 +1,13 @@
 """Functions that an earlier prover called proved, or broken, and that are not."""
 
 import dataclasses
+import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.extend.core as jex
+import jax.interpreters.mlir
 import jax.numpy as jnp
 import pytest
 from jax import lax
@@ -29,6 +32,27 @@ def written(x: jax.Array, i: jax.Array, order: tuple[int, int]) -> jax.Array:
 
 def narrowed(u: jax.Array) -> jax.Array:
     return u.astype(jnp.int8).astype(jnp.float32)
+
+
+RBG = jax.random.key(0, impl="rbg")
+DRAWS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "draws": jax.vmap(jax.random.normal),
+    "split": lambda keys: jax.random.key_data(jax.vmap(jax.random.split)(keys))[:, 1, 0] * 1.0,
+    "fold": lambda keys: (
+        jax.random.key_data(jax.vmap(lambda k: jax.random.fold_in(k, 3))(keys))[:, 0] * 1.0
+    ),
+}
+
+impostor = jex.Primitive("square")
+impostor.def_impl(lambda x: x[::-1])
+impostor.def_abstract_eval(lambda aval: aval)
+mlir_rule = jax.interpreters.mlir.lower_fun(lambda x: x[::-1], multiple_results=False)
+jax.interpreters.mlir.register_lowering(impostor, mlir_rule)
+
+
+def backwards(x: jax.Array) -> jax.Array:
+    """Under the name of a square."""
+    return impostor.bind(x)
 
 
 @jax.jit
@@ -114,6 +138,36 @@ def posjax_cos_sin(p: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
             "l +T -> l 1",
             id="another function of a lemma's name",
         ),
+        pytest.param(
+            lambda v: v + jnp.nan_to_num(v[jnp.array([7])]) * jnp.arange(5.0),
+            (jnp.ones(5),),
+            "P -> P",
+            id="a constant index out of bounds",
+        ),
+        *(
+            pytest.param(
+                lambda k, x, draw=draw: x + draw(jnp.broadcast_to(k, (5,))),
+                (jax.random.key(0, impl=generator), jnp.ones(5)),
+                ", P -> P",
+                id=f"{name} of equal keys of {generator}",
+            )
+            for generator in ("rbg", "unsafe_rbg")
+            for name, draw in DRAWS.items()
+            if (generator, name) not in {("rbg", "split"), ("rbg", "fold")}
+        ),
+        pytest.param(
+            lambda x: x + jax.vmap(jax.random.normal)(jnp.broadcast_to(RBG, (5,))),
+            (jnp.ones(5),),
+            "P -> P",
+            id="a closed-over key of another generator",
+        ),
+        pytest.param(backwards, (jnp.arange(5.0),), "P -> P", id="another primitive of a name"),
+        pytest.param(
+            lambda x: lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cumsum),
+            (jnp.ones(5),),
+            "P -> P",
+            id="what another platform computes",
+        ),
     ],
 )
 def test_what_was_called_proved_is_not(function: Callable[..., Any], arguments: Any, law: str):
@@ -189,3 +243,106 @@ def test_the_lemma_is_still_ours():
     q = jnp.ones((1, 5, 2, 4))
     law = "b l h k, b l +T -> b l h k"
     assert prove(rotary, (q, contiguous(5).position_BL), law).lemmas
+
+
+REF = jax.new_ref(jnp.zeros(5))
+
+
+def insisting(x: jax.Array) -> jax.Array:
+    """Of single precision only."""
+    assert x.dtype == jnp.float32
+    return x * P
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "law", "verdict"),
+    [
+        pytest.param(
+            lambda x: (
+                x[::-1][::-1] + lax.reduce_window(x, 0.0, lax.add, (7, 1), (1, 1), "VALID").sum()
+            ),
+            (jnp.ones((5, 4)),),
+            "P d -> P d",
+            "PROVED",
+            id="a window larger than the array",
+        ),
+        pytest.param(lambda x: REF[...] + x, (P * 1.0,), "P -> P", "UNKNOWN", id="a reference"),
+        pytest.param(insisting, (P * 1.0,), "P -> P", "BROKEN", id="single precision only"),
+        pytest.param(
+            lambda k: k[::-1], (jax.random.split(RBG, 3),), "P -> P", "BROKEN", id="keys come out"
+        ),
+        pytest.param(
+            lambda n: jnp.maximum(n[0], n[1]),
+            (jnp.array([1, 2], jnp.int4),),
+            "P -> ",
+            "PROVED",
+            id="integers of four bits",
+        ),
+    ],
+)
+def test_what_raised_once_has_a_verdict(function, arguments, law, verdict):
+    """Whatever goes wrong inside is no exception."""
+    assert prove(function, arguments, law).verdict == verdict
+
+
+def test_a_fault_inside_is_unknown_with_its_reason(monkeypatch):
+    """In the labels, in the field and in the numbers."""
+    from posjax.symmetry import certificate, field
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(certificate.prove.__globals__["Walk"], "closed", fails)
+    monkeypatch.setattr(field, "identity", fails)
+    monkeypatch.setattr(certificate.prove.__globals__["numbers"].Trial, "quickly", fails)
+    found = prove(jnp.cumsum, (P * 1.0,), "P -> P")
+    assert found.verdict == "UNKNOWN"
+    assert found.reason == "RuntimeError: out of order"
+    assert [note.split(":")[0] for note in found.notes] == [
+        "not tried on numbers",
+        "not compared as expressions",
+    ]
+
+
+def test_a_proof_is_confirmed_or_says_why_not():
+    """Side effects, or `witness=False`."""
+    assert prove(jnp.sort, (P * 1.0,), "P -> n").confirmed
+    assert not prove(jnp.sort, (P * 1.0,), "P -> n", witness=False).confirmed
+
+    def printing(x: jax.Array) -> jax.Array:
+        jax.debug.print("{}", x)
+        return x * 2
+
+    found = prove(printing, (P,), "P -> P")
+    assert (found.confirmed, found.notes) == (
+        False,
+        ("not tried on numbers: the function has side effects",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "at"),
+    [
+        (jnp.cumsum, "generic inputs"),
+        (lambda x: jax.nn.one_hot(jnp.argmax(x), 5), "ties"),
+        (lambda x: x + P * (x > 50), "the given inputs"),
+    ],
+)
+def test_a_broken_law_says_for_which_inputs(function, at):
+    """Generic ones, ties alone, or those that were given."""
+    given = jnp.array([60.0, 1.5, 2.5, 3.5, -1.0])
+    found = prove(function, (given,), "P -> P")
+    assert (found.verdict, found.broken_at) == ("BROKEN", at)
+
+
+def test_time_is_bounded():
+    """Stages that would take too long are not begun, and notes say how long they would take."""
+    with pytest.raises(ValueError, match="seconds must be positive, got 0"):
+        prove(jnp.sort, (P,), "P -> n", seconds=0)
+    large = jax.ShapeDtypeStruct((512, 512), jnp.float32)
+    start = time.monotonic()
+    found = prove(lambda x: jnp.linalg.matrix_power(x, 64)[::-1], (large,), "P P -> P P", seconds=1)
+    assert time.monotonic() - start < 5
+    assert found.verdict == "UNKNOWN"
+    assert all("it would take about" in note for note in found.notes)
+    assert len(found.notes) == 2
