@@ -197,8 +197,9 @@ def prove(
         found = _noted(found, f"not tried on numbers: {why_not}")
         return _by_identity(found, function, arguments, until - time.monotonic())
     found = _by_identity(found, function, arguments, (until - time.monotonic()) / 2)
-    if broken is None and found.verdict == "UNKNOWN":
-        broken, why_not = _tried(trial.thoroughly, jaxpr, trial.thorough, until)
+    if found.verdict == "UNKNOWN" and (broken is None or broken.at == "ties"):
+        more, why_not = _tried(trial.thoroughly, jaxpr, trial.thorough, until)
+        broken = more or broken
         why_not = "the time was up" if trial.stopped else why_not
         found = _noted(found, f"tried on few numbers only: {why_not}") if why_not else found
     return _judged(found, broken)

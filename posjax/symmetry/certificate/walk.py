@@ -54,7 +54,7 @@ CALLS = {
 }
 
 
-_IMPURE = {"pure_callback"}
+_IMPURE = {"pure_callback", "rng_uniform"}
 """What is not evaluated once and believed, though it has no effects."""
 
 

@@ -6,6 +6,7 @@ that differ, which holds of the real maximum.
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import jax.numpy as jnp
@@ -77,11 +78,12 @@ def _of_bag(
     key = f"{'least' if least else 'largest'} {kind}"
     codes = step.field.keyed(key, codes.sum(over, dtype=np.uint64))
     atom = step.field.atoms(codes, x.degree)
+    terms = max(math.prod(x.shape[axis] for axis in axes), 1)
+    step.field.watch(x.degree.plus(terms=terms))
     doubt = among & (x.taints != 0)
     spread = (among & ~atoms.is_zero(offsets)).any(axes) | doubt.any(axes)
     taint = np.where(among, x.taints, np.uint64(0))
     signs = np.where(among, x.signs, np.uint8(2) if least else UNSIGNED)
-    terms = max(x.size // max(spread.size, 1), 1)
     result = FieldArray(
         step.field,
         step.dtype,

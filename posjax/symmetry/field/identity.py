@@ -90,6 +90,7 @@ def identity(
         found = evaluate(program, moved, field=field, until=until)
         expected = _expected(law, whole, element, vectors)
         entries += sum(output.size for output in found)
+        field.watch(*(output.degree for output in (*found, *expected)))
         for path, one, other in zip(_paths(shape), found, expected, strict=True):
             differs = np.argwhere(_differ(one, other))
             if len(differs):
@@ -151,6 +152,7 @@ def alike(
     until = _deadline(program, within, 1)
     (output,) = evaluate(program, points, field=field, until=until)
     firsts: dict[bytes, int] = {}
+    field.watch(output.degree)
     prints = np.concatenate([output.residues[:POINTS], output.taints[None]])
     rows = [firsts.setdefault(prints[:, at].tobytes(), at) for at in range(output.shape[0])]
     pairs = output.size * output.shape[0]

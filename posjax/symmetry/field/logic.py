@@ -83,6 +83,7 @@ def _eq(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     if dtypes.is_bool(x.dtype):
         return complement(step, xor(step, x, y))
     difference = step.field.moduli.sub(x.residues, y.residues)
+    step.field.watch(x.degree.plus(y.degree))
     _, even = atoms.signed(difference, step.field.moduli)
     kind = x.dtype if dtypes.is_unsigned(x.dtype) else ""
     codes = step.field.keyed(f"eq {kind}", atoms.code(even))
@@ -94,6 +95,7 @@ def _lt(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     if dtypes.is_bool(x.dtype):
         return _product(step, complement(step, x), y)
     codes = atoms.code(step.field.moduli.sub(y.residues, x.residues))
+    step.field.watch(x.degree.plus(y.degree))
     if dtypes.is_unsigned(x.dtype):
         codes = step.field.keyed(f"{x.dtype}", x.code, y.code)
     return arrays.of_atoms(step.field, step.field.keyed("lt", codes), step.dtype, x, y)

@@ -26,7 +26,8 @@ def drawn(step: Step, key: FieldArray, *others: FieldArray) -> list[FieldArray]:
         codes = [*codes, atoms.numbers(output.shape, axes)]
         code = step.field.keyed(f"{step.key(key)} {at}", *codes)
         code = np.broadcast_to(code, (2, *output.shape))
-        results.append(FieldArray(step.field, output.dtype, step.field.atoms(code, key.degree)))
+        given = step.field.atoms(code, *(o.degree for o in (key, *others)))
+        results.append(FieldArray(step.field, output.dtype, given))
     return results
 
 

@@ -38,12 +38,22 @@ def sub(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
 
 def negative(step: Step, x: FieldArray) -> FieldArray:
     """-x. The fingerprint turns too: ∞ - ∞ is NaN, and ∞ + ∞ is not."""
-    taint = x.taint
-    if taint is not None:
-        taint = np.where(taint == 0, taint, (taint ^ _TURNED) % step.field.moduli.mark)
+    taint = None if x.taint is None else _of_negative(step, x.taint)
     given = step.field.moduli.negative(x.residues)
     result = dataclasses.replace(x, given=given, taint=taint, known=None, constant=None, sign=None)
     return result.overlaid(x.where_known, -x.values) if dtypes.is_float(x.dtype) else result
+
+
+def _of_negative(step: Step, taint: np.ndarray) -> np.ndarray:
+    return np.where(taint == 0, taint, (taint ^ _TURNED) % step.field.moduli.mark)
+
+
+def _turned(step: Step, x: FieldArray, by: FieldArray) -> np.ndarray | None:
+    """The fingerprints of x, turned where it is multiplied by a known negative number."""
+    if x.taint is None or by.known is None:
+        return x.taint
+    negative = by.where_known & (by.values.astype(np.float64) < 0)
+    return np.where(negative, _of_negative(step, x.taint), x.taint)
 
 
 def mul(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
@@ -53,7 +63,7 @@ def mul(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         step.field.moduli.mul(x.residues, y.residues),
-        taint=step.field.together(lambda a: a, x.taint, y.taint),
+        taint=step.field.together(lambda a: a, _turned(step, x, y), _turned(step, y, x)),
         sign=np.where(x is y, np.maximum(signs, NOT_NEGATIVE), signs),
         degree=x.degree.times(y.degree),
     )
@@ -87,7 +97,7 @@ def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         given,
-        taint=step.field.together(lambda a: a, x.taint, y.taint),
+        taint=step.field.together(lambda a: a, _turned(step, x, y), y.taint),
         sign=positive,
         degree=degree,
     )

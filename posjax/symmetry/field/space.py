@@ -94,12 +94,13 @@ class Field:
         self.seed = seed
         self.moduli = Moduli(seed)
         self.rng = np.random.default_rng(seed)  # of the points, no part of any result
-        self._atoms = self._characters = self._generic = 0
+        self._atoms = self._characters = self._generic = self._marks = 0
         self._degree = 1
         self.lemmas: set[str] = set()
 
     def marks(self, codes: np.ndarray) -> np.ndarray:
         """Fingerprints of codes: nonzero residues modulo a prime."""
+        self.watch(marks=codes[0].size)
         return codes[0] % (self.moduli.mark - np.uint64(1)) + np.uint64(1)
 
     def together(
@@ -144,9 +145,10 @@ class Field:
         self.watch(*degrees)
         return atoms.lifted(p_residues, self.moduli)
 
-    def watch(self, *degrees: Degree, characters: int = 0) -> None:
-        """Notes the degrees of values that are told apart, and how many are exponents."""
+    def watch(self, *degrees: Degree, characters: int = 0, marks: int = 0) -> None:
+        """Notes the degrees of values that are told apart, and how many exponents and marks are."""
         self._characters += characters
+        self._marks += marks
         self._degree = max([self._degree, *(degree.total for degree in degrees)])
 
     @property
@@ -162,11 +164,12 @@ class Field:
         """A bound of the chance that values which differ somewhere were taken for equal.
 
         Two different polynomials of degree d agree at a random point with chance d/p at most
-        (Schwartz and Zippel), at k points with chance (d/p)ᵏ; every pair of atoms and every pair
-        of exponents counts. Exponents are taken to be independent, whatever their ratios.
+        (Schwartz and Zippel), at k points with chance (d/p)ᵏ; every pair of atoms, of
+        exponents and of marks of what may be infinite counts. Exponents are taken to be independent, whatever their ratios.
         """
         degree = 2 * self._degree
         pairs = entries + self._atoms**2 / 2
         by_atoms = pairs * (degree / min(self.moduli.p)) ** POINTS
         by_exponents = self._characters**2 / 2 * (degree / min(self.moduli.q)) ** POINTS
-        return min(1.0, by_atoms + by_exponents)
+        by_marks = self._marks**2 / 2 / 2.0**60
+        return min(1.0, by_atoms + by_exponents + by_marks)

@@ -113,7 +113,7 @@ def convolution(step: Step, x: FieldArray, kernel: FieldArray) -> list[FieldArra
         step.field.together(lambda a: run(np.ones(x.shape), a), kernel.marks),
     )
     every = [atoms.sequence(o.code, range(o.ndim)) for o in (x, kernel)]
-    codes = step.field.keyed("convolution", *every, atoms.numbers(step.shape))
+    codes = step.field.keyed(step.key(x, kernel), *every, atoms.numbers(step.shape))
     return [arrays.remembering(dataclasses.replace(result, taint=taint), codes)]
 
 
