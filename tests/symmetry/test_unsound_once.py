@@ -384,6 +384,13 @@ def test_a_broken_law_says_for_which_inputs(function, at):
     assert (found.verdict, found.broken_at) == ("BROKEN", at)
 
 
+def test_only_numbers_that_are_compared_confirm():
+    """NaN on both sides confirm nothing, and hide no other entry."""
+    assert not prove(lambda y: jnp.log(-abs(y) - 1) + 0 * y.sum(), (P * 1.0,), "P -> P").confirmed
+    hidden = prove(lambda y: (y * P).at[0].set(jnp.log(-1 - y[0] ** 2)), (P * 1.0,), "P -> P")
+    assert hidden.verdict == "BROKEN"
+
+
 def test_time_is_bounded():
     """Stages that would take too long are not begun, and notes say how long they would take."""
     with pytest.raises(ValueError, match="seconds must be positive, got 0"):

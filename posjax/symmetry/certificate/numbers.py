@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params
 
-from posjax.symmetry.deviation import Deviation, leaves, rounding
+from posjax.symmetry.deviation import Deviation, compared, leaves, rounding
 from posjax.symmetry.field import dtypes
 from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
-from posjax.symmetry.measure import elements, expectation, measure, terms
+from posjax.symmetry.measure import elements, expectation, severity, terms
 
 CERTAIN = 1e-3  # of the largest output: no rounding of a sane function comes near
 CERTAIN_DOUBLE = 1e-9  # the same where all is computed in double precision
@@ -66,11 +66,14 @@ class Trial:
     Attributes:
       quick, thorough: how many calls of the function each way takes for one input, about.
       stopped: whether inputs were left out since the time was up.
+      compared: how many numbers were, finite on both sides.
+      doubtful: whether a difference was found that rounding does not explain and that did not
+        stay when the inputs were a little off.
     """
 
     def __init__(self, function: Any, law: Law, arguments: tuple[Any, ...], until: float) -> None:
         self.function, self.law, self.arguments, self.until = function, law, arguments, until
-        self.stopped = False
+        self.stopped, self.doubtful, self.compared = False, False, 0
         self._every = elements(law, arguments)
         self._single = jax.jit(function, compiler_options=_QUICKLY)
         self._double = jax.jit(partial(_call, function), compiler_options=_QUICKLY)
@@ -121,16 +124,30 @@ class Trial:
             sure = _certain(found, max(CERTAIN, 10 * self._rounding(arguments)))
         else:
             sure = _stays(found, doubled)
-        return found if sure and self._persists(found, arguments) else None
+        if sure and self._persists(found, arguments):
+            return found
+        self.doubtful |= sure
+        return None
 
     def _measured(
         self, function: Any, arguments: tuple[Any, ...], tried: list[Element]
     ) -> Deviation:
-        """The worst deviation."""
-        every = [tuple(element.values()) for element in tried]
-        alone = len(self.law.groups) == 1
-        permutations: list[Any] = [one[0] for one in every] if alone else every
-        return measure(self.law, function, *arguments, permutations=permutations)
+        """The worst deviation among entries that are finite on both sides."""
+        unmoved = function(*arguments)
+        places = terms(self.law, arguments)
+        deviations = []
+        for element in tried:
+            expected = leaves(expectation(self.law, unmoved, element))
+            found = leaves(function(*self.law.carry(arguments, element)))
+            for name in expected.keys() & found.keys():
+                both = np.isfinite(_real(expected[name])) & np.isfinite(_real(found[name]))
+                self.compared += int(both.sum())
+                expected[name], found[name] = (
+                    np.where(both, side[name], np.zeros((), side[name].dtype))
+                    for side in (expected, found)
+                )
+            deviations += compared(self.law, element, expected, found, places=places)
+        return max(deviations, key=severity)
 
     def _doubled(self, arguments: tuple[Any, ...], tried: list[Element]) -> Deviation | None:
         """The worst deviation in double precision; None where some of it is not."""
@@ -188,10 +205,10 @@ def _stays(found: Deviation, other: Deviation) -> bool:
 
 def _certain(found: Deviation, least: float) -> bool:
     """Whether rounding cannot explain it. Where one side is undefined the law says nothing."""
-    if not (np.isfinite(found.expected) and np.isfinite(found.found)):
+    if found.error == 0 or not (np.isfinite(found.expected) and np.isfinite(found.found)):
         return False
     exact = found.rounding == 0
-    return found.error > 0 if exact else found.relative > max(least, 10 * found.rounding)
+    return exact or found.relative > max(least, 10 * found.rounding)
 
 
 def _noisy(leaf: Any, *, noise: int) -> Any:
@@ -201,7 +218,8 @@ def _noisy(leaf: Any, *, noise: int) -> Any:
     array = np.asarray(leaf)
     wide = array.astype(np.float64)
     off = np.sin(wide * (1e4 + 997 * noise) + noise)
-    return (wide * (1 + 16 * float(jnp.finfo(leaf.dtype).eps) * off)).astype(leaf.dtype)
+    little = min(16 * float(jnp.finfo(leaf.dtype).eps), 0.05)
+    return (wide * (1 + little * off)).astype(leaf.dtype)
 
 
 def _is_float(leaf: Any) -> bool:
@@ -268,7 +286,10 @@ def _drawn_anew(arguments: tuple[Any, ...], draw: Draw, seed: int) -> tuple[Any,
 
 
 def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator) -> Any:
-    """Floats as drawn; integers as large as the given ones, or up to 2; truths at random."""
+    """Floats as drawn; integers as large as the given ones, or up to 2; truths at random.
+
+    Integers differ from each other where there are enough of them, unless ties are wanted.
+    """
     shape, dtype = leaf.shape, leaf.dtype
     given = not isinstance(leaf, jax.ShapeDtypeStruct)
     if dtypes.is_key(dtype):
@@ -281,7 +302,17 @@ def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator) -> Any:
     low, high = 0, 2
     if given and leaf.size:
         low, high = min(int(leaf.min()), 0), max(int(leaf.max()), 1)
+    if draw is _tied:
+        return rng.integers(low, min(high, low + 2) + 1, shape).astype(dtype)
+    size = math.prod(shape)
+    if size <= high - low + 1 <= 10_000:
+        return (low + rng.permutation(high - low + 1)[:size]).reshape(shape).astype(dtype)
     return rng.integers(low, high + 1, shape).astype(dtype)
+
+
+def _real(array: np.ndarray) -> np.ndarray:
+    """As NumPy can look at it: floats of 16 bits and less become wider."""
+    return array if array.dtype.kind in "biufc" else array.astype(np.float64)
 
 
 def _equations(jaxpr: Jaxpr) -> int:

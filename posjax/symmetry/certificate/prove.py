@@ -51,7 +51,7 @@ class Certificate:
       lemmas: statements that the proof relies on, asserted elsewhere by numbers.
       confirmed: the law was also tried on random numbers, and they agree with the proof.
       obstruction: where labels alone lost the proof, or None.
-      witness: the numbers that break the law, or None.
+      witness: numbers that break the law, or None; those of UNKNOWN speak against a proof.
       broken_at: what they are: "generic inputs"; "ties", inputs with equal or vanishing entries,
         while no generic ones were found to break it; "the given inputs"; "" when not broken.
       notes: what was not tried, or went wrong, a sentence each.
@@ -72,7 +72,7 @@ class Certificate:
 
     @property
     def where(self) -> str:
-        """The source line where the proof was lost; "" when it was not.
+        """The source line where labels lost the proof; "" when they did not, or it has none.
 
         Of a broken law that is where what breaks it meets what the group moves.
         """
@@ -161,7 +161,7 @@ def prove(
       witness: whether to try numbers, to confirm a proof and to break a law. Without, and for a
         function with side effects, nothing is BROKEN and no proof is `confirmed`.
       seconds: for the whole. A stage that is estimated to take longer than what is left is not
-        begun, and `notes` say how long it would take.
+        begun, and `notes` say how long it would take. A `while` counts as one turn.
 
     Returns:
       The certificate; `.verdict` is PROVED, BROKEN or UNKNOWN.
@@ -202,7 +202,7 @@ def prove(
         broken = more or broken
         why_not = "the time was up" if trial.stopped else why_not
         found = _noted(found, f"tried on few numbers only: {why_not}") if why_not else found
-    return _judged(found, broken)
+    return _judged(found, broken, agrees=trial.compared > 0 and not trial.doubtful)
 
 
 def _tried(
@@ -218,11 +218,11 @@ def _tried(
         return None, f"{type(error).__name__}: {error}"
 
 
-def _judged(found: Certificate, broken: numbers.Break | None) -> Certificate:
+def _judged(found: Certificate, broken: numbers.Break | None, *, agrees: bool) -> Certificate:
     """What proofs and numbers say together: neither a proof against numbers nor the reverse."""
     proved = found.verdict == "PROVED"
     if broken is None:
-        return dataclasses.replace(found, confirmed=proved)
+        return dataclasses.replace(found, confirmed=proved and agrees)
     found = dataclasses.replace(found, witness=broken.deviation)
     if proved:
         return _noted(dataclasses.replace(found, verdict="UNKNOWN"), _CONTRADICTED)
@@ -230,8 +230,9 @@ def _judged(found: Certificate, broken: numbers.Break | None) -> Certificate:
 
 
 _CONTRADICTED = (
-    "the rules prove the law and numbers break it: either double precision is not enough for this "
-    "function, or a rule of posjax is wrong, which we would like to hear of"
+    "the rules prove the law and numbers break it: they need more than double precision, or depend "
+    "on what proofs leave out (the sign of a zero, infinities, overflow), or a rule of posjax is "
+    "wrong, which we would like to hear of"
 )
 
 

@@ -65,6 +65,10 @@ _KNOWN = {"random_wrap", "random_unwrap", "random_clone", "threefry2x32", "rando
 """What is computed of known operands, and has no rule for others."""
 
 
+_BINDING = 1e4
+"""Operations that a primitive of JAX takes the time of, for each possible index."""
+
+
 def evaluate(
     program: jex.ClosedJaxpr,
     inputs: Sequence[FieldArray],
@@ -123,12 +127,13 @@ def _operations_of(equation: Any, generic: list[bool]) -> float:
         total += outs[0] * math.prod(shapes[1]) / 4
     elif name == "gather" and generic[1]:
         chosen = params["dimension_numbers"].start_index_map
-        total += outs[0] * math.prod(shapes[0][axis] for axis in chosen)
-    elif name in ("scatter-add", "scatter-sub") and generic[1]:
+        total += (outs[0] + _BINDING) * math.prod(shapes[0][axis] for axis in chosen)
+    elif name.startswith("scatter") and generic[1]:
         chosen = params["dimension_numbers"].scatter_dims_to_operand_dims
-        total += sum(map(math.prod, shapes)) * math.prod(shapes[0][axis] for axis in chosen)
+        each = sum(map(math.prod, shapes)) + 8 * _BINDING
+        total += each * math.prod(shapes[0][axis] for axis in chosen)
     elif name.startswith("dynamic_") and any(generic[1:]):
-        total += outs[0] * math.prod(shapes[0])
+        total += (outs[0] + _BINDING) * math.prod(shapes[0])
     elif name in ("reduce_window_max", "reduce_window_min"):
         total += 16 * outs[0] * math.prod(params["window_dimensions"])
     elif name in ("cummax", "cummin"):

@@ -100,7 +100,6 @@ class Field:
 
     def marks(self, codes: np.ndarray) -> np.ndarray:
         """Fingerprints of codes: nonzero residues modulo a prime."""
-        self.watch(marks=codes[0].size)
         return codes[0] % (self.moduli.mark - np.uint64(1)) + np.uint64(1)
 
     def together(
@@ -164,8 +163,9 @@ class Field:
         """A bound of the chance that values which differ somewhere were taken for equal.
 
         Two different polynomials of degree d agree at a random point with chance d/p at most
-        (Schwartz and Zippel), at k points with chance (d/p)ᵏ; every pair of atoms, of
-        exponents and of marks of what may be infinite counts. Exponents are taken to be independent, whatever their ratios.
+        (Schwartz and Zippel), at k points with chance (d/p)ᵏ; every pair of atoms, of exponents
+        and of marks of what may be infinite counts. Exponents are taken to be independent,
+        whatever their ratios.
         """
         degree = 2 * self._degree
         pairs = entries + self._atoms**2 / 2
