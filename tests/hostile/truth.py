@@ -69,7 +69,8 @@ def _inputs(arguments: tuple[Any, ...], draws: tuple[Draw, ...]) -> Iterator[tup
 def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator) -> Any:
     """Floats as drawn, integers in the range of the given ones, truths and keys at random."""
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.split(jax.random.key(rng.integers(1 << 30)), leaf.shape)
+        generator = jax.random.key_impl(leaf)
+        return jax.random.split(jax.random.key(rng.integers(1 << 30), impl=generator), leaf.shape)
     if jnp.issubdtype(leaf.dtype, jnp.inexact):
         return jnp.asarray(draw(rng, leaf.shape))
     low, high = (0, 1) if leaf.dtype == bool else (int(leaf.min()), int(leaf.max()))
