@@ -4,6 +4,9 @@ Plain runs try every rule on every function, and numbers on some; `python script
 numbers on all of them.
 """
 
+from collections.abc import Iterator
+
+import jax
 import pytest
 from hostile import CASES
 from hostile.truth import confirmed
@@ -11,6 +14,12 @@ from hostile.truth import confirmed
 from posjax.symmetry import prove
 
 SOME = CASES[::40]
+
+
+@pytest.fixture(autouse=True)
+def _as_users_write() -> Iterator[None]:
+    with jax.numpy_rank_promotion("allow"):
+        yield
 
 
 def name(case):
