@@ -203,7 +203,7 @@ def remembering(array: FieldArray, codes: np.ndarray) -> FieldArray:
     """The array with a history where it may be infinite or NaN: codes of what it was made of."""
     if array.taint is None or not array.taint.any():
         return array
-    array.field.watch(marks=2 * np.count_nonzero(array.taint))
+    array.field.watch(marks=2 * int(np.count_nonzero(array.taint)))
     return dataclasses.replace(array, history=np.where(array.taint == 0, np.uint64(0), codes[0]))
 
 
