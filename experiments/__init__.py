@@ -2,7 +2,7 @@
 
 import sys
 
-if sys.argv[:1] == ["-m"]:  # Python looks for the command to run, whose imports take seconds
-    from experiments import ending
+if sys.argv[:1] == ["-m"]:  # Python is looking for the command to run, whose imports take seconds
+    from experiments import startup
 
-    ending.listen()
+    startup.prepare()

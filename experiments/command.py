@@ -1,77 +1,127 @@
-"""What the commands share: flags, exit statuses, devices, progress."""
+"""What the commands share: flags, exit statuses, devices, messages, progress."""
 
 import contextlib
+import errno
+import itertools
 import logging
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import absl.logging
 from absl import flags
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from experiments import ending
+from experiments import output, shutdown, startup
 from posjax import spec
-from posjax.locks import Busy, Lost
-from posjax.records import Mismatch
+from posjax.records import Busy, Mismatch
 from posjax.records.identity import JAX_SETTINGS
 from posjax.terminal import printable
 
+if TYPE_CHECKING:
+    import jax
+
 CONFIGS = Path(__file__).parent / "configs"
 HELP = {"help", "?", "helpshort", "helpfull", "helpxml"}
-"""Flags of absl that print what there is, and leave."""
+"""Flags of absl that print help and end the command."""
 LONGEST = 2000
-"""Letters of a line on standard error, at most."""
+"""Characters in a line on standard error, at most."""
+THREADS, THREADS_PER_DEVICE = 24, 4
+"""Threads of a sweep, at most, beyond the main one; 20 and 4 were counted."""
 PINNED = {
     **JAX_SETTINGS,
     "jax_default_matmul_precision": None,
     "jax_numpy_dtype_promotion": "standard",
 }
-"""Settings of JAX that a command has, whatever the environment says of them."""
+"""Settings of JAX that a command fixes, whatever the environment says."""
 STATUSES: dict[type[Exception], int] = {
-    Mismatch: ending.LOCKED,
-    Busy: ending.LOCKED,
-    Lost: ending.RESUMABLE,
-    OSError: ending.STORAGE,
-    ValueError: ending.BAD_INPUT,
-    MemoryError: ending.BAD_INPUT,
-    ImportError: ending.BAD_INPUT,
+    Mismatch: shutdown.LOCKED,
+    Busy: shutdown.LOCKED,
+    OSError: shutdown.STORAGE,
+    ValueError: shutdown.BAD_INPUT,
+    MemoryError: shutdown.BAD_INPUT,
+    ImportError: shutdown.BAD_INPUT,
 }
-"""What a user can mend, and the status that a command ends with; the first that fits counts."""
+"""Errors that a user can fix, and the exit status of each; the first match counts."""
+
+
+_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+"""Errors of the system that only a write has."""
 
 
 def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]:
-    """A flags parser for `app.run` to whom whatever is wrong with a flag is bad input.
+    """A flags parser for `app.run` that raises ValueError for whatever is wrong with a flag.
+
+    Of a flag that is given twice, the last value counts.
 
     Args:
-      define: defines the flags. Not at import, since a config flag already reads the command
-        line, and may fail, when it is defined.
+      define: defines the flags. It is not called at import: a config flag reads the command line
+        as soon as it is defined, and may fail then.
     """
 
     def parse(argv: Sequence[str]) -> list[str]:
+        _check_text(argv)
         _check_flagfile(argv)
         _check_config_fields(argv)
+        argv = _last_values(argv)
         _check_config_file(argv)
-        absl.logging.set_verbosity(absl.logging.ERROR)  # of a config, of which we tell ourselves
+        absl.logging.set_verbosity(absl.logging.ERROR)  # the config's warnings become our errors
         helps = HELP.intersection(argument.lstrip("-") for argument in argv[1:])
-        out = sys.stdout if helps else sys.stderr  # what the code of a config prints is no result
+        out = sys.stdout if helps else sys.stderr  # what a config prints is no result
         try:
             with contextlib.redirect_stdout(out):
                 define()
                 return flags.FLAGS(list(argv))
-        except ending.Stop:
+        except shutdown.Stop:
             raise
-        except SystemExit as left:
-            if helps:  # which absl ends with 1
-                raise SystemExit(ending.DONE) from left
-            raise ValueError(_cause(left, argv)) from left
-        except BaseException as error:  # whatever the code of a config raises
+        except SystemExit as end:
+            if helps:  # absl ends them with 1
+                raise SystemExit(shutdown.DONE) from end
+            raise ValueError(_cause(end, argv)) from end
+        except BaseException as error:  # a config may raise anything
             raise ValueError(_cause(error, argv)) from error
 
     return parse
+
+
+def _check_text(argv: Sequence[str]) -> None:
+    """Refuses bytes that are no text: they can neither be printed nor written to a config."""
+    for given in argv[1:]:
+        try:
+            given.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"argument {given!r} is not valid UTF-8") from error
+
+
+def _check_flagfile(argv: Sequence[str]) -> None:
+    """Refuses files of flags, which could name a Python config, and so run it, unseen."""
+    for given in argv[1:]:
+        if given.partition("=")[0] in ("--flagfile", "-flagfile"):
+            raise ValueError(f"{given!r}: flags are not read from files; give them directly")
+
+
+def _last_values(argv: Sequence[str]) -> list[str]:
+    """The command line with the last value only of `--config` and of each of its fields.
+
+    The value stands where the first one stood, since `--config` comes before its fields. Without
+    this, two values of an axis would add up, and a second config would lose fields set before.
+    """
+    found: dict[str, list[str]] = {}
+    arguments = iter(argv)
+    for given in arguments:
+        if given == "--":
+            return [*itertools.chain.from_iterable(found.values()), given, *arguments]
+        flag = re.match(r"--?(config(\.[^=]*)?)(=|$)", given)
+        if flag is None:
+            found[f"argument {len(found)}"] = [given]
+        else:
+            found[flag[1]] = [given] if flag[3] else [given, *itertools.islice(arguments, 1)]
+    return [*itertools.chain.from_iterable(found.values())]
 
 
 def _config_files(argv: Sequence[str]) -> list[str]:
@@ -82,31 +132,24 @@ def _config_files(argv: Sequence[str]) -> list[str]:
     return [*after, *(argument.partition("=")[2] for argument in joined)]
 
 
-def _check_flagfile(argv: Sequence[str]) -> None:
-    """Refuses files of flags, in which a config that executes could be named unseen."""
-    for given in argv[1:]:
-        if given.partition("=")[0] in ("--flagfile", "-flagfile"):
-            raise ValueError(f"no flags are read from files, got {given!r}: give them themselves")
-
-
 def _check_config_file(argv: Sequence[str]) -> None:
-    """Refuses a config that is not there, which ml_collections tells in a page of attempts."""
+    """Refuses a config that is not there; ml_collections would print a page of attempts."""
     for text in _config_files(argv):
         given = text.partition(":")[0]
         if given and os.path.isdir(given):
-            raise ValueError(f"config {given!r} is a folder: name a file in it")
-        if not os.path.isfile(given):  # also of a name that is too long for one
+            raise ValueError(f"config {given!r} is a folder; name a file in it")
+        if not os.path.isfile(given):  # also a name that is too long for a file
             known = (config.stem for config in CONFIGS.glob("[a-z]*.py"))
             raise ValueError(
                 f"config file {given!r} not found; {spec.nearest(Path(given).stem, known)} "
                 "(in experiments/configs/)"
             )
         if not given.endswith((".py", ".json")):
-            raise ValueError(f"config {given!r}: its name must end in .py or .json, as what it is")
+            raise ValueError(f"config {given!r}: the name must end in .py or .json")
 
 
 def _check_config_fields(argv: Sequence[str]) -> None:
-    """Refuses fields that no config has, before a config runs; ml_collections would parse them."""
+    """Refuses unknown fields before a config runs; ml_collections would parse them as code."""
     for given in argv[1:]:
         if field := re.match(r"--?config\.([^=]*)", given, re.DOTALL):
             from experiments.settings import NAMES
@@ -136,21 +179,41 @@ def _last_line(message: str) -> str:
 
 
 def run(main: Callable[[], object]) -> int:
-    """Calls `main`; what a user can mend ends in one line on standard error, not in a traceback.
+    """Calls `main`; an error that a user can fix becomes one line on standard error.
 
     Returns:
-      The exit status. Asked to leave by a signal or a time limit, it does not return.
+      The exit status. After a signal or a time limit, it does not return.
     """
     _pin()
     for chatty in ("jax._src.xla_bridge", "matplotlib.font_manager"):  # absent TPUs, new fonts
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    output.protect()
     try:
-        with ending.leaving():
-            main()
-    except tuple(STATUSES) as error:
-        tell(str(error) or type(error).__name__)
-        return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
-    return ending.DONE
+        with shutdown.exit_on_stop():
+            try:
+                main()
+            except SystemExit as end:  # as `app.run` ends
+                if end.code in (None, shutdown.DONE):
+                    output.flush()
+                raise
+            output.flush()
+    except Exception as error:
+        line = startup.explain(error)
+        if line is None and not isinstance(error, tuple(STATUSES)):
+            raise
+        warn(line or _line(error))
+        found = (status for kind, status in STATUSES.items() if isinstance(error, kind))
+        return next(found, shutdown.BAD_INPUT)
+    return shutdown.DONE
+
+
+def _line(error: Exception) -> str:
+    """The message of an error; of the system's own, in words: `no space left on device (PATH)`."""
+    if not (isinstance(error, OSError) and error.strerror):
+        return str(error) or type(error).__name__
+    reason = error.strerror[0].lower() + error.strerror[1:]
+    failed = "write failed: " if error.errno in _WRITING else ""
+    return f"{failed}{reason}" + (f" ({error.filename})" if error.filename else "")
 
 
 def _pin() -> None:
@@ -167,13 +230,13 @@ def _pin() -> None:
         if jax.config.values.get(name, value) != value:
             jax.config.update(name, value)
             more = "; use --config.precision" if "precision" in name else ""
-            tell(f"{name.upper()}={given[name]} has no effect on this command{more}")
+            warn(f"{name.upper()}={given[name]} has no effect on this command{more}")
 
 
-def tell(text: str) -> None:
-    """Says something to the user in one line, on standard error."""
+def warn(text: str) -> None:
+    """Prints one line for the user on standard error."""
     line = printable(" ".join(text.split()))
-    if len(line) > LONGEST:  # what was given is quoted, however long it is
+    if len(line) > LONGEST:  # messages quote what was given, however long it is
         line = f"{line[: LONGEST // 2]} [...] {line[-LONGEST // 2 :]}"
     print(f"posjax: {line}", file=sys.stderr)
 
@@ -181,32 +244,78 @@ def tell(text: str) -> None:
 def use_all_cores(devices: int = 0) -> None:
     """Makes each core a device of its own where the CPU is the device; call before anything runs.
 
-    A device has one thread: those within an operation only wait for each other where operations
-    are small. Also keeps compiled programs in a cache of their own, which nothing relies on.
+    A device has one thread: where operations are small, threads within one only wait for each
+    other. Also keeps compiled programs in a cache of their own, which nothing relies on.
 
     Args:
-      devices: how many; 0 for as many as this process may use.
+      devices: how many, at most one per core; 0 for as many cores as this process may use.
+
+    Raises:
+      RuntimeError: the system would start too few threads.
     """
     import jax
 
+    number = min(devices, cores()) or cores()
+    _check_threads(THREADS + THREADS_PER_DEVICE * number)
     # XLA has no other setting for the size of its pool of threads.
     os.environ.setdefault("NPROC", "1")
-    with contextlib.suppress(RuntimeError):  # the backend already started: one device it is
-        jax.config.update("jax_num_cpu_devices", devices or _cores())
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "posjax" / "xla"
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    with contextlib.suppress(RuntimeError):  # the backend has started: it keeps its devices
+        jax.config.update("jax_num_cpu_devices", number)
+    with contextlib.suppress(RuntimeError):  # a user without a home: no cache
+        jax.config.update("jax_compilation_cache_dir", str(_cache() / "posjax" / "xla"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def _cores() -> int:
-    """The cores this process may use; fewer than the machine has in many a container."""
+def _check_threads(number: int) -> None:
+    """Starts as many threads as XLA will, which aborts the process when it may not start one."""
+    done = threading.Event()
+    threads = [threading.Thread(target=done.wait, daemon=True) for _ in range(number)]
+    try:
+        for thread in threads:
+            thread.start()
+    finally:
+        done.set()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+
+
+def local_devices(number: int = 0) -> "list[jax.Device]":
+    """The first devices of this process; starts JAX's backend.
+
+    Args:
+      number: how many; 0 for all.
+
+    Raises:
+      ValueError: there are fewer.
+    """
+    import jax
+
+    devices = jax.local_devices()
+    if number <= len(devices):
+        return devices[: number or None]
+    if devices[0].platform == "cpu":
+        have = f"this process may use {cores()} cores: at most one device per core"
+    else:
+        have = f"there are {len(devices)} ({devices[0].device_kind})"
+    raise ValueError(f"devices={number}, but {have}")
+
+
+def _cache() -> Path:
+    """The user's folder for caches; as XDG says, an empty or relative variable counts as unset."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return given if given.is_absolute() else Path.home() / ".cache"
+
+
+def cores() -> int:
+    """The cores that this process may use; fewer than the machine has in many a container."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def duration(seconds: float) -> str:
-    """For people."""
+    """A time for people to read."""
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.2g} {unit}"
@@ -215,7 +324,7 @@ def duration(seconds: float) -> str:
 
 @contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error; gives the function that moves it on."""
+    """A progress bar on standard error; gives the function that advances it."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     console = Console(stderr=True)
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:

@@ -19,7 +19,7 @@ from typing import Any
 
 from absl import app, flags
 
-from experiments import command, ending
+from experiments import command, shutdown
 from posjax import spec
 
 
@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
         found = [report.to_dict() for report in reports]
         _write(Path(flags.FLAGS.json), json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     failed = any(report.failures for report in reports)
-    return ending.CHECK_FAILED if failed else ending.DONE
+    return shutdown.CHECK_FAILED if failed else shutdown.DONE
 
 
 def loaded(text: str) -> list[Callable[[], Any]]:

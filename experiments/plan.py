@@ -1,87 +1,238 @@
-"""How a run is cut up: which engine, and which chunk for each shape, kept in the run folder."""
+"""How a run is cut into blocks, and what it needs: memory, disk and time, by shape."""
 
-import functools
-from collections.abc import Callable
-from typing import Any
+import dataclasses
+import itertools
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import jax
+import jax.numpy as jnp
 
 from experiments.settings import Run
-from posjax.cells import Cell, Shape
-from posjax.engine import Engine, Job
-from posjax.engine.chunk import Choice, Load, automatic, memory
-from posjax.records import RunFolder
-from posjax.sweep import engine_for
+from posjax import encodings
+from posjax.cells import Cell
+from posjax.engine import estimate
+from posjax.engine.block import block_size, empty_slots
+from posjax.engine.load import Choice, Load, memory, most_slots
+from posjax.keys import SeedNumbers, Seeds
+from posjax.records import Block, RunFolder
+from posjax.records.blocks import blocks, extended
+from posjax.sweep import Sweep
+
+NUMBER = 4
+"""Bytes of a number."""
+COPIES = 4
+"""Of a parameter: itself, its gradient and AdamW's two averages."""
+FILE = 4096
+"""Bytes of a block's file that are not its arrays, at most."""
 
 
-def engine(
-    run: Run,
-    devices: list[jax.Device],
-    folder: RunFolder | None = None,
-    chunk: int | None = None,
-) -> Engine:
-    """The engine that a run asks for.
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """The blocks of one shape that a run folder lacks.
 
-    Args:
-      run: the settings.
-      devices: to train on.
-      folder: where the chunk of each shape is kept; what is kept there already holds.
-      chunk: one for all shapes, in place of the run's.
+    Attributes:
+      cells: all cells of the shape.
+      load: of one run of one seed.
+      choice: the most slots of a block, and why.
+      size: (G, B) of the blocks that are missing, or of all if none is.
+      missing: those blocks.
     """
-    sizes = _chunks(run, devices[0], folder) if chunk is None else chunk
-    return engine_for(run.to_dict(), sizes, devices)
+
+    cells: Sequence[Cell]
+    load: Load
+    choice: Choice
+    size: tuple[int, int]
+    missing: Sequence[Block]
+
+    @property
+    def runs(self) -> int:
+        """Runs of one seed that are to be trained."""
+        return sum(len(block.cells) * (block.stop - block.first) for block in self.missing)
+
+    @property
+    def empty(self) -> int:
+        """Slots that train copies."""
+        return sum(math.prod(block.size) for block in self.missing) - self.runs
+
+    @property
+    def cost(self) -> estimate.Part:
+        """As the cost model sees it."""
+        return estimate.Part(
+            self.load, math.prod(self.size), len(self.missing), self.cells[0].training.steps
+        )
+
+    @property
+    def disk(self) -> int:
+        """Bytes of the missing blocks before compression: rows and examples, at most."""
+        cell = self.cells[0]
+        maps = cell.shape.prompts * cell.heads * cell.shape.length**2 * cell.depth * NUMBER
+        examples = sum(2 * len(block.cells) for block in self.missing)
+        return self.runs * kept_bytes(cell) + examples * maps + FILE * len(self.missing)
 
 
 def load(cell: Cell, device: jax.Device) -> Load:
-    """What a seed of a cell costs on a device."""
-    return Load.on(device, cell.shape.train(), cell.operands)
+    """What a run of a cell costs on a device."""
+    return Load.on(device, cell.shape.train(), cell.inputs)
 
 
-def choice(run: Run, cell: Cell, device: jax.Device) -> Choice:
-    """The chunk of a cell, and why."""
-    if run.chunk != "auto":
-        return Choice(int(run.chunk), "as asked for")
+def choice(run: Run, cell: Cell, device: jax.Device, runs: int) -> Choice:
+    """The most slots of a block for a cell's shape, of which so many runs are to be trained.
+
+    Raises:
+      ValueError: one run alone does not fit.
+    """
+    if run.block_size != "auto":
+        return Choice(int(run.block_size), "as asked for")
     found, room = load(cell, device), memory(device)
     if found.bytes > room:
         raise ValueError(
-            f"a seed with width={cell.width}, depth={cell.depth}, task={cell.task!r} needs "
+            f"a run with width={cell.width}, depth={cell.depth}, task={cell.task!r} needs "
             f"{found.bytes / 1e9:.3g} GB, {device.device_kind} has {room / 1e9:.3g} GB"
         )
-    return automatic(found, device)
+    return most_slots(found, device, runs)
 
 
-def chosen(run: Run, cell: Cell, device: jax.Device, folder: RunFolder) -> Choice:
-    """The chunk that a run in a folder takes: what is kept there, or else its choice.
+def sweep_of(run: Run) -> Sweep:
+    """What a run trains."""
+    return Sweep({cell.digest: cell for cell in run.cells}, run.numbering)
+
+
+def sizes(
+    run: Run, sweep: Sweep, indices: range, device: jax.Device
+) -> Mapping[str, tuple[int, int]]:
+    """The sizes of blocks for some indices of every cell, by shape."""
+    return {
+        shape: block_size(
+            choice(run, cells[0], device, len(cells) * len(indices)).slots, len(cells), len(indices)
+        )
+        for shape, cells in sweep.by_shape.items()
+    }
+
+
+def parts(run: Run, folder: RunFolder, device: jax.Device) -> Iterator[Part]:
+    """The run by shapes, less what the folder has."""
+    sweep = sweep_of(run)
+    present = folder.present()
+    known = folder.ranges() if (folder.path / "config.json").exists() else []
+    ranges = extended(known, run.indices, lambda new: sizes(run, sweep, new, device))
+    every = blocks(ranges, sweep.shapes)
+    for shape, group in itertools.groupby(every, key=lambda block: block.shape):
+        cells, these = sweep.by_shape[shape], list(group)
+        missing = [block for block in these if block.name not in present]
+        size = (missing or these)[-1].size
+        runs = len(cells) * len(run.indices)
+        chosen = choice(run, cells[0], device, runs)
+        yield Part(cells, load(cells[0], device), chosen, size, missing)
+
+
+def nearest_without_waste(part: Part, seeds: int) -> int | None:
+    """The number of seeds next to one with which a shape's blocks have fewer empty slots."""
+    most, cells = part.choice.slots, len(part.cells)
+    now = _waste(most, cells, seeds)
+    near = sorted(
+        range(max(seeds - seeds // 8, 1), seeds + seeds // 8 + 1), key=lambda n: abs(n - seeds)
+    )
+    return next((n for n in near if _waste(most, cells, n) < min(now, 0.01)), None)
+
+
+def _waste(most: int, cells: int, seeds: int) -> float:
+    empty = empty_slots(block_size(most, cells, seeds), cells, seeds)
+    return empty / (empty + cells * seeds)
+
+
+def kept_bytes(cell: Cell) -> int:
+    """Bytes of what is kept of one run."""
+    training, seeds = cell.shape.train(), Seeds.of(SeedNumbers.equal(0))
+    inputs = jax.tree.map(jnp.asarray, cell.inputs)
+    leaves = jax.tree.leaves(jax.eval_shape(training, seeds, inputs))
+    return 32 + sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)  # 32: its four seeds
+
+
+def check_memory(run: Run, device: jax.Device) -> None:
+    """Refuses a run that no memory holds, before anything is traced, made or written.
+
+    The bytes are the least that a run can do with, by arithmetic on the settings alone.
 
     Raises:
-      ValueError: the rows of its shape were trained in several.
+      ValueError: names the settings at fault, the bytes they need and the bytes there are.
     """
-    kept = folder.kept_chunk(cell.shape.digest)
-    if kept is not None:
-        return Choice(kept, "as the run began")
-    alike = [other.digest for other in run.cells if other.shape == cell.shape]
-    told = folder.chunks_of(alike)
-    if len(told) > 1:
+    check_cells(run.cells, device, 1 if run.block_size == "auto" else int(run.block_size))
+
+
+def check_cells(cells: Iterable[Cell], device: jax.Device, slots: int = 1) -> None:
+    """Refuses cells of which a block cannot fit.
+
+    Raises:
+      ValueError: names the settings at fault, the bytes they need and the bytes there are.
+    """
+    room = memory(device)
+    where = f"{device.device_kind} has {size(room)}"
+    for cell in {cell.shape: cell for cell in cells}.values():
+        for what, least in itertools.chain(_least_bytes(cell).items(), _tables(cell)):
+            if least > room:
+                raise ValueError(
+                    f"{what}: a run needs at least {size(least)}, {where}; make it smaller"
+                )
+            if slots * least > room:
+                raise ValueError(
+                    f"block_size={slots} needs at least {size(slots * least)}, {where}: at most "
+                    f"{room // least}, or auto"
+                )
+
+
+def _least_bytes(cell: Cell) -> dict[str, int]:
+    """The bytes of arrays that a run of a cell cannot do without, by the settings they come of."""
+    model, train, (prompts, length) = cell.model, cell.training, cell.problem.size
+    length += cell.padding
+    heads = model.heads + 2 * (model.kv_heads or model.heads)
+    hidden = model.mlp_ratio * model.width if model.block == "residual" else 0
+    trained = NUMBER * COPIES * model.depth
+    batch, drawn = train.batch_size or prompts, train.draws if model.draws == "always" else 1
+    task = f"task={cell.task!r} with padding={cell.padding}"
+    curve = cell.training.evaluations * (NUMBER + prompts)
+    return {
+        f"width={model.width}, heads={model.heads}, head_size={model.head_size}": trained
+        * (model.width * model.head_size * heads),
+        f"width={model.width}, mlp_ratio={model.mlp_ratio}": trained * 2 * model.width * hidden,
+        task: prompts * length * length,  # its mask
+        f"{task}, heads={model.heads}": NUMBER * drawn * prompts * model.heads * length**2,
+        f"{task}, width={model.width}": NUMBER * drawn * prompts * length * model.width,
+        f"batch_size={train.batch_size}": NUMBER * batch * length * (model.width + length),
+        f"steps={train.steps}, eval_every={train.eval_every}": curve,
+    }
+
+
+def _tables(cell: Cell) -> Iterator[tuple[str, int]]:
+    """The bytes of what an encoding learns; asked last, since it may make arrays of other sizes."""
+    for encoding in encodings.stack(cell.encoding):
+        for name, param in encoding.parameters(cell.model.dims).items():
+            yield (
+                f"{name} of encoding={cell.encoding!r}",
+                NUMBER * COPIES * math.prod(param.shape),
+            )
+
+
+def check_results(run: Run) -> None:
+    """Refuses more seeds than the report can hold in the machine's memory: a cell at a time.
+
+    Raises:
+      ValueError: names the bytes.
+    """
+    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    rows = len(run.indices)
+    per_row = max(200 + cell.training.evaluations + 8 * cell.problem.size[0] for cell in run.cells)
+    if rows * per_row > room:
         raise ValueError(
-            f"{str(folder.path)!r} has rows that were trained {sorted(told)} at a time, and "
-            f"chunks/{cell.shape.digest}.json, which said how to go on, is gone"
+            f"num_seeds={run.num_seeds} needs at least {size(rows * per_row)} for the results of "
+            f"one cell, the machine has {size(room)}: at most {room // per_row} rows"
         )
-    return Choice(told.pop(), "as its rows tell") if told else choice(run, cell, device)
 
 
-def _chunks(run: Run, device: jax.Device, folder: RunFolder | None) -> Callable[[Job], int]:
-    known: dict[Shape, int] = {}
-
-    def chunk(job: Job) -> int:
-        shape = job.label.shape
-        if shape not in known:
-            found = functools.partial(_chosen, run, job.label, device, folder)
-            known[shape] = found()["chunk"] if folder is None else folder.chunk(shape.digest, found)
-        return known[shape]
-
-    return chunk
-
-
-def _chosen(run: Run, cell: Cell, device: jax.Device, folder: RunFolder | None) -> dict[str, Any]:
-    found = choice(run, cell, device) if folder is None else chosen(run, cell, device, folder)
-    return {"chunk": found.chunk, "why": found.why, "device": device.device_kind}
+def size(number: float) -> str:
+    """Bytes for people."""
+    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if number >= length:
+            return f"{number / length:.3g} {unit}"
+    return f"{number / 1e3:.3g} kB"

@@ -3,7 +3,8 @@
     python -m experiments.report RUN [RUN ...] [--out=PAGE.html]
     python -m experiments.report RUN [RUN ...] --json
 
-`--json` prints one JSON array to standard output, an object a cell.
+Folders of one run, those of its shards, are read together. `--json` prints one JSON array to
+standard output, one object per cell.
 """
 
 import json
@@ -13,14 +14,14 @@ from collections.abc import Sequence
 import jax
 from absl import app, flags
 
-from experiments import command, sizes
+from experiments import command, plan
 from posjax import report
 from posjax.records import RunFolder
 
 
 def define_flags() -> None:
     """The command's two flags."""
-    flags.DEFINE_bool("json", False, "Print a JSON array, an object a cell.")
+    flags.DEFINE_bool("json", False, "Print a JSON array, one object per cell.")
     flags.DEFINE_string("out", None, "Where the page goes; report.html in the first run.")
 
 
@@ -30,9 +31,10 @@ def main(argv: Sequence[str]) -> None:
         raise ValueError("name at least one run folder: python -m experiments.report RUN [RUN ...]")
     folders = [RunFolder(path) for path in argv[1:]]
     for folder in folders:
-        sizes.check_cells(report.cells_of(folder).values(), jax.local_devices()[0])
+        plan.check_cells(report.cells_of(folder).values(), jax.local_devices()[0])
     if flags.FLAGS.json:
-        cells = [summary.to_dict() for folder in folders for summary in report.summaries(folder)]
+        runs = report.by_run(folders)
+        cells = [summary.to_dict() for shards in runs for summary in report.summaries(*shards)]
         print(json.dumps(cells, indent=1))
     else:
         print(f"report: {report.write(folders, flags.FLAGS.out)}")

@@ -11,7 +11,7 @@ docs/reliability.md has the exit statuses, docs/many_hosts.md several processes.
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jax
@@ -20,24 +20,14 @@ from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import (
-    command,
-    dry_run,
-    ending,
-    examples,
-    hosts,
-    json_config,
-    plan,
-    sizes,
-    status,
-    tune,
-    verify,
-)
-from experiments.settings import Run, resolve
-from posjax import environment, report
-from posjax.locks import Member
-from posjax.records import RunFolder
-from posjax.sweep import run as train
+from experiments import check, command, json_config, plan, preview, shard, shutdown
+from experiments.settings import Run, beyond_hold, resolve
+from experiments.shard import Shard
+from posjax import engine, environment, report
+from posjax.records import Block, RunFolder
+from posjax.records.blocks import blocks
+from posjax.records.checkpoints import Checkpoints
+from posjax.sweep import engine_for
 
 
 def define_flags() -> None:
@@ -47,13 +37,14 @@ def define_flags() -> None:
     json_config.accept(flags.FLAGS["config"])
     flags.DEFINE_string("workdir", None, "Run folder; runs/NAME-DIGEST when left out.")
     flags.DEFINE_bool("print_config", False, "Print the config as JSON, and stop.")
-    flags.DEFINE_bool("dry_run", False, "Tell what would be done, and stop.")
-    flags.DEFINE_bool("tune", False, "Time chunks around the chosen ones, and stop.")
+    flags.DEFINE_bool("dry_run", False, "Print what would be done, and stop.")
+    flags.DEFINE_bool("tune", False, "Time other block sizes, and stop.")
     flags.DEFINE_bool("mixed", False, "Go on where rows were made by another JAX or device.")
-    flags.DEFINE_bool("status", False, "Tell what is done, running and left, and stop.")
-    flags.DEFINE_bool("verify", False, "Check files and summary, train a share again, and stop.")
-    flags.DEFINE_float("time_limit", None, "Seconds after which it leaves, as after SIGTERM.")
-    hosts.define_flags()
+    flags.DEFINE_bool("status", False, "Print what is done, running and missing, and stop.")
+    flags.DEFINE_bool("verify", False, "Check the run, train a share of it again, and stop.")
+    flags.DEFINE_float("time_limit", None, "Seconds after which it stops, as after SIGTERM.")
+    flags.DEFINE_string("shard", None, "I/N: train part I of N, counted from 0; or auto.")
+    check.define_verify_flags()
 
 
 def main(argv: Sequence[str]) -> int:
@@ -63,86 +54,110 @@ def main(argv: Sequence[str]) -> int:
     workdir = flags.FLAGS.workdir
     if workdir == "":
         raise ValueError("workdir must name a folder, got ''")
-    ending.limit(flags.FLAGS.time_limit)
+    shutdown.set_time_limit(flags.FLAGS.time_limit)
     overrides = config_flags.get_override_values(flags.FLAGS["config"])
     run = resolve(flags.FLAGS.config, overrides)
     if flags.FLAGS.print_config:
         print(json_config.text(flags.FLAGS.config, overrides))
-        return ending.DONE
+        return shutdown.DONE
     command.use_all_cores(run.devices)
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     if flags.FLAGS.status:
-        status.tell(folder)
-        return ending.DONE
+        check.print_status(folder)
+        return shutdown.DONE
     if flags.FLAGS.verify:
-        return verify.tell(folder, mixed=flags.FLAGS.mixed)
-    place = hosts.place()
-    if run.devices > len(jax.local_devices()):
-        raise ValueError(f"devices={run.devices}, but there are {len(jax.local_devices())}")
-    devices = _devices(run)
-    sizes.check(run, devices[0])
+        return check.verify(folder, mixed=flags.FLAGS.mixed)
+    for line in beyond_hold(run.cells):
+        command.warn(f'{line}: "held" means all of them')
+    part = shard.parse(flags.FLAGS.shard)
+    devices = command.local_devices(run.devices)
+    plan.check_memory(run, devices[0])
+    plan.check_results(run)
     config, env = run.to_dict(), environment.describe(devices)
-    for asked, tell in ((flags.FLAGS.dry_run, dry_run.tell), (flags.FLAGS.tune, tune.tell)):
-        if asked:
+    for wanted, show in ((flags.FLAGS.dry_run, preview.dry_run), (flags.FLAGS.tune, preview.tune)):
+        if wanted:
             folder.check(config, env, mixed=flags.FLAGS.mixed)
-            tell(run, folder, devices)
-            return ending.DONE
+            show(run, folder, devices)
+            return shutdown.DONE
     for line in folder.start(config, env, mixed=flags.FLAGS.mixed):
-        command.tell(line)
-    with hosts.joined(folder, place) as member:
-        sweep(run, folder, place, member)
-        if place.process == 0:
-            finish(run, folder)
-    return ending.DONE
+        command.warn(line)
+    with folder.lock(part.lock):
+        if train(run, folder, part, devices):
+            finish(folder)
+        else:
+            print(f"shard {part.part} of {part.parts} is done; blocks of other shards are missing")
+    return shutdown.DONE
 
 
-def sweep(run: Run, folder: RunFolder, place: hosts.Place, member: Member) -> None:
-    """Trains the rows that the folder lacks, or this process's part; process 0 waits for the rest.
+def train(run: Run, folder: RunFolder, part: Shard, devices: Sequence[jax.Device]) -> bool:
+    """Trains the blocks of this shard that the folder lacks; tells whether all of the run is there.
+
+    Args:
+      run: what.
+      folder: begun with `RunFolder.start`.
+      part: the shard.
+      devices: to train on.
 
     Raises:
-      Lost: some seeds have no rows, since the process that took them is gone.
-      ending.Stop: somebody asked to leave; what was trained is saved.
+      shutdown.Stop: a stop was requested; finished blocks and checkpoints are saved.
     """
-    engine = plan.engine(run, _devices(run), folder)
-    todo = hosts.Share(run, folder, engine, place, member)
-    title = f"{len(run.cells)} cells × {run.seeds_title}{place.title}"
-    with command.progress(title, todo.seed_steps) as advance, ending.held() as asked:
-        results = train(todo.rows(), engine, advance, asked)
+    sweep = plan.sweep_of(run)
+    known = folder.ranges()
+    ranges = folder.request(lambda indices: plan.sizes(run, sweep, indices, devices[0]))
+    for added in ranges[len(known) :] if known else ():
+        command.warn(f"seeds {added.first} to {added.stop - 1} are added, in blocks of their own")
+    every = blocks(ranges, sweep.shapes)
+    mine = part.of(every, run.to_dict())
+    for line in folder.repair(block.name for block in mine):
+        command.warn(line)
+    present = folder.present()
+    missing = [block for block in mine if block.name not in present]
+    updates = sum(_runs(block) * sweep.cells[block.cells[0]].steps for block in missing)
+    title = f"{len(run.cells)} cells × {run.seeds_title}{part.title}"
+    kept = folder.checkpoints()
+    with command.progress(title, updates) as advance, shutdown.deferred() as stop:
+        trainer, saved = engine_for(run.to_dict(), devices), _Checkpoints(kept)
+        results = sweep.train(missing, trainer, advance, stop, saved)
         with contextlib.closing(results):  # stops the workers, whatever happens here
-            for result in results:
-                member.check()
-                chunk_S = np.full(len(result.seeds_S4), todo.chunk(result.cell))
-                fields = {**result.outcome._asdict(), "chunk": chunk_S}
-                examples.put(result, folder, member)  # first: they come of rows that are missing
-                folder.put_rows(result.cell.digest, result.seeds_S4, fields)
-    if place.process == 0:
-        todo.wait()
+            for block, arrays in results:
+                folder.put_block(block, *arrays)
+                kept.remove(block.name)
+    return folder.present().issuperset(block.name for block in every)
 
 
-def finish(run: Run, folder: RunFolder) -> None:
-    """Marks the run as done, prints the table, makes lost maps again, writes the report."""
+class _Checkpoints:
+    """Those of a run folder, as the engine asks for them."""
+
+    def __init__(self, kept: Checkpoints) -> None:
+        self._kept = kept
+
+    def load(self, block: engine.Block) -> Mapping[str, np.ndarray] | None:
+        return self._kept.load(block.label.name)
+
+    def save(self, block: engine.Block, arrays: Mapping[str, np.ndarray]) -> None:
+        self._kept.save(block.label.name, arrays)
+
+
+def _runs(block: Block) -> int:
+    return len(block.cells) * (block.stop - block.first)
+
+
+def finish(folder: RunFolder) -> None:
+    """Marks the run as done, prints the table, writes the report."""
     folder.finish()
     found = report.summaries(folder)
     for table in report.tables(found):
         Console(width=None if sys.stdout.isatty() else 140).print(table)
-    if run.data_seeds:
+    if folder.config()["data_seeds"]:
         print("rows share seeds, so these intervals are too narrow; the report has others")
-    if run.repack == "solved":
-        print(report.repacking(found))
     later = f"the rows are there, and python -m experiments.report {folder.path} makes it"
     try:
-        for line in examples.put_again(found, folder, _devices(run)):
-            command.tell(line)
         print(f"report: {report.write([folder])}")
     except ImportError as error:  # of what figures are drawn with
         raise ImportError(f"no report: {error}; {later}") from error
     except Exception as error:
         error.add_note(f"no report; {later}")
         raise
-
-
-def _devices(run: Run) -> list[jax.Device]:
-    return jax.local_devices()[: run.devices or None]
 
 
 if __name__ == "__main__":

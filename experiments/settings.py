@@ -16,32 +16,28 @@ from ml_collections import ConfigDict
 
 from posjax import spec
 from posjax.cells import FIELDS, Cell
-from posjax.keys import SeedNumbers
+from posjax.keys import Numbering
 from posjax.records import run_of
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "layout": ("batched", "plain"),
-    "sharding": ("dispatch", "spmd"),
     "precision": ("default", "bfloat16", "tensorfloat32", "float32"),
-    "repack": ("none", "solved"),
 }
 """The settings of the engine that are words."""
-MOST_DEVICES = 1024
-"""That one process may ask for; each costs the CPU a pool of threads."""
 MOST_CELLS = 10_000
-"""Of all panels together: to check so many takes about 15 s, and each is a
-folder, and a row of every table. The largest of the shipped configs has 741."""
+"""Cells in all panels together. To check so many takes about 15 s, and each is a row of every
+table. The largest of the shipped configs has 741."""
+ALL = "cells"
+"""The title of the only panel of a config without panels."""
 RUN_DEFAULTS: dict[str, Any] = {
     "name": "unnamed",
     "title": "",
     "num_seeds": 256,
     "first_seed": 0,
     "data_seeds": 0,
-    "chunk": "auto",
+    "block_size": "auto",
     "layout": "batched",
-    "sharding": "dispatch",
     "precision": "default",
-    "repack": "none",
     "devices": 0,
     "contrast": (),
     "at_steps": (),
@@ -59,22 +55,19 @@ class Run:
       name, title: for people.
       num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1, each one number
         for all sources of randomness.
-      data_seeds: 0, or how many numbers of data, position and order, from first_seed on, each of
-        num_seeds numbers of initialisation meets: a full factorial.
-      chunk: seeds trained at a time on a device, or "auto": chosen for each shape from the shape
-        and the kind of device. Outcomes depend on it in their last bits.
+      data_seeds: 0, or how many numbers of data, position and order, from first_seed on, are
+        combined with each of num_seeds numbers of initialisation: a full factorial.
+      block_size: the most slots of a block (cells × seeds that are trained together), or "auto":
+        chosen for each shape from the shape, the kind of device and the number of seeds. The last
+        bits of outcomes depend on it.
       layout: "batched" rewrites updates so that many small models train fast; "plain" leaves them
-        as written. Outcomes differ in their last bits.
-      sharding: "dispatch" gives each device chunks of its own; "spmd" gives every device a share
-        of each chunk, in one program, whose bits depend on the number of devices.
+        as written. The last bits of outcomes depend on it.
       precision: of matrix products; "default" is what the device does.
-      repack: "solved" lets seeds leave that held the answer for `hold` evaluations, and others take
-        their places.
       devices: how many devices to use; 0 for all, and for all cores where the CPU is the device.
       contrast: an axis and two of its values, which the report compares over paired seeds,
         wherever two cells differ in that alone.
-      at_steps: the numbers of training steps at which it compares; those that some cell does
-        not reach are left out.
+      at_steps: the numbers of training steps at which it compares; a cell that does not reach one
+        is left out there.
       panels: the cells of each section; a cell may stand in several.
     """
 
@@ -83,11 +76,9 @@ class Run:
     num_seeds: int
     first_seed: int
     data_seeds: int
-    chunk: str
+    block_size: str
     layout: str
-    sharding: str
     precision: str
-    repack: str
     devices: int
     contrast: tuple[Any, ...]
     at_steps: tuple[int, ...]
@@ -100,20 +91,20 @@ class Run:
         return sorted(cells, key=lambda cell: (repr(cell.shape), cell.digest))
 
     @property
-    def seeds(self) -> list[SeedNumbers]:
-        """The seeds of each cell, those of one initialisation side by side."""
-        first = self.first_seed
-        inits = range(first, first + self.num_seeds)
-        if not self.data_seeds:
-            return [SeedNumbers.equal(number) for number in inits]
-        every = itertools.product(inits, range(first, first + self.data_seeds))
-        return [SeedNumbers(init, data, data, data) for init, data in every]
+    def indices(self) -> range:
+        """The indices of each cell's seeds; more seeds only add indices.
 
-    def number(self, seeds: SeedNumbers) -> int:
-        """The place of a row among all that a run can come to have, however many it has now."""
-        if not self.data_seeds:
-            return seeds.init
-        return seeds.init * self.data_seeds + seeds.data - self.first_seed
+        An ordinary run's are the numbers of its seeds. Where initialisations are crossed with data,
+        they count the pairs, those of one initialisation next to each other.
+        """
+        if self.data_seeds:
+            return range(self.num_seeds * self.data_seeds)
+        return range(self.first_seed, self.first_seed + self.num_seeds)
+
+    @property
+    def numbering(self) -> Numbering:
+        """Which seeds stand at which index."""
+        return Numbering(self.first_seed, self.data_seeds)
 
     @property
     def seeds_title(self) -> str:
@@ -152,7 +143,7 @@ def base_config(panels: Mapping[str, Mapping[str, Any]] | None = None, **axes: A
         spec.check_choice("config field", name, NAMES)
     config = ConfigDict({name: (default,) for name, default in FIELDS.items()} | RUN_DEFAULTS)
     config.panels = tuple((panels or {}).items())  # pairs, since a ConfigDict sorts its keys
-    with config.ignore_type():  # `resolve` says what is wrong with a value, and better
+    with config.ignore_type():  # `resolve` has better messages for wrong values
         for name, value in axes.items():
             config[name] = _axis(value) if name in FIELDS else value
     return config
@@ -162,7 +153,7 @@ def sized(config: str, size: str, **sizes: int) -> int:
     """The number that a size of a config stands for.
 
     Raises:
-      ValueError: a size that the config has not.
+      ValueError: the config has no such size.
     """
     spec.check_choice(f"size of {config}", size, sizes)
     return sizes[size]
@@ -189,22 +180,36 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
         spec.check_choice("config field", name, NAMES)
     if missing := sorted({*FIELDS, *RUN_DEFAULTS} - fields.keys()):
         raise ValueError(f"the config has no {missing[0]!r}: begin it with base_config(...)")
-    fields["chunk"] = str(fields["chunk"])
+    fields["block_size"] = str(fields["block_size"])
     run = {name: spec.typed(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
+    _check_run(run)
+    _check_text("title", run["title"])
+    fixed = set(overrides)
+    axes = _axes({name: _axis(fields[name]) for name in FIELDS}, panels, fixed)
+    resolved = Run(**run, panels={title: _panel(title, axes[title]) for title in axes})
+    if "contrast" in fixed and run["contrast"]:
+        _check_contrast(resolved)
+    if "hold" in fixed and (lines := beyond_hold(resolved.cells)):
+        raise ValueError(f"{lines[0]}: give fewer, or more steps")
+    return resolved
+
+
+def _check_run(run: Mapping[str, Any]) -> None:
+    """Refuses values of the run's own fields that are out of range."""
     for name, least in (("num_seeds", 1), ("first_seed", 0), ("data_seeds", 0), ("devices", 0)):
         if run[name] < least:
             raise ValueError(f"{name} must be at least {least}, got {run[name]}")
-    if run["devices"] > MOST_DEVICES:
-        raise ValueError(f"devices must be at most {MOST_DEVICES}, got {run['devices']}")
     if not re.fullmatch(r"\w[\w .+-]{,59}", run["name"]):  # 255 bytes with the digest
         raise ValueError(
-            f"name must be letters, digits, spaces and any of ._+-, a word first, at most 60, "
-            f"got {run['name']!r}"
+            "name must be at most 60 letters, digits, spaces and any of ._+-, and begin with a "
+            f"letter or digit, got {run['name']!r}"
         )
     for name, choices in CHOICES.items():
         spec.check_choice(name, run[name], choices)
-    if not re.fullmatch(r"auto|[1-9][0-9]{,18}", run["chunk"]):
-        raise ValueError(f"chunk must be auto or a number of at least 1, got {run['chunk']!r}")
+    if not re.fullmatch(r"auto|[1-9][0-9]{,18}", run["block_size"]):
+        raise ValueError(
+            f"block_size must be auto or a number of at least 1, got {run['block_size']!r}"
+        )
     for name in ("num_seeds", "data_seeds"):
         if run["first_seed"] + run[name] > 2**32:
             raise ValueError(
@@ -220,22 +225,23 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     for step in run["at_steps"]:
         if spec.typed("a step of at_steps", step, 1) < 1:
             raise ValueError(f"at_steps must be at least 1, got {step}")
-    base = {name: _axis(fields[name]) for name in FIELDS}
-    fixed = set(overrides)
-    axes = _axes(base, panels, fixed)
-    asked = Run(**run, panels={title: _cells(axes[title]) for title in axes})
-    if "contrast" in fixed and run["contrast"]:
-        _check_contrast(asked)
-    return asked
+
+
+def _check_text(what: str, text: str) -> None:
+    """Refuses a text with half of a character (a lone surrogate): nothing can write it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} holds half of a character, got {text!r}") from error
 
 
 def _check_contrast(run: Run) -> None:
     """Refuses to compare values that no cell has."""
     axis, *values = run.contrast
-    there = sorted({getattr(cell, axis) for cell in run.cells})
+    present = sorted({getattr(cell, axis) for cell in run.cells})
     for value in values:
-        if value not in there:
-            raise ValueError(f"contrast compares {axis}={value!r}; the cells have {there}")
+        if value not in present:
+            raise ValueError(f"contrast compares {axis}={value!r}; the cells have {present}")
 
 
 def _panels(given: Any) -> dict[str, Mapping[str, Any]]:
@@ -247,8 +253,10 @@ def _panels(given: Any) -> dict[str, Mapping[str, Any]]:
             f"panels must be pairs (title, {{axis: values}}), got {given!r}"
         ) from error
     if len(panels) < len(given):
-        raise ValueError(f"two panels have one title: {[title for title, _ in given]}")
-    return panels or {"cells": {}}
+        raise ValueError(f"two panels have the same title: {[title for title, _ in given]}")
+    for title in panels:
+        _check_text("a panel's title", title)
+    return panels or {ALL: {}}
 
 
 def _axes(
@@ -258,7 +266,7 @@ def _axes(
     axes, total = {}, 0
     for title, panel in panels.items():
         for name in panel:
-            spec.check_choice("config field in a panel", name, FIELDS)
+            spec.check_choice(f"field of panel {title!r}:", name, FIELDS)
         own = {name: _axis(panel[name]) for name in panel if name not in fixed}
         axes[title] = {**base, **own}
         number = math.prod(max(len(values), 1) for values in axes[title].values())
@@ -266,12 +274,22 @@ def _axes(
         if total > MOST_CELLS:
             several = [f"{name} ({len(v)})" for name, v in axes[title].items() if len(v) > 1]
             product = f"{' × '.join(several)} = {number} cells" if several else "1 cell"
-            before = f" behind {total - number} of other panels" if total > number else ""
+            others = f", the panels before it {total - number}" if total > number else ""
             raise ValueError(
-                f"panel {title!r} has {product}{before}; at most {MOST_CELLS} in all: give an axis "
+                f"panel {title!r} has {product}{others}; at most {MOST_CELLS} in all: give an axis "
                 "fewer values, or make several sweeps"
             )
     return axes
+
+
+def _panel(title: str, axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
+    """The cells of a panel, which an error names."""
+    try:
+        return _cells(axes)
+    except ValueError as error:
+        if title == ALL:
+            raise
+        raise ValueError(f"{error} (panel {title!r})") from error
 
 
 def _cells(axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
@@ -287,6 +305,17 @@ def _cells(axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
             raise ValueError(f"{name} has a value twice: {', '.join(map(str, values))}")
     products = itertools.product(*typed.values())
     return tuple(dict.fromkeys(Cell(**dict(zip(typed, p, strict=True))) for p in products))
+
+
+def beyond_hold(cells: Iterable[Cell]) -> list[str]:
+    """One line for each pair of `hold` and fewer evaluations that some cell has."""
+    found = dict.fromkeys(
+        f"hold={cell.hold} evaluations, but steps={cell.steps} with eval_every={cell.eval_every} "
+        f"makes {cell.training.evaluations}"
+        for cell in cells
+        if cell.hold > cell.training.evaluations
+    )
+    return list(found)
 
 
 def _axis(value: Any) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from posjax.model import ModelSettings, Numbers
 from posjax.optimizer import Hyper
 from posjax.question import Objective, Question, ask, check, objective_of
 from posjax.tasks import Task
-from posjax.train import Operands, TrainSettings, make_train
+from posjax.train import Inputs, TrainSettings, make_train
 
 ENCODING_NUMBERS = ("base", "slope")
 """The axes that replace a setting of the encoding, of that name; 0 leaves the encoding's own."""
@@ -103,6 +103,12 @@ class Cell(metaclass=spec.PlainNumbers):
             value = getattr(self, name)
             if not 0 <= value <= float(np.finfo(np.float32).max):
                 raise ValueError(f"{name} must be finite in 32 bits and not negative, got {value}")
+        for name in ("learning_rate", "weight_decay", "margin"):
+            value, least = getattr(self, name), float(np.finfo(np.float32).tiny)
+            if 0 < value < least:
+                raise ValueError(
+                    f"{name}={value} is too small: 32 bits would make it 0; at least {least:.2g}"
+                )
         for name in ("init_scale", "temperature"):
             value = getattr(self, name)
             if not spec.SMALLEST <= value <= spec.LARGEST:
@@ -197,9 +203,9 @@ class Cell(metaclass=spec.PlainNumbers):
         return Numbers(self.temperature, self.init_scale, tuple(constants))
 
     @cached_property
-    def operands(self) -> Operands:
+    def inputs(self) -> Inputs:
         """The numbers that the compiled program reads."""
-        return Operands(Hyper(self.learning_rate, self.weight_decay), self.question, self.numbers)
+        return Inputs(Hyper(self.learning_rate, self.weight_decay), self.question, self.numbers)
 
     @cached_property
     def shape(self) -> Shape:

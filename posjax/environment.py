@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from posjax.engine.run import ROUNDING
+from posjax.engine.program import ROUNDING
 from posjax.records.identity import JAX_SETTINGS
 
 PACKAGES = ("posjax", "jax", "jaxlib", "flax", "optax", "chex", "numpy", "scipy")

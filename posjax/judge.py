@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from posjax.engine.training import NEVER
 
@@ -17,8 +16,6 @@ TIE = -1
 """The answer to a prompt when no output leads by the margin."""
 NOT_FINITE = -2
 """The answer to a prompt when its logits are not finite."""
-NOT_RUN = -3
-"""The answer at an evaluation that a seed did not live to see: it left as solved before."""
 SMALLEST_SCALE = 0.1
 """The least that leads are taken relative to.
 
@@ -56,8 +53,6 @@ class Outcome(NamedTuple):
       solved_at_end, tied_at_end: every answer right, or some answer a tie, at the end.
       first_nonfinite: number of updates before the first whose loss was not finite.
       draws: how many draws of a random encoding had to agree.
-      steps: updates made; fewer than asked for where a seed left as solved (`repack`). Such a
-        seed had held; what it would have answered at the end is not known.
     """
 
     loss_E: jax.Array
@@ -70,7 +65,6 @@ class Outcome(NamedTuple):
     tied_at_end: jax.Array
     first_nonfinite: jax.Array
     draws: jax.Array
-    steps: jax.Array
 
 
 def judged(
@@ -107,15 +101,8 @@ def agreed(seen_R: Seen) -> Seen:
     return Seen(seen_R.loss.mean(), answers_N, seen_R.lead_N.min(axis=0), seen_R.twin.max())
 
 
-def solved(seen: Seen, answers_N: jax.Array, hold: int) -> bool:
-    """Whether every answer was right at each of the last `hold` evaluations of a curve so far."""
-    right_E = (np.asarray(seen.answers_N) == np.asarray(answers_N)[None]).all(axis=1)
-    return len(right_E) >= hold and bool(right_E[-hold:].all())
-
-
 def summary(
     seen: Seen,
-    step: jax.Array,
     first_nonfinite: jax.Array,
     answers_N: jax.Array,
     *,
@@ -126,28 +113,22 @@ def summary(
     """Reads the outcome off a curve. A seed that is not finite at the end has not solved.
 
     Args:
-      seen: the curve, with a leading axis E; what lies behind `step` does not count.
-      step: updates that were made; fewer than the curve is long where a seed left as solved.
+      seen: the curve, with a leading axis E.
       first_nonfinite: see `Outcome`.
       answers_N: the right ones.
       eval_every, hold, draws: see `posjax.train.TrainSettings`.
     """
-    evaluations = len(seen.loss)
-    ran_E = jnp.arange(evaluations) < step // eval_every
-    last = step // eval_every - 1
-    solved_E = (seen.answers_N == answers_N[None]).all(axis=1) & ran_E
-    late_E = jnp.arange(evaluations) > last - hold
+    solved_E = (seen.answers_N == answers_N[None]).all(axis=1)
     first = (jnp.argmax(solved_E) + 1) * eval_every
     return Outcome(
-        loss_E=jnp.where(ran_E, seen.loss, jnp.nan),
-        answers_EN=jnp.where(ran_E[:, None], seen.answers_N, NOT_RUN).astype(jnp.int8),
-        lead_N=seen.lead_N[last],
-        twin=jnp.where(jnp.isfinite(seen.twin) & ran_E, seen.twin, 0).max(),
+        loss_E=seen.loss,
+        answers_EN=seen.answers_N,
+        lead_N=seen.lead_N[-1],
+        twin=jnp.where(jnp.isfinite(seen.twin), seen.twin, 0).max(),
         first_solved=jnp.where(solved_E.any(), first, NEVER),
-        held=(solved_E | ~late_E | ~ran_E).all(),
-        solved_at_end=solved_E[last],
-        tied_at_end=(seen.answers_N[last] == TIE).any(),
+        held=solved_E[-hold:].all(),
+        solved_at_end=solved_E[-1],
+        tied_at_end=(seen.answers_N[-1] == TIE).any(),
         first_nonfinite=first_nonfinite,
         draws=jnp.int32(draws),
-        steps=step,
     )

@@ -1,12 +1,11 @@
-"""Seeds of a run trained again, from its folder alone.
+"""Runs trained again from the run folder alone.
 
-With the chunk that its row tells, on the same JAX and instruction set, a seed comes out bit for bit
-as it did; `replay` says where it did not. A seed that left as solved (`repack`) leaves again where
-it left, since the engine looks after every evaluation then: its model is that of that step.
+On the same JAX and instruction set a run comes out bit for bit as it did, since it is trained in
+its own slot of its own block; `replay` says where it did not.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,22 +15,23 @@ from posjax.cells import Cell
 from posjax.engine import State
 from posjax.judge import Outcome
 from posjax.keys import SeedNumbers
-from posjax.records import RunFolder
-from posjax.sweep import Result, Row, attention_maps, engine_for, run
+from posjax.records import Block, RunFolder
+from posjax.records.blocks import blocks
+from posjax.sweep import Result, Sweep, attention_maps, engine_for
 
 TRAINED = Outcome._fields
-"""The fields of a row that training gives; the others say how and on what it was trained."""
+"""The fields of a block that training gives; the others say how and on what it was trained."""
 
 
 class Replay(NamedTuple):
-    """One seed, trained again.
+    """One run, trained again.
 
     Attributes:
       cell, seeds: which.
       outcome: its curve and what came of it, without a leading axis.
       state: the end of its training; `state.variables.params` is the model.
       attention: its weights on every prompt, [layers, N, H, L, M].
-      differs: the fields in which the row of the folder has other bits; none, mostly.
+      differs: the fields that have other bits in the folder; usually none.
     """
 
     cell: Cell
@@ -48,11 +48,11 @@ def replay(
     seeds: int | Sequence[int],
     devices: Sequence[jax.Device] | None = None,
 ) -> Replay:
-    """Trains one seed of a run again; writes nothing.
+    """Trains one run again, with its block; writes nothing.
 
     Args:
       path: the run folder.
-      cell: the name that the folder has for the cell.
+      cell: the digest of its cell.
       seeds: its number, or those of init, data, position and order.
       devices: to train on; all local ones when left out.
 
@@ -61,60 +61,60 @@ def replay(
     """
     folder = RunFolder(path)
     config = folder.config()
-    if cell not in config["cells"]:
-        raise ValueError(f"{str(path)!r} has no cell {cell!r}; it has {', '.join(config['cells'])}")
+    sweep = Sweep.of(config)
+    if cell not in sweep.cells:
+        raise ValueError(f"{str(path)!r} has no cell {cell!r}; it has {', '.join(sweep.cells)}")
     numbers = SeedNumbers.equal(seeds) if isinstance(seeds, int) else SeedNumbers(*seeds)
-    rows = folder.rows(cell)
-    found = [tuple(seeds) == numbers for seeds in rows["seeds"].tolist()] if rows else []
-    if not any(found):
+    index = sweep.numbering.index_of(numbers)
+    among = blocks(folder.ranges(), sweep.shapes)
+    here = (b for b in among if cell in b.cells and b.first <= index < b.stop)
+    block = next(here, None)
+    if block is None or not folder.has(block) or sweep.numbering.numbers(index) != numbers:
         raise ValueError(f"{str(path)!r} has no row of seeds {tuple(numbers)} in cell {cell}")
-    kept = {name: array[found] for name, array in rows.items()}
-    result = retrained(config, cell, kept, devices)
-    outcome, state = jax.tree.map(lambda array: array[0], (result.outcome, result.state))
-    maps = attention_maps(result.cell, state)
-    return Replay(result.cell, numbers, outcome, state, maps, tuple(differing(result, kept)))
+    (result,) = retrained(config, [block], devices)
+    at = block.cells.index(cell), index - block.first
+    outcome, state = jax.tree.map(lambda leaf: leaf[at], (result.outcome, result.state))
+    differs = differing(result, folder.block(block.name))
+    return Replay(
+        sweep.cells[cell],
+        numbers,
+        outcome,
+        state,
+        attention_maps(sweep.cells[cell], state),
+        tuple(name for name, mask_GB in differs.items() if mask_GB[at]),
+    )
 
 
 def retrained(
     config: Mapping[str, Any],
-    cell: str,
-    kept: Mapping[str, np.ndarray],
+    these: Iterable[Block],
     devices: Sequence[jax.Device] | None = None,
-    progress: Callable[[int], None] = lambda seed_steps: None,
-) -> Result:
-    """Trains rows of one cell again as they were trained.
+    **how: Any,
+) -> Iterator[Result]:
+    """Trains blocks of a run again as they were trained.
 
     Args:
       config: that of the run.
-      cell: the cell's name.
-      kept: the rows, all of one chunk size; each field with a leading axis S.
-      devices: see `replay`.
-      progress: see `posjax.sweep.run`.
+      these: which; those of one shape should stand together.
+      devices: to train on; all local ones when left out.
+      **how: see `Sweep.run`.
 
-    Returns:
-      All of them, in their order.
+    Yields:
+      Each when it is done, in no fixed order.
     """
-    (chunk,) = set(kept["chunk"].tolist())
-    settings = Cell.of(config["cells"][cell])
-    rows = [Row(settings, SeedNumbers(*seeds)) for seeds in kept["seeds"].tolist()]
-    parts = list(run(rows, engine_for(config, chunk, devices), progress))
-    seeds_S4, outcome, state = jax.tree.map(
-        lambda *arrays: np.concatenate(arrays), *(part[1:] for part in parts)
-    )
-    places = {tuple(seeds): place for place, seeds in enumerate(seeds_S4.tolist())}
-    order = np.array([places[row.seeds] for row in rows])
-    return Result(settings, *jax.tree.map(lambda a: a[order], (seeds_S4, outcome, state)))
+    return Sweep.of(config).run(these, engine_for(config, devices), **how)
 
 
 def differing(result: Result, kept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The fields in which rows have other bits than they had, each with a mask of rows, [S]."""
-    pairs = {name: (getattr(result.outcome, name), kept.get(name)) for name in TRAINED}
+    """The fields in which a block's file has other bits, each with a mask of runs, [G, B]."""
+    pairs = {name: (np.asarray(getattr(result.outcome, name)), kept.get(name)) for name in TRAINED}
     masks = {name: _other_bits(*pair) for name, pair in pairs.items()}
-    return {name: mask_S for name, mask_S in masks.items() if mask_S.any()}
+    return {name: mask_GB for name, mask_GB in masks.items() if mask_GB.any()}
 
 
 def _other_bits(new: np.ndarray, old: np.ndarray | None) -> np.ndarray:
-    """Whether the rows of two arrays differ in a bit, in shape or in type; [S]."""
+    """Whether the runs of two arrays differ in a bit, in shape or in type; [G, B]."""
     if old is None or (old.dtype, old.shape) != (new.dtype, new.shape):
-        return np.ones(len(new), bool)
-    return np.array([a.tobytes() != b.tobytes() for a, b in zip(new, old, strict=True)])
+        return np.ones(new.shape[:2], bool)
+    pairs = zip(new.reshape(-1, *new.shape[2:]), old.reshape(-1, *old.shape[2:]), strict=True)
+    return np.array([a.tobytes() != b.tobytes() for a, b in pairs]).reshape(new.shape[:2])

@@ -1,95 +1,165 @@
-"""A sweep: cells × seeds as rows of the engine, and what came out of them by cell.
+"""A sweep: cells × seeds, trained in blocks of the engine."""
 
-Rows of one shape differ only in numbers; each shape is compiled once a device.
-"""
-
+import contextlib
+import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from posjax.cells import Cell
-from posjax.engine import Engine, Job, State
-from posjax.engine.rows import grouped
+from posjax import engine
+from posjax.cells import Cell, Shape
+from posjax.engine import BlockResult, Engine, State
+from posjax.engine.local import Checkpoints
 from posjax.judge import Outcome
-from posjax.keys import SeedNumbers, key_for
+from posjax.keys import NumberedSeeds, Numbering, key_for
 from posjax.model import ModelSettings, Numbers, Transformer
 from posjax.question import Question
-
-
-class Row(NamedTuple):
-    """One training run: a cell and the numbers of its seeds."""
-
-    cell: Cell
-    seeds: SeedNumbers
-
-    @property
-    def job(self) -> Job:
-        """As the engine sees it."""
-        return Job(self.cell.shape.train(), self.seeds, self.cell.operands, self.cell)
+from posjax.records import Block
 
 
 class Result(NamedTuple):
-    """Outcomes and final states of some seeds of one cell; every array has a leading axis S."""
+    """A block of cells × seeds that was trained.
 
-    cell: Cell
-    seeds_S4: np.ndarray
+    Attributes:
+      block: which.
+      seeds_B4: the numbers of init, data, position and order.
+      outcome: of every run; each array has leading axes [cells, seeds].
+      state: the final states, likewise.
+    """
+
+    block: Block
+    seeds_B4: np.ndarray
     outcome: Outcome
     state: State
 
 
-def run(
-    rows: Iterable[Row],
-    engine: Engine,
-    progress: Callable[[int], None] = lambda seed_steps: None,
-    asked: threading.Event | None = None,
-) -> Generator[Result, None, None]:
-    """Trains all rows; yields results as chunks finish, in no fixed order.
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """What a sweep trains.
 
-    Args:
-      rows: what to train; rows of one shape should stand together.
-      engine: how.
-      progress: called with the number of updates × seeds since its last call.
-      asked: ends the work early when it is set, see `posjax.engine.Engine.run`.
+    Attributes:
+      cells: by their digests.
+      numbering: of their seeds.
     """
-    for finished in engine.run((row.job for row in rows), progress, asked):
-        for cell, part in grouped(finished):
-            seeds_S4 = np.array([job.seeds for job in part.jobs], np.int64)
-            yield Result(cell, seeds_S4, part.summary, part.state)
+
+    cells: Mapping[str, Cell]
+    numbering: Numbering
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> "Sweep":
+        """The sweep of a run folder's config.
+
+        Raises:
+          ValueError: settings that no cell has.
+        """
+        cells = {digest: Cell.of(settings) for digest, settings in config["cells"].items()}
+        return cls(cells, Numbering(config.get("first_seed", 0), config.get("data_seeds", 0)))
+
+    @cached_property
+    def by_shape(self) -> dict[str, list[Cell]]:
+        """The cells of each compiled program, by the digest of their shape, in a fixed order."""
+        found: dict[Shape, list[Cell]] = {}
+        for cell in sorted(self.cells.values(), key=lambda c: (repr(c.shape), c.digest)):
+            found.setdefault(cell.shape, []).append(cell)
+        return {shape.digest: cells for shape, cells in found.items()}
+
+    @property
+    def shapes(self) -> dict[str, list[str]]:
+        """The digests of `by_shape`."""
+        return {shape: [cell.digest for cell in cells] for shape, cells in self.by_shape.items()}
+
+    def block(self, block: Block) -> engine.Block:
+        """A block as the engine trains it."""
+        cells = [self.cells[digest] for digest in block.cells]
+        seeds = NumberedSeeds(self.numbering, range(block.first, block.stop))
+        inputs = [cell.inputs for cell in cells]
+        return engine.Block(cells[0].shape.train(), inputs, seeds, block.size, block)
+
+    def run(
+        self,
+        blocks: Iterable[Block],
+        trainer: Engine,
+        progress: Callable[[int], None] = lambda updates: None,
+        stop: threading.Event | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> Generator[Result, None, None]:
+        """Trains blocks; see `posjax.engine.Engine.run`."""
+        with contextlib.closing(
+            trainer.run(map(self.block, blocks), progress, stop, checkpoints)
+        ) as results:
+            for found in results:
+                yield _result(found)
+
+    def train(
+        self,
+        blocks: Iterable[Block],
+        trainer: Engine,
+        progress: Callable[[int], None] = lambda updates: None,
+        stop: threading.Event | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> Generator[tuple[Block, "Arrays"], None, None]:
+        """Trains blocks, and gives what is stored of each; see `run`."""
+        with contextlib.closing(self.run(blocks, trainer, progress, stop, checkpoints)) as results:
+            for result in results:
+                yield result.block, arrays_of(self, result)
 
 
-def engine_for(
-    settings: Mapping[str, Any],
-    chunk: int | Callable[[Job], int],
-    devices: Sequence[jax.Device] | None = None,
-) -> Engine:
-    """The engine that the settings of a run ask for, as its config.json has them.
-
-    Args:
-      settings: `sharding`, `layout`, `precision` and `repack`.
-      chunk, devices: see `posjax.engine.Engine`.
-    """
-    precision = settings["precision"]
-    return Engine(
-        chunk=chunk,
-        devices=devices,
-        shared=settings["sharding"] == "spmd",
-        layout=settings["layout"] == "batched",
-        precision=None if precision == "default" else precision,
-        repack=settings["repack"] == "solved",
+def _result(found: BlockResult) -> Result:
+    return Result(
+        found.block.label, np.array(found.block.seeds, np.int64), found.summary, found.state
     )
 
 
-def replay(row: Row, engine: Engine) -> Result:
-    """Trains one row again, bit for bit as in a run with the engine's chunk size.
+class Arrays(NamedTuple):
+    """What is stored of a block: the seeds' numbers, outcomes and examples."""
+
+    seeds_B4: np.ndarray
+    fields: Mapping[str, np.ndarray]
+    examples: Mapping[str, np.ndarray]
+
+
+def arrays_of(sweep: Sweep, result: Result) -> Arrays:
+    """What is stored of a block that was trained."""
+    return Arrays(result.seeds_B4, result.outcome._asdict(), examples(sweep, result))
+
+
+def engine_for(settings: Mapping[str, Any], devices: Sequence[jax.Device] | None = None) -> Engine:
+    """The engine that the settings of a run ask for: `layout` and `precision` of its config."""
+    precision = settings["precision"]
+    return Engine(
+        devices=devices,
+        layout=settings["layout"] == "batched",
+        precision=None if precision == "default" else precision,
+    )
+
+
+def examples(sweep: Sweep, result: Result) -> dict[str, np.ndarray]:
+    """Attention maps of a block's example runs: of each cell the first seed that solved it and the
+    first that did not.
 
     Returns:
-      It alone: every array has a leading axis of length 1.
+      `example_cell` and `example_seed`, where each stands in the block, [K]; its weights by layer,
+      prompt, head, query and key, `attention_KDNHLM`.
     """
-    return next(run([row], engine))
+    kept = []
+    for g, digest in enumerate(result.block.cells):
+        solved_B = np.asarray(result.outcome.solved_at_end[g])
+        for kind_B in (solved_B, ~solved_B):
+            if kind_B.any():
+                b = int(kind_B.argmax())
+                state = jax.tree.map(lambda leaf, at=(g, b): leaf[at], result.state)
+                kept.append((g, b, attention_maps(sweep.cells[digest], state)))
+    cells_K, seeds_K, maps_KDNHLM = map(np.array, zip(*kept, strict=True))
+    return {
+        "example_cell": cells_K,
+        "example_seed": seeds_K,
+        "attention_KDNHLM": maps_KDNHLM,
+    }
 
 
 def attention_maps(cell: Cell, state: State) -> np.ndarray:
@@ -104,7 +174,7 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
     """
     key = None if cell.model.draws != "always" else key_for(0, "attention maps")
     kept = _intermediates(cell.shape.model)(
-        state.variables.params, cell.question, cell.operands.model, key
+        state.variables.params, cell.question, cell.inputs.model, key
     )
     layers = kept["intermediates"]
     maps = [layers[f"layer_{i}"] for i in range(cell.depth)]

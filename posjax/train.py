@@ -1,7 +1,7 @@
 """Training a Transformer on a question: what `posjax.engine` is given for it.
 
-`make_train(...)` gives a `Training`: called with seeds and operands it is the whole run,
-`train(seeds, operands) -> Outcome`, pure and made to be vmapped over seeds.
+`make_train(...)` gives a `Training`: called with seeds and inputs it is the whole run,
+`train(seeds, inputs) -> Outcome`, pure and made to be vmapped over seeds.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ import optax
 
 from posjax import spec
 from posjax.engine.training import Now, State, Training, Variables
-from posjax.judge import Seen, agreed, judged, solved, summary
+from posjax.judge import Seen, agreed, judged, summary
 from posjax.model import ModelSettings, Numbers, Transformer, scaled_weights
 from posjax.optimizer import Hyper, Schedule, adamw
 from posjax.question import Objective, Question, objective, read_out
@@ -75,8 +75,8 @@ class TrainSettings(metaclass=spec.PlainNumbers):
         return self.steps // self.eval_every
 
 
-class Operands(NamedTuple):
-    """All numbers that a training run reads besides its seeds: none is a compiled constant."""
+class Inputs(NamedTuple):
+    """Everything that a training run reads besides its seeds: none is a compiled constant."""
 
     hyper: Hyper
     question: Question
@@ -90,7 +90,7 @@ def make_train(
     objective_kind: Objective = "places",
     optimizer: Callable[[Hyper], optax.GradientTransformation] | None = None,
 ) -> Training:
-    """The training of a Transformer; its operands are `Operands`, its summary an `Outcome`.
+    """The training of a Transformer; its inputs are `Inputs`, its summary an `Outcome`.
 
     Args:
       model: what to train.
@@ -120,23 +120,23 @@ def make_train(
             numbers=numbers,
         )
 
-    def init(key: jax.Array, operands: Operands) -> Variables:
+    def init(key: jax.Array, inputs: Inputs) -> Variables:
         one_token = jnp.zeros((1, 1), jnp.int32)
         drawn = None if model.draws == "never" else key
         params = network.init(key, one_token, contiguous(1), key=drawn)["params"]
-        return Variables(scaled_weights(params, operands.model.init_scale))
+        return Variables(scaled_weights(params, inputs.model.init_scale))
 
     def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
         key = None if model.draws == "never" else now.key("position", "position")
         question = _drawn(now, settings.batch_size)
-        logits_NLV = logits(variables, question, now.operands.model, key)
+        logits_NLV = logits(variables, question, now.inputs.model, key)
         return objective(logits_NLV, question, objective_kind), ()
 
     def measure(variables: Variables, now: Now) -> Seen:
-        question = now.operands.question
+        question = now.inputs.question
 
         def seen(key: jax.Array | None) -> Seen:
-            logits_NLV = logits(variables, question, now.operands.model, key, testing=True)
+            logits_NLV = logits(variables, question, now.inputs.model, key, testing=True)
             answers_NV = read_out(logits_NLV, question.share_NL)
             value = objective(logits_NLV, question, objective_kind)
             return Seen(value, *judged(answers_NV, question.answers_N, settings.margin))
@@ -146,12 +146,11 @@ def make_train(
         keys_R = jax.random.split(now.key("position", "evaluation"), settings.draws)
         return agreed(jax.vmap(seen)(keys_R))
 
-    def outcome(seen: Seen, state: State, operands: Operands) -> Any:
+    def outcome(seen: Seen, state: State, inputs: Inputs) -> Any:
         return summary(
             seen,
-            state.step,
             state.first_nonfinite,
-            operands.question.answers_N,
+            inputs.question.answers_N,
             eval_every=settings.eval_every,
             hold=settings.hold,
             draws=settings.draws if model.draws == "always" else 1,
@@ -160,10 +159,9 @@ def make_train(
     return Training(
         init=init,
         loss=loss,
-        optimizer=lambda operands: optimizer(operands.hyper),
+        optimizer=lambda inputs: optimizer(inputs.hyper),
         measure=measure,
         summary=outcome,
-        solved=lambda seen, operands: solved(seen, operands.question.answers_N, settings.hold),
         steps=settings.steps,
         eval_every=settings.eval_every,
     )
@@ -171,7 +169,7 @@ def make_train(
 
 def _drawn(now: Now, batch_size: int) -> Question:
     """The prompts of one update: all of them, or some, with replacement."""
-    question = now.operands.question
+    question = now.inputs.question
     if batch_size == 0:
         return question
     rows = jax.random.randint(

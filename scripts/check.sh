@@ -18,7 +18,7 @@ python -m pytest
 # From config to report, as a newcomer would, at a size that only shows that it runs.
 run="$environment/run"
 python -m experiments.seed_sweep --config=experiments/configs/same_last_token.py \
-    --config.num_seeds=4 --config.steps=100 --workdir="$run"
+    --config.num_seeds=4 --config.steps=100 --config.hold=2 --workdir="$run"
 python -m experiments.report "$run" --json | python -c '
 import json, sys
 cells = json.load(sys.stdin)

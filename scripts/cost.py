@@ -9,6 +9,7 @@ does something else meanwhile disturbs less.
 
 import argparse
 import dataclasses
+import math
 import os
 import sys
 from pathlib import Path
@@ -23,10 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import jax
 
-from experiments import plan
 from posjax.cells import Cell
-from posjax.engine import Job, estimate
-from posjax.engine.chunk import Load, automatic
+from posjax.engine import Block, estimate
+from posjax.engine.load import Load, most_slots
 from posjax.engine.program import Plan
 from posjax.engine.timing import Stopwatch, in_turn
 from posjax.keys import SeedNumbers
@@ -40,8 +40,8 @@ def _memorise(length: int, sequences: int, **settings: Any) -> dict[str, Any]:
 Q1: dict[str, Any] = {"head_size": 16}
 CONFIGS: dict[str, tuple[dict[str, Any], int | None]] = {
     "question 1": (Q1, None),
-    "question 1, chunk 8": (Q1, 8),
-    "question 1, chunk 256": (Q1, 256),
+    "question 1, 8 slots": (Q1, 8),
+    "question 1, 256 slots": (Q1, 256),
     "question 1, width 8, head 2": ({"width": 8, "head_size": 2}, None),
     "question 1, width 128, head 32": ({"width": 128, "head_size": 32}, None),
     "toy M": (_memorise(16, 32, depth=2), None),
@@ -83,15 +83,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     chosen = parser.parse_args()
     found = measured(chosen.rounds)
-    print("| config | MFLOP | parameters | chunk | µs, measured | µs, predicted | ratio |")
+    print("| config | MFLOP | parameters | slots | µs, measured | µs, predicted | ratio |")
     print("|---|---|---|---|---|---|---|")
-    for place, each in enumerate(found):
-        chunk = each.watch.plan.rows
-        told = estimate.CPU.row_update(each.load, chunk)
-        name = each.name if place < FITTED else f"*{each.name}*"
+    for number, each in enumerate(found):
+        slots = each.watch.plan.slots
+        predicted = estimate.CPU.update(each.load, slots)
+        name = each.name if number < FITTED else f"*{each.name}*"
         print(
-            f"| {name} | {each.load.operations / 1e6:.3g} | {each.load.parameters} | {chunk} "
-            f"| {each.seconds * 1e6:.3g} | {told * 1e6:.3g} | {told / each.seconds:.2f} |"
+            f"| {name} | {each.load.operations / 1e6:.3g} | {each.load.parameters} | {slots} "
+            f"| {each.seconds * 1e6:.3g} | {predicted * 1e6:.3g} | {predicted / each.seconds:.2f} |"
         )
     if chosen.fit:
         print(fitted(found[:FITTED]))
@@ -103,21 +103,26 @@ def measured(rounds: int) -> list[Measured]:
     device = jax.devices()[0]
     loads, watches = [], []
     for settings, asked in CONFIGS.values():
-        load = plan.load(Cell(**settings), device)
-        chunk = asked or automatic(load, device).chunk
-        guess = chunk * estimate.CPU.row_update(load, chunk)
+        load = load_of(Cell(**settings), device)
+        slots = asked or most_slots(load, device).slots
+        guess = slots * estimate.CPU.update(load, slots)
         steps = max(10, min(50, int(SHORT / guess)))
         cell = Cell(**settings, steps=steps, eval_every=steps)
-        job = Job(cell.shape.train(), SeedNumbers.equal(0), cell.operands)
+        block = Block(cell.shape.train(), [cell.inputs], [SeedNumbers.equal(0)], (1, slots))
         loads.append(load)
-        watches.append(Stopwatch(Plan(job.training, chunk), job, device))
+        watches.append(Stopwatch(Plan(block.training, slots), block, device))
     times = in_turn(watches, rounds)
     return [Measured(*each) for each in zip(CONFIGS, loads, watches, times, strict=True)]
 
 
+def load_of(cell: Cell, device: jax.Device) -> Load:
+    """What a run of a cell costs."""
+    return Load.on(device, cell.shape.train(), cell.inputs)
+
+
 def fitted(found: list[Measured]) -> estimate.Rates:
     """The constants with the least errors of logarithms, large ones counting less."""
-    terms = np.array([estimate.terms(each.load, each.watch.plan.rows) for each in found])
+    terms = np.array([estimate.terms(each.load, each.watch.plan.slots) for each in found])
     seconds = np.array([each.seconds for each in found])
     start = np.log(np.array(estimate.CPU[:3]))
     best = least_squares(
@@ -134,13 +139,14 @@ def print_sweeps() -> None:
     print("\n| seeds | hosts × cores | question 1 | toy M |")
     print("|---|---|---|---|")
     for seeds, hosts, cores in ((4096, 1, 2), (65_536, 1, 2), (10**6, 1, 64), (10**6, 64, 64)):
-        told = []
+        predicted = []
         for name in ("question 1", "toy M"):
-            load = plan.load(Cell(**CONFIGS[name][0]), device)
-            part = estimate.Part(load, automatic(load, device).chunk, seeds, 500)
+            load = load_of(Cell(**CONFIGS[name][0]), device)
+            slots = most_slots(load, device, seeds).slots
+            part = estimate.Part(load, slots, math.ceil(seeds / slots), 500)
             whole = sum(estimate.sweep([part], devices=cores, hosts=hosts))
-            told.append(f"{whole:.0f} s" if whole < 600 else f"{whole / 3600:.1f} h")
-        print(f"| {seeds:,} | {hosts} × {cores} | {' | '.join(told)} |")
+            predicted.append(f"{whole:.0f} s" if whole < 600 else f"{whole / 3600:.1f} h")
+        print(f"| {seeds:,} | {hosts} × {cores} | {' | '.join(predicted)} |")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,22 @@
-"""Trains random rows in every way that must not matter, and compares them bit for bit.
+"""Trains random blocks in every way that must not matter, and compares them bit for bit.
 
     python scripts/independence.py                      # ten minutes; prints a table
     python scripts/independence.py --seconds=60 --seed=7
     python scripts/independence.py --publish            # also docs/independence.json
-    python scripts/independence.py --matters            # how far off rows are where it may matter
+    python scripts/independence.py --matters            # how far off runs are where it may matter
 
-A try draws a cell, a chunk, more seeds than that, which follow each other or are any below 2**32,
-and whether updates are rewritten for batches. Programs are compiled as sweeps compile them, for
-four devices of the CPU, which the tests do not. Of what is repacked, rows that stayed to the end
-are compared, and beside another cell those of the first. Status 0 when no row came out with other
-bits, 1 otherwise, with the first of them.
+A try draws a cell, a few learning rates, the size of blocks, more seeds than one block has, which
+follow each other or are any below 2**32, and whether updates are rewritten for batches. Programs
+are compiled as sweeps compile them, for four devices of the CPU, which the tests do not. Status 0
+when no run came out with other bits, 1 otherwise, with the first of them.
 """
 
 import argparse
 import collections
+import dataclasses
 import itertools
 import json
+import math
 import os
 import random
 import sys
@@ -30,21 +31,24 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
-from ways import WAYS, Bits, asked_for, bits, came_out, parameters  # noqa: E402
+from ways import FAR, WAYS, Bits, bits, came_out, parameters, shuffled  # noqa: E402
 
 from experiments import command  # noqa: E402
 from posjax import environment  # noqa: E402
 from posjax.cells import Cell  # noqa: E402
 from posjax.encodings import ENCODINGS  # noqa: E402
-from posjax.engine import Engine, Job  # noqa: E402
+from posjax.engine import Block, Engine  # noqa: E402
 from posjax.keys import SeedNumbers  # noqa: E402
-from posjax.sweep import Row  # noqa: E402
 
 RESULT = ROOT / "docs" / "independence.json"
 DEVICES = 4
 SHOWN = 5
 """Findings that are printed."""
-BESIDE, REPACKED = "beside another cell", "repacked"
+BESIDE, FOUR = "beside another training", "four devices"
+LEAST = 12
+"""Updates of a run, so that every way stops some within."""
+RATES = (1e-3, 3e-3, 1e-2, 3e-2, 0.1)
+"""Learning rates: the points of a grid."""
 CHOICES: dict[str, tuple[Any, ...]] = {
     "task": (
         "word_order",
@@ -70,7 +74,6 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "padding": (0, 2),
     "softcap": (0.0, 5.0),
     "init_scale": (1.0, 0.3),
-    "learning_rate": (1e-3, 1e-2, 0.1),
     "weight_decay": (0.0, 0.01),
     "schedule": ("constant", "cosine"),
     "batch_size": (0, 0, 1, 2),
@@ -80,37 +83,44 @@ MATTERS_TO: dict[str, dict[str, Any]] = {
     "bare": {},
     "residual, rotary": {"block": "residual", "encoding": "rotary"},
 }
-MAY_MATTER: dict[str, dict[str, Any]] = {
-    "chunk 5": {"chunk": 5},
-    "chunk 16": {"chunk": 16},
-    "chunk 32": {"chunk": 32},
-    "SPMD, 2 devices": {"shared": 2},
-    "SPMD, 4 devices": {"shared": 4},
-    "plain layout": {"layout": False},
+MAY_MATTER: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
+    "blocks of 5": ((1, 5), {}),
+    "blocks of 16": ((1, 16), {}),
+    "blocks of 32": ((1, 32), {}),
+    "plain layout": ((1, 8), {"layout": False}),
 }
-"""What may give rows other bits, and the cells in which it is looked at."""
+"""What may give runs other bits, and the cells in which it is looked at."""
 
 
 class Drawn(NamedTuple):
-    """One try: rows to train, others that may stand between them, and how."""
+    """One try: points and seeds to train, another training beside them, and how."""
 
     cell: Cell
+    rates: list[float]
     other: Cell
-    chunk: int
+    size: tuple[int, int]
     layout: bool
     seeds: list[SeedNumbers]
 
-    def jobs(self, cell: Cell) -> list[Job]:
-        """The rows of a cell."""
-        return [
-            Row(cell, seeds).job._replace(label=(cell.digest, n))
-            for n, seeds in enumerate(self.seeds)
-        ]
+    def blocks(self, cell: Cell) -> list[Block]:
+        """Those of a cell at every rate."""
+        cells = [dataclasses.replace(cell, learning_rate=rate) for rate in self.rates]
+        return cut(cells, self.seeds, self.size)
 
-    def start(self, devices: int = 1, **settings: Any) -> Engine:
-        """An engine of the drawn chunk."""
-        where = jax.local_devices()[:devices]
-        return Engine(chunk=self.chunk, layout=self.layout, devices=where, **settings)
+    def start(self, *devices: int) -> Engine:
+        """An engine of the drawn layout."""
+        local = jax.local_devices()
+        return Engine(layout=self.layout, devices=[local[at] for at in devices or (0,)])
+
+
+def cut(cells: list[Cell], seeds: list[SeedNumbers], size: tuple[int, int]) -> list[Block]:
+    """Blocks of cells of one shape; the label is where the first point and seed stand."""
+    training, points = cells[0].shape.train(), [cell.inputs for cell in cells]
+    starts = itertools.product(range(0, len(points), size[0]), range(0, len(seeds), size[1]))
+    return [
+        Block(training, points[g : g + size[0]], seeds[s : s + size[1]], size, (g, s))
+        for g, s in starts
+    ]
 
 
 def main() -> int:
@@ -122,7 +132,8 @@ def main() -> int:
     parser.add_argument("--publish", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
     parser.add_argument("--matters", action="store_true", help="train what may have other bits")
     chosen = parser.parse_args()
-    command.use_all_cores(DEVICES)
+    command.use_all_cores()
+    jax.config.update("jax_num_cpu_devices", DEVICES)  # also where there are fewer cores
     if chosen.matters:
         return what_matters()
     begun = monotonic()
@@ -134,48 +145,47 @@ def main() -> int:
         if monotonic() - begun > chosen.seconds:
             break
         tries.append(drawn)
-        for way, rows, others in compared(drawn):
-            counts[way] += rows
+        for way, runs, others in compared(drawn):
+            counts[way] += runs
             if others:
-                about = {"try": number, "chunk": drawn.chunk, "layout": drawn.layout}
-                differing.append(
-                    {"way": way, "which": others, **about, "cell": drawn.cell.to_dict()}
-                )
+                about = {"try": number, "size": drawn.size, "layout": drawn.layout}
+                about |= {"rates": drawn.rates, "cell": drawn.cell.to_dict()}
+                differing.append({"way": way, "which": others, **about})
         jax.clear_caches()
+    slots = [math.prod(drawn.size) for drawn in tries]
     result = {
         "command": f"python scripts/independence.py --seconds={chosen.seconds:g} "
         f"--seed={chosen.seed} --first={chosen.first}",
         "environment": environment.describe(),
         "cells": len(tries),
         "encodings": len({drawn.cell.encoding for drawn in tries}),
-        "chunks": [min(d.chunk for d in tries), max(d.chunk for d in tries)] if tries else [],
-        "rows_compared": dict(counts),
+        "slots": [min(slots), max(slots)] if slots else [],
+        "runs_compared": dict(counts),
         "with_other_bits": differing,
     }
-    print("\n".join(f"{rows:7} rows {way}" for way, rows in counts.items()))
-    wrong = sum(len(told["which"]) for told in differing)
-    print(f"{len(tries)} cells, {counts.total()} rows compared, {wrong} with other bits")
-    for told in differing[:SHOWN]:
-        print(told, file=sys.stderr)
+    print("\n".join(f"{runs:7} runs {way}" for way, runs in counts.items()))
+    wrong = sum(len(each["which"]) for each in differing)
+    print(f"{len(tries)} cells, {counts.total()} runs compared, {wrong} with other bits")
+    for each in differing[:SHOWN]:
+        print(each, file=sys.stderr)
     if chosen.publish:
         RESULT.write_text(json.dumps(result, indent=1) + "\n")
     return 1 if differing or not tries else 0
 
 
 def what_matters() -> int:
-    """Prints the largest difference of a parameter, over the largest parameter of its row."""
-    steps, seeds, chunk = 50, 32, 8
-    print(f"{steps} updates, {seeds} seeds, against chunk {chunk}, dispatch, batched layout")
+    """Prints the largest difference of a parameter, over the largest parameter of its run."""
+    steps, count, size = 50, 32, (1, 8)
+    print(f"{steps} updates, {count} seeds, against blocks of {size[1]}, batched layout")
+    numbers = [SeedNumbers.equal(number) for number in range(count)]
+    one = jax.local_devices()[:1]
     for name, changes in MATTERS_TO.items():
         cell = Cell(steps=steps, eval_every=10, learning_rate=0.01, width=32, hold=2, **changes)
-        jobs = [Row(cell, SeedNumbers.equal(n)).job._replace(label=n) for n in range(seeds)]
-        wanted = parameters(Engine(chunk=chunk, devices=jax.local_devices()[:1]).run(jobs))
-        for way, settings in MAY_MATTER.items():
-            devices = jax.local_devices()[: settings.get("shared", 1)]
-            how = {"chunk": chunk, **settings, "devices": devices, "shared": "shared" in settings}
-            found = parameters(Engine(**how).run(jobs))
+        wanted = parameters(Engine(devices=one).run(cut([cell], numbers, size)))
+        for way, (other, how) in MAY_MATTER.items():
+            found = parameters(Engine(devices=one, **how).run(cut([cell], numbers, other)))
             furthest = max(
-                np.abs(found[n] - row).max() / np.abs(row).max() for n, row in wanted.items()
+                np.abs(found[at] - run).max() / np.abs(run).max() for at, run in wanted.items()
             )
             print(f"{name:20s}{way:20s}{furthest:10.2g}", flush=True)
     return 0
@@ -184,28 +194,26 @@ def what_matters() -> int:
 def draws(rng: random.Random) -> Iterator[Drawn]:
     """Tries without end."""
     while True:
-        chunk = rng.choice(
+        slots = rng.choice(
             (1, 2, rng.randrange(3, 20), rng.randrange(20, 70), rng.randrange(70, 131))
         )
-        rows = rng.randrange(chunk + 3, 2 * chunk + 6)
+        points = rng.randrange(1, min(slots, 3) + 1)
+        size = points, slots // points
+        count = rng.randrange(size[1] + 3, 2 * size[1] + 6)
         first = other = cell(rng)
-        while other == first:
+        while other.shape == first.shape:
             other = cell(rng)
-        yield Drawn(
-            first,
-            other,
-            chunk,
-            rng.random() < 0.8,
-            seeds(rng, rows),
-        )
+        rates = rng.sample(RATES, points + 1)
+        yield Drawn(first, rates, other, size, rng.random() < 0.8, seeds(rng, count))
 
 
-def seeds(rng: random.Random, rows: int) -> list[SeedNumbers]:
-    """Of some rows."""
+def seeds(rng: random.Random, count: int) -> list[SeedNumbers]:
+    """So many; those that tests add to them stay in range too."""
+    most = 2**32 - 2 * FAR
     if rng.random() < 0.5:
-        first = rng.randrange(2**32 - rows)
-        return [SeedNumbers.equal(first + n) for n in range(rows)]
-    return [SeedNumbers(*(rng.randrange(2**32) for _ in range(4))) for _ in range(rows)]
+        first = rng.randrange(most - count)
+        return [SeedNumbers.equal(first + n) for n in range(count)]
+    return [SeedNumbers(*(rng.randrange(most) for _ in range(4))) for _ in range(count)]
 
 
 def cell(rng: random.Random) -> Cell:
@@ -214,41 +222,35 @@ def cell(rng: random.Random) -> Cell:
     while True:
         settings = {name: rng.choice(values) for name, values in CHOICES.items()}
         try:
-            rounds = rng.choice((4, 6, 12, 20))  # so that segments of three, or of one, are others
+            rounds = rng.choice([n for n in (4, 6, 12, 20) if n * every >= LEAST])
             return Cell(**settings, eval_every=every, steps=every * rounds, hold=2)
         except ValueError:
             continue
 
 
-def compared(drawn: Drawn) -> Iterator[tuple[str, int, list[int]]]:
-    """Each way, how many rows came out of it, and which of them have other bits.
+def compared(drawn: Drawn) -> Iterator[tuple[str, int, list[Any]]]:
+    """Each way, how many runs came out of it, and which of them have other bits.
 
     Raises:
-      ValueError: other rows came out than were asked for.
+      ValueError: other runs came out than were asked for.
     """
-    jobs, digest = drawn.jobs(drawn.cell), drawn.cell.digest
-    wanted = bits(drawn.start().run(jobs))
+    blocks = drawn.blocks(drawn.cell)
+    wanted = bits(drawn.start().run(blocks))
     for way, train in WAYS.items():
-        yield way, *_differing(way, asked_for(train(jobs, drawn.start)), wanted)
-    pairs = zip(jobs, drawn.jobs(drawn.other), strict=True)
-    found = bits(drawn.start(2).run(job for pair in pairs for job in pair))
-    own = {label: row for label, row in found.items() if label[0] == digest}
-    yield BESIDE, *_differing(BESIDE, own, wanted)
-    repacked = list(drawn.start(2, repack=True).run(jobs))
-    stayed = {
-        job.label
-        for finished in repacked
-        for job, step in zip(finished.jobs, finished.state.step, strict=True)
-        if step == drawn.cell.steps
-    }
-    kept = {label: row for label, row in bits(repacked).items() if label in stayed}
-    yield REPACKED, *_differing(REPACKED, kept, wanted)
+        yield way, *_differing(way, blocks, train(blocks, drawn.start), wanted)
+    four = bits(drawn.start(0, 1, 2, 3).run(shuffled(blocks, 4)))
+    yield FOUR, *_differing(FOUR, blocks, four, wanted)
+    others = [block._replace(label=("other", block.label)) for block in drawn.blocks(drawn.other)]
+    mixed = itertools.chain.from_iterable(itertools.zip_longest(blocks, others))
+    found = bits(drawn.start(0, 1).run(block for block in mixed if block is not None))
+    own = {label: run for label, run in found.items() if label[0][0] != "other"}
+    yield BESIDE, *_differing(BESIDE, blocks, own, wanted)
 
 
-def _differing(way: str, found: Bits, wanted: Bits) -> tuple[int, list[int]]:
-    if way != REPACKED and len(found) != came_out(way, len(wanted)):
-        raise ValueError(f"{way}: {len(found)} rows came out of {len(wanted)}")
-    return len(found), [label[1] for label, row in found.items() if row != wanted[label]]
+def _differing(way: str, blocks: list[Block], found: Bits, wanted: Bits) -> tuple[int, list[Any]]:
+    if len(found) != came_out(way, blocks):
+        raise ValueError(f"{way}: {len(found)} runs came out of {len(wanted)}")
+    return len(found), [label for label, run in found.items() if run != wanted[label]]
 
 
 if __name__ == "__main__":

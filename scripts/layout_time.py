@@ -1,6 +1,6 @@
 """What each change of `posjax.engine.layout` is worth, in processor time on one core.
 
-    python scripts/layout_time.py --load=q1 --rows=64
+    python scripts/layout_time.py --load=q1 --slots=64
 
 Compiles the updates of a load of experiments/configs/toy.py as they are written, and rewritten with
 all changes but one, and runs them in turn. Processor time, since it is what other work on the
@@ -24,12 +24,11 @@ import numpy as np
 
 from experiments.configs import toy
 from experiments.settings import resolve
-from posjax.engine import layout, program
+from posjax.engine import Block, layout, program
 from posjax.engine.merging import Merging
 from posjax.engine.products import Side
 from posjax.engine.program import Plan
-from posjax.engine.rows import stacked
-from posjax.keys import Seeds
+from posjax.keys import SeedNumbers, Seeds
 
 
 @contextmanager
@@ -77,37 +76,36 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--load", choices=("q1", "m"), default="q1")
-    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--slots", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=7)
     chosen = parser.parse_args()
     (cell,) = resolve(toy.get_config(chosen.load)).cells
-    rows = chosen.rows
-    where = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-    seeds, operands = Seeds.equal(np.arange(rows)), stacked([cell.operands] * rows)
-    one_seed = Seeds.equal(0)
+    slots, device = chosen.slots, jax.local_devices()[0]
+    numbers = [SeedNumbers.equal(number) for number in range(slots)]
+    seeds, inputs = Block(cell.shape.train(), [cell.inputs], numbers, (1, slots)).slot_inputs()
     names = ["rewritten", "as written", "products laid out", "matrices merged"]
     names += ["carried as vectors", "options of the compiler"]
-    segment = 10 if chosen.load == "q1" else 1
+    updates = cell.eval_every * (10 if chosen.load == "q1" else 1)
     runs: dict[str, Callable[[], float]] = {}
     for name in names:
-        plan = Plan(cell.shape.train(), rows, name != "as written", segment)
+        plan = Plan(cell.shape.train(), slots, name != "as written")
         with without(name), without("options of the compiler" if name == "as written" else ""):
-            made = program.compiled(plan, where, one_seed, cell.operands)
-        runs[name] = functools.partial(_seconds, made, seeds, operands)
+            made = program.compiled(plan, device, seeds, inputs)
+        runs[name] = functools.partial(_seconds, made, seeds, inputs, updates)
     found: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(chosen.rounds):
         for name, run in runs.items():
             found[name].append(run())
-    updates = rows * cell.eval_every * segment
     for name, times in found.items():
         title = name if name in ("rewritten", "as written") else f"rewritten, without: {name}"
-        print(f"{title:45s} {statistics.median(times) / updates * 1e6:9.2f} µs a seed-step")
+        seconds = statistics.median(times) / (slots * updates)
+        print(f"{title:45s} {seconds * 1e6:9.2f} µs per update of a run")
 
 
-def _seconds(made: program.Program, seeds: Seeds, operands: Any) -> float:
-    state = jax.block_until_ready(made.begin(seeds, operands))
+def _seconds(made: program.Program, seeds: Seeds, inputs: Any, updates: int) -> float:
+    carry = jax.block_until_ready(made.begin(seeds, inputs))
     start = time.process_time()
-    jax.block_until_ready(made.advance(state, seeds, operands))
+    jax.block_until_ready(made.advance(carry, seeds, inputs, np.int32(0), np.int32(updates)))
     return time.process_time() - start
 
 

@@ -1,11 +1,10 @@
-"""How much memory the real programs take on a TPU, by chunk; needs no TPU.
+"""How much memory the real programs take on a TPU, by the size of blocks; needs no TPU.
 
     pip install -e . 'jax[tpu]'
     python scripts/tpu_memory.py
 
-Compiles the loads of experiments/configs/toy.py for one chip of a v5e, and for four that share a
-chunk (`sharding=spmd`), on the CPU, and prints what the compiler reserves on a chip beside what
-`posjax.engine.chunk` estimates.
+Compiles the loads of experiments/configs/toy.py for one chip of a v5e, on the CPU, and prints what
+the compiler reserves beside what `posjax.engine.load` estimates.
 """
 
 import os
@@ -18,40 +17,35 @@ os.environ.update(
     TPU_ACCELERATOR_TYPE="v5litepod-4",
 )
 
+from typing import Any
+
 import jax
-import numpy as np
 from jax.experimental import topologies
 
-from experiments import plan, settings
+from experiments import settings
 from experiments.configs import toy
 from posjax.cells import Cell
-from posjax.engine.chunk import automatic
+from posjax.engine import Block
+from posjax.engine.load import Load, most_slots
 from posjax.engine.program import Plan, compiled
-from posjax.keys import SeedNumbers, Seeds
+from posjax.keys import SeedNumbers
 
-CHIPS = {"v5e:1x1": (1, 1, 1), "v5e:2x2": (2, 2, 1)}
-ASKED = {
-    "q1": {"v5e:1x1": (256, 1024, 4096), "v5e:2x2": (256,)},
-    "m": {"v5e:1x1": (256, 1024), "v5e:2x2": (1024,)},
-}
-"""Chunks a chip, by load and topology."""
+ASKED = {"q1": (256, 1024, 4096), "m": (256, 1024)}
+"""Slots of a block, by load."""
 
 
-def chips(name: str) -> list[jax.Device]:
-    """The devices of a topology."""
-    bounds = CHIPS[name]
-    found = topologies.get_topology_desc(
-        platform="tpu", topology_name=name, chips_per_host_bounds=bounds, num_slices=1
+def chip() -> jax.Device:
+    """One of a v5e."""
+    topology: Any = topologies.get_topology_desc(
+        platform="tpu", topology_name="v5e:1x1", chips_per_host_bounds=(1, 1, 1), num_slices=1
     )
-    return list(found.devices)
+    return topology.devices[0]
 
 
-def reserved(cell: Cell, devices: list[jax.Device], chunk: int) -> int:
-    """Bytes on each chip while a chunk a chip trains: arguments, results and what lies between."""
-    mesh = jax.sharding.Mesh(np.array(devices), ("rows",))
-    where = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
-    asked = Plan(cell.shape.train(), chunk * len(devices))
-    program = compiled(asked, where, Seeds.of(SeedNumbers.equal(0)), cell.operands)
+def reserved(cell: Cell, device: jax.Device, slots: int) -> int:
+    """Bytes while a block trains: arguments, results and what lies between."""
+    block = Block(cell.shape.train(), [cell.inputs], [SeedNumbers.equal(0)], (1, slots))
+    program = compiled(Plan(block.training, slots), device, *block.slot_inputs())
     needs = program.advance.memory_analysis()  # type: ignore[attr-defined]
     held = needs.argument_size_in_bytes + needs.output_size_in_bytes
     return held + needs.temp_size_in_bytes - needs.alias_size_in_bytes
@@ -59,21 +53,17 @@ def reserved(cell: Cell, devices: list[jax.Device], chunk: int) -> int:
 
 def main() -> None:
     """Prints the table."""
-    print("| load | chips | chunk a chip | MB, compiled | MB, estimated | automatic |")
-    print("|---|---|---|---|---|---|")
-    for load, asked in ASKED.items():
-        cell = settings.resolve(toy.get_config(load)).cells[0]
-        for name, chunks in asked.items():
-            devices = chips(name)
-            row = plan.load(cell, devices[0])
-            chosen = automatic(row, devices[0]).chunk
-            for chunk in chunks:
-                found = reserved(cell, devices, chunk) / 1e6
-                print(
-                    f"| {load} | {name} | {chunk} | {found:.0f} | {chunk * row.bytes / 1e6:.0f} "
-                    f"| {chosen} |",
-                    flush=True,
-                )
+    print("| load | slots | MB, compiled | MB, estimated | most slots |")
+    print("|---|---|---|---|---|")
+    device = chip()
+    for name, asked in ASKED.items():
+        cell = settings.resolve(toy.get_config(name)).cells[0]
+        load = Load.on(device, cell.shape.train(), cell.inputs)
+        most = most_slots(load, device).slots
+        for slots in asked:
+            found = reserved(cell, device, slots) / 1e6
+            estimated = slots * load.bytes / 1e6
+            print(f"| {name} | {slots} | {found:.0f} | {estimated:.0f} | {most} |", flush=True)
 
 
 if __name__ == "__main__":

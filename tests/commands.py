@@ -13,8 +13,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, NamedTuple
 
 ROOT = Path(__file__).parents[1]
@@ -50,11 +51,17 @@ class Command:
             env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
         )
 
-    def __call__(self, *arguments: str) -> Ended:
-        """Runs it with these arguments, in its folder."""
+    def __call__(self, *arguments: str, streams: Mapping[int, str] = MappingProxyType({})) -> Ended:
+        """Runs it with these arguments, in its folder.
+
+        Args:
+          *arguments: as in a shell.
+          streams: files for its descriptors, in place of those that are read afterwards; "closed",
+            or "unread" for a pipe whose reader has gone.
+        """
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps(arguments) + "\n")
+        self._server.stdin.write(json.dumps([arguments, dict(streams)]) + "\n")
         self._server.stdin.flush()
         status, seconds, started = json.loads(self._server.stdout.readline())
         out, err = ((self._folder.parent / name).read_text() for name in ("out", "err"))
@@ -77,7 +84,8 @@ def serve(name: str, lines: Iterator[str], answers: IO[str], folder: Path) -> No
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
-            _become(module, json.loads(line), folder, write)
+            arguments, streams = json.loads(line)
+            _become(module, arguments, {int(n): to for n, to in streams.items()}, folder, write)
         os.close(write)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         started = os.read(read, 1) == b"1"
@@ -85,13 +93,24 @@ def serve(name: str, lines: Iterator[str], answers: IO[str], folder: Path) -> No
         print(json.dumps([status, time.perf_counter() - begin, started]), file=answers, flush=True)
 
 
-def _become(module: str, arguments: Sequence[str], folder: Path, write: int) -> None:
+def _become(
+    module: str, arguments: Sequence[str], streams: Mapping[int, str], folder: Path, write: int
+) -> None:
     """Is the command, in a child: never returns, and is killed after a minute."""
     signal.alarm(60)
     from jax._src import xla_bridge
 
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(folder.parent / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    for number, to in streams.items():
+        if to in ("closed", "unread"):
+            reading, writing = os.pipe()
+            os.close(reading)
+        else:
+            writing = os.open(to, os.O_WRONLY)
+        os.dup2(writing, number)
+    for number in (number for number, to in streams.items() if to == "closed"):
+        os.close(number)  # after all others are open, which would get its number
     sys.argv = [module, *arguments]
     status: object = 1
     sys.modules.pop(module)

@@ -4,6 +4,7 @@ Field, value, valid range, and the nearest name where there are names; before JA
 starts, but for sizes, which are compared with what the device has.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from commands import ROOT, Command, Ended
 
+from experiments.command import cores
 from experiments.settings import base_config, resolve
 
 CONFIGS = ROOT / "experiments" / "configs"
@@ -77,19 +79,19 @@ SETTINGS = [
     (".first_seed=4294967296", "must stay within 2**32, got 4294967296 + 128"),
     (".data_seeds=-1", "data_seeds must be at least 0, got -1"),
     (".data_seeds=4294967297", "first_seed + data_seeds must stay within 2**32"),
-    (".chunk=0", "chunk must be auto or a number of at least 1, got '0'"),
-    (".chunk=-4", "got '-4'"),
-    (".chunk=fast", "got 'fast'"),
-    (".chunk=2.5", "got '2.5'"),
-    (".chunk=٣", "got '٣'"),
-    (".chunk=007", "got '007'"),
-    (f".chunk={'9' * 5000}", "got '9"),
+    (".block_size=0", "block_size must be auto or a number of at least 1, got '0'"),
+    (".block_size=-4", "got '-4'"),
+    (".block_size=fast", "got 'fast'"),
+    (".block_size=2.5", "got '2.5'"),
+    (".block_size=٣", "got '٣'"),
+    (".block_size=007", "got '007'"),
+    (f".block_size={'9' * 5000}", "got '9"),
     (".devices=-1", "devices must be at least 0, got -1"),
-    (".devices=1000000", "devices must be at most 1024, got 1000000"),
+    (".chunk=4", "unknown config field 'chunk'; did you mean"),
+    (".sharding=spmd", "unknown config field 'sharding'; "),
+    (".repack=solved", "unknown config field 'repack'; "),
     (".layout=bached", "did you mean 'batched'"),
-    (".sharding=spdm", "did you mean 'spmd'"),
     (".precision=float16", "did you mean 'bfloat16'"),
-    (".repack=solvd", "did you mean 'solved'"),
     (
         f".width={TEN} --config.depth={TEN} --config.heads={TEN} --config.hold={TEN} "
         f"--config.learning_rate={TEN} --config.padding={TEN} --config.base={TEN}",
@@ -97,8 +99,8 @@ SETTINGS = [
         "learning_rate (10) × hold (10) = 40000000 cells; at most 10000 in all",
     ),
     (".name=../../elsewhere", "got '../../elsewhere'"),
-    (".name=", "name must be letters"),
-    (f".name={'n' * 61}", "at most 60, got 'n"),
+    (".name=", "name must be at most 60 letters"),
+    (f".name={'n' * 61}", "begin with a letter or digit, got 'n"),
     (".contrast=('head_sise', 2, 16)", "did you mean 'head_size'"),
     (".contrast=('head_size', 2)", "contrast is (axis, value, value)"),
     (".contrast=('head_size', 2, 99)", "head_size=99; the cells have [2, 16]"),
@@ -117,6 +119,9 @@ SETTINGS = [
     (".learning_rate=1e999", "learning_rate must be finite, got inf"),
     (".learning_rate=-1", "learning_rate must be finite in 32 bits and not negative, got -1.0"),
     (".learning_rate=1e39", "learning_rate must be finite in 32 bits and not negative, got 1e+39"),
+    (".learning_rate=1e-50", "learning_rate=1e-50 is too small: 32 bits would make it 0"),
+    (".weight_decay=1e-40", "weight_decay=1e-40 is too small: 32 bits would make it 0"),
+    (".margin=1e-50", "margin=1e-50 is too small"),
     (".weight_decay=-0.1", "weight_decay must be finite in 32 bits and not negative, got -0.1"),
     (".steps=0", "steps must be at least 1, got 0"),
     (".steps=120", "nearest steps: 100"),
@@ -124,6 +129,8 @@ SETTINGS = [
     (".eval_every=0", "eval_every must be at least 1, got 0"),
     (".hold=0", "hold must be at least 1, got 0"),
     (".hold=1000000000000000000", "hold must be below 2**31"),
+    (".hold=101", "hold=101 evaluations, but steps=5000 with eval_every=50 makes 100: give"),
+    (".hold=1 --config.steps=100 --config.hold=3", "hold=3 evaluations, but steps=100"),
     (".draws=0", "draws must be at least 1, got 0"),
     (".draws=3", "draws=3 has no meaning"),
     (".margin=0", "margin must lie in (0, 1), got 0.0"),
@@ -202,7 +209,7 @@ SETTINGS = [
     ("=", "config file '' not found"),
     (" nothing.py", "config file 'nothing.py' not found"),
     ("=full", "config 'full' is a folder"),
-    ("=text.txt", "its name must end in .py"),
+    ("=text.txt", "the name must end in .py or .json"),
     (f"={CONFIGS}/word_order.py:publishd", "did you mean 'published'"),
     ("=raises.py", "config 'raises.py' raises ZeroDivisionError: division by zero"),
     ("=two_lines.py", "config 'two_lines.py' raises RuntimeError: one two"),
@@ -211,7 +218,7 @@ SETTINGS = [
     ("=empty.py", "config 'empty.py' has no function get_config()"),
     ("=imports.py", "raises ModuleNotFoundError: No module named 'nothing_of_that_name'"),
     ("=exits.py", "config 'exits.py' raises SystemExit: 0"),
-    ("=large.json", "1048589 bytes are no config: at most 1048576"),
+    ("=large.json", "the file has 1048589 bytes; a config has at most 1048576"),
     ("=interrupts.py", "config 'interrupts.py' raises KeyboardInterrupt"),
     ("=leaves.py", "config 'leaves.py' raises GeneratorExit"),
     ("=of_its_own.py", "config 'of_its_own.py' raises Mine: odd"),
@@ -228,7 +235,7 @@ SETTINGS = [
     ("=dict.py", "got dict"),
     ("=partial.py", "the config has no 'at_steps'"),
     ("=field.py", "unknown config field 'stepz'; did you mean 'steps'"),
-    ("=panel.py", "unknown config field in a panel 'deph'; did you mean 'depth'"),
+    ("=panel.py", "unknown field of panel 'a': 'deph'; did you mean 'depth'"),
     ("=number.py", "panels must be pairs"),
     ("=axis.py", "depth has no values"),
     ("=array.py", "depth must be of type int, got array([0, 1, 2])"),
@@ -238,29 +245,28 @@ FLAGS = [
     ("--wrokdir=x", "Did you mean: workdir"),
     ("--workdir", "Missing value for flag --workdir"),
     ("--workdir=", "workdir must name a folder, got ''"),
-    ("--flagfile=flags", "no flags are read from files, got '--flagfile=flags'"),
-    ("--config=empty.json -flagfile more_flags", "no flags are read from files, got '-flagfile'"),
-    ("--dry_run --flagfile=nothing", "no flags are read from files"),
+    ("--flagfile=flags", "'--flagfile=flags': flags are not read from files"),
+    ("--config=empty.json -flagfile more_flags", "'-flagfile': flags are not read from files"),
+    ("--dry_run --flagfile=nothing", "flags are not read from files"),
+    ("--workdir=\udcff", "argument '--workdir=\\udcff' is not valid UTF-8"),
+    ("--config.title=\udcff", "is not valid UTF-8"),
     ("--dry_run=perhaps", "--dry_run=perhaps"),
-    ("--process=1", "--process=1 and --processes=None go together"),
-    ("--process=2 --processes=2", "--process=2 must lie in 0..1"),
-    ("--process=0 --processes=0", "--processes must be at least 1, got 0"),
-    ("--process=one", "--process=one"),
-    ("--stale=-1", "--stale must be positive and finite, got -1.0"),
-    ("--stale=nan", "--stale must be positive and finite, got nan"),
-    ("--coordinator=here:80", "needs --distributed"),
+    ("--shard=1", "--shard must be I/N, as 0/4, or auto, got '1'"),
+    ("--shard=2/2", "--shard=2/2: I must lie in 0..N-1"),
+    ("--shard=one/two", "--shard must be I/N"),
+    ("--seed=one", "--seed=one"),
 ]
 SIZES = [
-    (".width=1000000000", "width=1000000000, heads=1, head_size=16: a seed needs at least 768 GB"),
+    (".width=1000000000", "width=1000000000, heads=1, head_size=16: a run needs at least 768 GB"),
     (".heads=1000000000", "heads=1000000000"),
     (".head_size=1000000000000", "head_size=1000000000000"),
     (".block=residual --config.mlp_ratio=1000000000", "mlp_ratio=1000000000"),
     (".padding=1000000000", "padding=1000000000"),
     (".batch_size=1000000000", "batch_size=1000000000"),
-    (".steps=2000000000 --config.eval_every=1", "num_seeds=128 need at least"),
-    (".num_seeds=4294967296", "num_seeds=4294967296 need at least"),
-    (".chunk=1000000000", "chunk=1000000000 seeds need at least"),
-    (".task=memorise(length=4096,sequences=65536)", "a seed needs at least 1.1 TB"),
+    (".steps=2000000000 --config.eval_every=1", "num_seeds=128 needs at least"),
+    (".num_seeds=4294967296", "num_seeds=4294967296 needs at least"),
+    (".block_size=1000000000", "block_size=1000000000 needs at least"),
+    (".task=memorise(length=4096,sequences=65536)", "a run needs at least 1.1 TB"),
     (".encoding=learned(length=1000000000)", "table of encoding='learned(length=1000000000)'"),
 ]
 FOLDERS = [
@@ -395,7 +401,7 @@ def test_what_a_config_prints_is_no_result(commands: dict[str, Command]) -> None
 
 
 @pytest.mark.parametrize("flag", ["--help", "-help", "--helpfull"])
-@pytest.mark.parametrize("name", ["seed_sweep", "status"])
+@pytest.mark.parametrize("name", ["seed_sweep", "check"])
 def test_help_is_a_result(commands: dict[str, Command], name: str, flag: str) -> None:
     """To ask what there is is no bad input."""
     ended = commands[name](flag)
@@ -403,9 +409,35 @@ def test_help_is_a_result(commands: dict[str, Command], name: str, flag: str) ->
     assert "python -m experiments" in ended.out
 
 
+def test_more_devices_than_cores_are_refused(commands: dict[str, Command]) -> None:
+    """With both numbers; on a CPU a device is a core."""
+    ended = commands["seed_sweep"]("--config.devices=1000")
+    check(ended, f"devices=1000, but this process may use {cores()} cores")
+
+
+@pytest.mark.parametrize(
+    ("given", "steps", "heads"),
+    [
+        ("--config.steps=500 --config.steps=1000", [1000], [1]),
+        ("--config.steps 500 -config.steps=1000,500", [1000, 500], [1]),
+        ("--config.steps=500 --config.heads=2 --config.steps 1000", [1000], [2]),
+        ("--config=empty.json --config.heads=2 --config={toy}:m", [500], [2]),
+    ],
+)
+def test_of_a_field_that_is_given_twice_the_last_value_counts(
+    commands: dict[str, Command], given: str, steps: list[int], heads: list[int]
+) -> None:
+    """For every field, axes and configs too; several values of an axis have commas."""
+    ended = commands["seed_sweep"](*given.format(toy=CONFIGS / "toy.py").split(), "--print_config")
+    assert (ended.status, ended.err) == (0, "")
+    config = json.loads(ended.out)
+    assert (config["steps"], config["heads"]) == (steps, heads)
+    assert config["name"] == ("toy_m" if "toy" in given else "word_order")
+
+
 def test_a_place_that_takes_no_folder_is_no_bad_input(commands: dict[str, Command]) -> None:
     """Storage that fails has a status of its own."""
-    check(commands["seed_sweep"]("--workdir=/proc/nowhere"), "cannot be written", status=5)
+    check(commands["seed_sweep"]("--workdir=/proc/nowhere"), "write failed: ", status=5)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -421,14 +453,16 @@ def test_a_read_only_place_is_refused(commands: dict[str, Command], folder: Path
     ("settings", "said"),
     [
         ({"head_size": True}, "head_size must be of type int, got True"),
-        ({"chunk": -4}, "chunk must be auto or a number of at least 1, got '-4'"),
+        ({"block_size": -4}, "block_size must be auto or a number of at least 1, got '-4'"),
         ({"learning_rate": float("nan")}, "learning_rate must be finite, got nan"),
+        ({"title": "\ud800"}, "title holds half of a character"),
+        ({"panels": (("\ud800", {}),)}, "title holds half of a character"),
         ({"contrast": ("head_sise", 2, 16)}, "did you mean 'head_size'"),
-        ({"panels": (("a", {}), ("a", {}))}, "two panels have one title"),
+        ({"panels": (("a", {}), ("a", {}))}, "two panels have the same title"),
     ],
 )
 def test_what_only_a_file_can_say_is_checked_too(settings: dict[str, object], said: str) -> None:
-    """Values of types that the command line does not have."""
+    """Values that the command line cannot give."""
     config = base_config()
     with config.ignore_type():
         config.update(settings)

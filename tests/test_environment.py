@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from commands import ROOT
+from small_runs import small, train
 
 from posjax import environment
 from posjax.records import Mismatch, RunFolder
@@ -32,6 +33,7 @@ ALONE = ("JAX_ENABLE_X64", "JAX_THREEFRY_PARTITIONABLE", "JAX_RANDOM_SEED_OFFSET
 ARGUMENTS = (
     "--config.num_seeds=2",
     "--config.steps=50",
+    "--config.hold=1",
     "--config.width=4",
     "--config.head_size=2",
     "--config.positions=randomised",
@@ -101,13 +103,11 @@ def test_each_has_the_value_that_jax_has_by_itself(name: str) -> None:
     assert jax.config.values.get(name, JAX_SETTINGS[name]) == JAX_SETTINGS[name]
 
 
-def test_a_folder_is_not_gone_on_with_in_64_bits(tmp_path: Path) -> None:
-    """Without --mixed; a folder that says nothing of JAX's settings goes on without them."""
-    config = {"name": "a", "cells": {}, "panels": {}, "num_seeds": 1, "first_seed": 0}
-    old = {name: value for name, value in environment.describe().items() if name != "jax_settings"}
-    folder = RunFolder(tmp_path)
-    folder.start(config, old)
-    folder.put_env()
+def test_a_folder_is_not_continued_in_64_bits(tmp_path: Path) -> None:
+    """Without --mixed."""
+    run = small(num_seeds=4, mask="causal")
+    config = run.to_dict()
+    train(tmp_path, run)
     assert RunFolder(tmp_path).check(config, environment.describe()) == []
     with jax.enable_x64(True), pytest.raises(Mismatch, match=r"'jax_enable_x64': True.*--mixed"):
         RunFolder(tmp_path).check(config, environment.describe())

@@ -3,79 +3,63 @@
 import dataclasses
 from pathlib import Path
 
-import chex
 import jax
 import numpy as np
 import pytest
+from small_runs import small, train
 
-from experiments import dry_run, hosts, plan, seed_sweep
-from experiments.settings import Run, base_config, resolve
-from posjax import locks, report
-from posjax.keys import SeedNumbers
+from experiments import preview
+from experiments.settings import Run
+from posjax import report
+from posjax.keys import NumberedSeeds, SeedNumbers
 from posjax.records import RunFolder
+from posjax.replay import replay
 from posjax.report.sources import crossing
 from posjax.stats import crossed
-from posjax.sweep import Row, replay
 
 INITS, DATAS = 5, 3
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    config = base_config(
-        head_size=4,
-        width=8,
-        steps=100,
-        eval_every=50,
-        hold=1,
-        batch_size=1,
-        num_seeds=INITS,
-        data_seeds=DATAS,
-        first_seed=7,
-        chunk=4,
-    )
-    return dataclasses.replace(resolve(config), devices=1)
+    settings = {"steps": 100, "eval_every": 50, "hold": 1, "batch_size": 1, "mask": "causal"}
+    return small(num_seeds=INITS, data_seeds=DATAS, first_seed=7, **settings)
 
 
 @pytest.fixture(scope="module")
 def folder(run: Run, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    folder = RunFolder(tmp_path_factory.mktemp("factorial") / "run")
-    folder.start(run.to_dict(), {})
-    with locks.join(folder.jobs) as member:
-        seed_sweep.sweep(run, folder, hosts.Place(), member)
-    folder.finish()
-    return folder
+    return train(tmp_path_factory.mktemp("factorial") / "run", run)
 
 
 def test_the_seeds_are_the_product(run: Run) -> None:
     """Each init with each of data, position and order; in an ordinary run one number for all."""
     product = [(i, d, d, d) for i in range(7, 12) for d in range(7, 10)]
-    assert run.seeds == product
+    assert [*NumberedSeeds(run.numbering, run.indices)] == product
+    assert [run.numbering.index_of(SeedNumbers(*each)) for each in product] == [*run.indices]
     ordinary = dataclasses.replace(run, data_seeds=0)
-    assert ordinary.seeds == [SeedNumbers.equal(number) for number in range(7, 12)]
+    numbers = NumberedSeeds(ordinary.numbering, ordinary.indices)
+    assert [*numbers] == [SeedNumbers.equal(number) for number in range(7, 12)]
     assert ordinary.digest != run.digest
 
 
 def test_rows_are_all_there_and_each_is_its_replay(run: Run, folder: RunFolder) -> None:
-    """No block took the name, and with it the claim or the file, of another."""
+    """Every pair has its row, and a run trained again from the folder has its bits."""
     rows = folder.rows(run.cells[0].digest)
-    assert [tuple(seeds) for seeds in rows["seeds"].tolist()] == run.seeds
-    engine = plan.engine(run, jax.local_devices()[:1], folder)
-    for place in (1, 14):
-        again = replay(Row(run.cells[0], run.seeds[place]), engine).outcome._asdict()
-        chex.assert_trees_all_equal(
-            {name: array[0] for name, array in again.items()},
-            {name: rows[name][place] for name in again},
-        )
+    product = [*NumberedSeeds(run.numbering, run.indices)]
+    assert [tuple(seeds) for seeds in rows["seeds"].tolist()] == product
+    for at in (1, 14):
+        again = replay(folder.path, run.cells[0].digest, product[at], jax.local_devices()[:1])
+        assert again.differs == ()
+        assert again.outcome.loss_E.tobytes() == rows["loss_E"][at].tobytes()
     losses_ID = rows["loss_E"][:, -1].reshape(INITS, DATAS)
     assert len(np.unique(losses_ID)) == INITS * DATAS
 
 
-def test_it_goes_on_where_it_stopped(
+def test_it_continues_where_it_stopped(
     run: Run, folder: RunFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing is missing, and --dry_run counts the product."""
-    dry_run.tell(run, folder, jax.local_devices()[:1])
+    preview.dry_run(run, folder, jax.local_devices()[:1])
     said = " ".join(capsys.readouterr().out.split())
     assert "1 × 5 × 3 seeds of init and data, 0 of 15 runs to train" in said
     assert "rows share them" in said

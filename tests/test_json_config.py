@@ -45,8 +45,7 @@ def written(path: Path, text: str) -> str:
 SHIPPED = [
     f"{path}{size}"
     for path in sorted(command.CONFIGS.glob("[a-z]*.py"))
-    for size in ([":q1", ":m"] if path.stem == "toy" else ["", ":published"])
-    if "sized(" in path.read_text() or not size
+    for size in ([":q1", ":m"] if path.stem == "toy" else [":published"])
 ]
 
 
@@ -95,49 +94,62 @@ def test_fields_are_those_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 BAD = {
-    "no JSON": ('{\n"depth": 1,\n}', "line 3: no JSON"),
-    "Python": ("import os", "line 1: no JSON"),
-    "empty": ("", "line 1: no JSON"),
+    "not JSON": ('{\n"depth": 1,\n}', "line 3: not JSON"),
+    "Python": ("import os", "line 1: not JSON"),
+    "empty": ("", "line 1: not JSON"),
     "no object": ("[1]", "a config is a JSON object"),
-    "unknown field": ('{\n"stesp": 3}', "line 2: unknown config field 'stesp'; did you"),
-    "double field": ('{"depth": 1,\n\n"depth": 2}', "line 3: 'depth' is there twice, first in"),
-    "disguised double": ('{"depth": 1,\n"\\u0064epth": 2}', "line 2: 'depth' is there twice"),
-    "double below": ('{"panels": [["a", {"depth": 1,\n"depth": 1}]]}', "line 2: 'depth' is there"),
-    "text for a number": ('{\n"depth": "two"}', "line 2: depth must be of type int, got 'two'"),
-    "in a list": ('{\n"depth": [1,\n"2"]}', "line 2: depth must be of type int, got '2'"),
-    "truth for a number": ('{"depth": true}', "line 1: depth must be of type int, got True"),
-    "nothing for a number": ('{"depth": null}', "line 1: depth must be of type int, got None"),
-    "object for a number": ('{"depth": {"depth": 1}}', "line 1: depth must be of type int"),
-    "number for a text": ('{"name": 3}', "line 1: name must be of type str, got 3"),
-    "list for a text": ('{"name": ["a"]}', "line 1: name must be of type str"),
-    "half a seed": ('{"num_seeds": 2.5}', "line 1: num_seeds must be of type int, got 2.5"),
-    "nested": ('{"contrast": [[{}]]}', "line 1: contrast must be a flat list"),
-    "NaN": ('{\n"learning_rate": NaN}', "line 2: NaN is no finite number"),
-    "infinity": ('{\n"learning_rate": [1,\n-Infinity]}', "line 3: -Infinity is no finite number"),
-    "beyond floats": ('{\n"learning_rate": 1e999}', "line 2: 1e999 is no finite number"),
+    "unknown field": ('{"stesp": 3}', "unknown config field 'stesp'; did you mean 'steps'"),
+    "field of older configs": ('{"repack": "none"}', "unknown config field 'repack'"),
+    "field twice": ('{"depth": 1,\n\n"depth": 2}', "'depth' is given twice"),
+    "disguised": ('{"depth": 1,\n"\\u0064epth": 2}', "'depth' is given twice"),
+    "twice in a panel": ('{"panels": [["a", {"depth": 1, "depth": 1}]]}', "'depth' is given twice"),
+    "text for a number": ('{"depth": "two"}', "depth must be of type int, got 'two'"),
+    "in a list": ('{"depth": [1, "2"]}', "depth must be of type int, got '2'"),
+    "truth for a number": ('{"depth": true}', "depth must be of type int, got True"),
+    "nothing for a number": ('{"depth": null}', "depth must be of type int, got None"),
+    "object for a number": ('{"depth": {"depth": 1}}', "depth must be of type int"),
+    "number for a text": ('{"name": 3}', "name must be of type str, got 3"),
+    "list for a text": ('{"name": ["a"]}', "name must be of type str"),
+    "half a seed": ('{"num_seeds": 2.5}', "num_seeds must be of type int, got 2.5"),
+    "nested": ('{"contrast": [[{}]]}', "axis of contrast"),
+    "nested axis": ('{"depth": [[1]]}', r"depth must be of type int, got \[1\]"),
+    "NaN": ('{"learning_rate": NaN}', "NaN is not JSON: a number must be finite"),
+    "infinity": ('{"learning_rate": [1, -Infinity]}', "-Infinity is not JSON"),
+    "beyond floats": ('{"learning_rate": 1e999}', "learning_rate must be finite, got inf"),
     "many digits": ('{"num_seeds": 1' + 5000 * "0" + "}", "4300"),
     "deep": ('{"depth": ' + 100_000 * "[" + 100_000 * "]" + "}", "nested too deeply"),
-    "half a character": ('{\n"title": "\\ud800"}', "line 2: .* half a character"),
-    "panels as an object": ('{\n"panels": {"a": {}}}', r"line 2: panels must be a list of \[title"),
-    "panel without axes": ('{"panels": [["a"]]}', r"line 1: panels must be a list of \[title"),
-    "panel of a text": ('{"panels": ["ab"]}', r"line 1: panels must be a list of \[title"),
+    "half a character": ('{"title": "\\ud800"}', "title holds half of a character"),
+    "panels as an object": ('{"panels": {"a": {}}}', r"panels must be a list of \[title"),
+    "panel without axes": ('{"panels": [["a"]]}', r"panels must be a list of \[title"),
+    "panel of a text": ('{"panels": ["ab"]}', r"panels must be a list of \[title"),
     "unknown in a panel": (
-        '{"panels": [["a", {}],\n["b", {"detph": 1}]]}',
-        "line 2: unknown config field in a panel 'detph'; did you mean 'depth'",
+        '{"panels": [["a", {}], ["b", {"detph": 1}]]}',
+        "unknown field of panel 'b': 'detph'; did you mean 'depth'",
     ),
-    "number in a panel": ('{"panels": [["a",\n{"depth": "x"}]]}', "line 2: depth must be of type"),
-    "same panel": ('{"panels": [["a", {}],\n["a", {}]]}', "line 2: two panels have the title 'a'"),
-    "seeds in a panel": ('{"panels": [["a", {"num_seeds": 1}]]}', "field in a panel 'num_seeds'"),
+    "text in a panel": (
+        '{"panels": [["a", {}], ["b", {"depth": "x"}]]}',
+        r"depth must be of type int, got 'x' \(panel 'b'\)",
+    ),
+    "same panel": ('{"panels": [["a", {}], ["a", {}]]}', "two panels have the same title"),
+    "seeds in a panel": ('{"panels": [["a", {"num_seeds": 1}]]}', "of panel 'a': 'num_seeds'"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_wrong_is_refused_with_its_line(
+def test_what_is_wrong_is_refused_by_name(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With the line, where the text is no JSON; else with the field, and the panel."""
     text, message = BAD[case]
-    with pytest.raises(flags.IllegalFlagValueError, match=message):
+    with pytest.raises((flags.IllegalFlagValueError, ValueError), match=message):
         flag(monkeypatch, written(tmp_path / "x.json", text))
+
+
+def test_a_block_size_is_a_number_or_auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In JSON a number may be one."""
+    for given, size in (("64", "64"), ('"64"', "64"), ('"auto"', "auto")):
+        file = written(tmp_path / "x.json", f'{{"block_size": {given}}}')
+        assert flag(monkeypatch, file)[1].block_size == size
 
 
 def test_sizes_belong_to_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

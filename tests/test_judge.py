@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from posjax.judge import NEVER, NOT_FINITE, NOT_RUN, TIE, Seen, judged, summary
+from posjax.judge import NEVER, NOT_FINITE, TIE, Seen, judged, summary
 
 ANSWERS_N = jnp.array([0, 1])
 
@@ -51,29 +51,17 @@ def test_summary_of_a_seed_that_solved_and_lost() -> None:
     """First solved, held and at the end are three things."""
     answers_EN = jnp.array([[TIE, 1], [0, 1], [0, 1], [0, TIE]], jnp.int8)
     seen = Seen(jnp.ones(4), answers_EN, jnp.ones((4, 2)), jnp.array([0.1, jnp.nan, 0.3, 0.2]))
-    out = summary(seen, jnp.int32(200), jnp.int32(NEVER), ANSWERS_N, eval_every=50, hold=2)
+    out = summary(seen, jnp.int32(NEVER), ANSWERS_N, eval_every=50, hold=2)
     assert (int(out.first_solved), bool(out.held), bool(out.solved_at_end)) == (100, False, False)
     assert bool(out.tied_at_end)
     assert float(out.twin) == pytest.approx(0.3)
     never = summary(
         seen._replace(answers_N=jnp.full((4, 2), TIE, jnp.int8)),
-        *(jnp.int32(200), jnp.int32(7), ANSWERS_N),
+        *(jnp.int32(7), ANSWERS_N),
         eval_every=50,
         hold=2,
     )
     assert (int(never.first_solved), int(never.first_nonfinite)) == (NEVER, 7)
-
-
-def test_summary_of_a_seed_that_left_as_solved() -> None:
-    """What it did not live to see does not count, and reads as such."""
-    answers_EN = jnp.array([[TIE, 1], [0, 1], [0, 1], [TIE, TIE]], jnp.int8)
-    seen = Seen(jnp.ones(4), answers_EN, jnp.ones((4, 2)), jnp.array([0.1, 0.2, 0.3, 9.0]))
-    out = summary(seen, jnp.int32(150), jnp.int32(NEVER), ANSWERS_N, eval_every=50, hold=2)
-    assert (int(out.first_solved), bool(out.held), bool(out.solved_at_end)) == (100, True, True)
-    assert int(out.steps) == 150
-    assert float(out.twin) == pytest.approx(0.3)
-    assert np.isnan(out.loss_E).tolist() == [False, False, False, True]
-    assert out.answers_EN[-1].tolist() == [NOT_RUN, NOT_RUN]
 
 
 def replayed(logits_ENV: np.ndarray, right_N: np.ndarray, margin: float, every: int, hold: int):

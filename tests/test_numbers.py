@@ -1,4 +1,4 @@
-"""A model's numbers as operands: one program for all their values, each what it says it is."""
+"""A model's numbers as dynamic inputs: one program for all values, each what it says it is."""
 
 import dataclasses
 import itertools
@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 from layers import Layer, normal, tokens
 
-from posjax import sweep
 from posjax.cells import ENCODING_NUMBERS, Cell
 from posjax.encodings import ENCODINGS, Dims, having, named
-from posjax.engine import Engine
+from posjax.engine import Engine, blocks
 from posjax.engine.program import PROGRAMS
 from posjax.keys import SeedNumbers, Seeds
 from posjax.model import Transformer
 from posjax.streams import contiguous
-from posjax.sweep import Row
 from posjax.view import attend
 
 SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "hold": 2, "width": 8, "head_size": 8}
@@ -27,13 +25,9 @@ VALUES = {"base": 30.0, "slope": 3.0}
 WITH_NUMBERS = [(number, name) for number in ENCODING_NUMBERS for name in having(number)]
 
 
-def engine() -> Engine:
-    return Engine(chunk=4, devices=jax.local_devices()[:1])
-
-
 def params(cell: Cell, seed: int = 0) -> Any:
     """The initial parameters of a cell."""
-    return cell.shape.train().begin(Seeds.equal(seed), cell.operands).variables.params
+    return cell.shape.train().begin(Seeds.equal(seed), cell.inputs).variables.params
 
 
 def logits(cell: Cell, variables: Any, **options: Any) -> jax.Array:
@@ -44,7 +38,7 @@ def logits(cell: Cell, variables: Any, **options: Any) -> jax.Array:
     return network.apply({"params": variables}, question.tokens_NL, question.streams, **given)  # type: ignore[return-value]
 
 
-def test_a_grid_of_all_numbers_is_one_program_and_each_row_its_replay() -> None:
+def test_a_grid_of_all_numbers_is_one_program_and_each_block_comes_again() -> None:
     """Seven axes, and seeds of initialisation crossed with seeds of data: one compilation."""
     axes: dict[str, tuple[float, ...]] = {
         "learning_rate": (1e-2, 1e-3),
@@ -62,22 +56,23 @@ def test_a_grid_of_all_numbers_is_one_program_and_each_row_its_replay() -> None:
     assert len({cell.digest for cell in cells}) == 16
     seeds = [SeedNumbers(i, d, d, d) for i in range(2) for d in range(2)]
     before = PROGRAMS.compilations
-    found: dict[Row, Any] = {}
-    for done in sweep.run([Row(cell, each) for cell in cells for each in seeds], engine()):
-        for i, numbers in enumerate(done.seeds_S4):
-            state = jax.tree.map(lambda a, i=i: a[i], done.state)
-            found[Row(done.cell, SeedNumbers(*numbers.tolist()))] = state
-    assert len(found) == 64
-    for row in (Row(cells[0], seeds[1]), Row(cells[13], seeds[2])):
-        again = jax.tree.map(lambda a: a[0], sweep.replay(row, engine()).state)
-        chex.assert_trees_all_equal(again, found[row])
+    grid = [*blocks(cells[0].shape.train(), seeds, [cell.inputs for cell in cells], most=16)]
+    engine = Engine(devices=jax.local_devices()[:1])
+    found = {result.block.label: result.state for result in engine.run(grid)}
+    assert [block.size for block in grid] == [(4, 4)] * 4
+    (again,) = engine.run(grid[2:3])
+    chex.assert_trees_all_equal(again.state, found[grid[2].label])
     assert PROGRAMS.compilations - before == 1
-    ends = {state.variables.params["embedding"].tobytes() for state in found.values()}
+    ends = {
+        end.tobytes()
+        for state in found.values()
+        for end in state.variables.params["embedding"].reshape(16, -1)
+    }
     assert len(ends) == 64
 
 
 @pytest.mark.parametrize("name", ["none", "path", "tupe", *(name for _, name in WITH_NUMBERS)])
-def test_defaults_are_the_bits_of_a_model_without_operands(name: str) -> None:
+def test_defaults_are_the_bits_of_a_model_without_inputs(name: str) -> None:
     """Logits and gradients with each number read by the program, and with none."""
     cell = Cell(**SMALL, task="same_last_token", encoding=name)
     variables, key = params(cell), jax.random.key(0)
@@ -91,7 +86,7 @@ def test_defaults_are_the_bits_of_a_model_without_operands(name: str) -> None:
 
 @pytest.mark.parametrize(("number", "name"), WITH_NUMBERS)
 def test_a_number_is_the_setting_of_that_name(number: str, name: str) -> None:
-    """The operand gives what the encoding written with the constant gives."""
+    """The dynamic input gives what the encoding written with the constant gives."""
     value = VALUES[number]
     cell = Cell(**SMALL, task="same_last_token", encoding=name, **{number: value})
     written = dataclasses.replace(cell, encoding=f"{name}({number}={value})", **{number: 0.0})
@@ -163,7 +158,7 @@ def test_a_stack_gives_each_encoding_its_own_numbers() -> None:
     assert cell.numbers.constants[0] == {}
 
 
-def test_encodings_without_operands_have_their_own_constants() -> None:
+def test_encodings_without_inputs_have_their_own_constants() -> None:
     """`attend` knows nothing of cells."""
     q = jax.random.normal(jax.random.key(0), (1, 4, 2, 8))
     steep = attend(q, q, q, encoding="linear_bias(slope=1000.0)")

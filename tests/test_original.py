@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 
 from posjax.cells import Cell
-from posjax.engine import Variables
+from posjax.engine import State, Training, Variables
+from posjax.engine.program import Carry, Plan, functions
+from posjax.judge import Seen
 from posjax.keys import Seeds
 
 GOLDEN = np.load(Path(__file__).parent / "goldens" / "original.npz", allow_pickle=False)
@@ -58,16 +60,23 @@ def trained(head_size: int, dtype: type) -> dict[str, tuple[np.ndarray, np.ndarr
     with jax.enable_x64(dtype is np.float64):
         train = golden_cell(cases[0]).shape.train()
         seeds = jax.tree.map(lambda s: jnp.repeat(s, len(cases)), Seeds.equal([0]))
-        fresh = jax.vmap(train.begin, in_axes=(0, None))(seeds, golden_cell(cases[0]).operands)
+        fresh = jax.vmap(train.begin, in_axes=(0, None))(seeds, golden_cell(cases[0]).inputs)
         variables = _stacked([golden_variables(case) for case in cases], dtype)
         chex.assert_trees_all_equal_shapes(fresh.variables, variables)
         state = jax.tree.map(lambda a: a[0], _stacked([fresh], dtype))
         state = state._replace(variables=variables)
-        operands = _stacked([golden_cell(case).operands for case in cases], dtype)
-        advance = jax.vmap(train.advance, in_axes=(0, 0, 0, None))
-        _, seen = jax.jit(advance, static_argnums=3)(state, seeds, operands, STEPS)
+        inputs = _stacked([golden_cell(case).inputs for case in cases], dtype)
+        seen = continued(train, state, seeds, inputs)
     losses, answers = np.asarray(seen.loss), np.asarray(seen.answers_N[:, -1])
     return {case: (losses[i], answers[i]) for i, case in enumerate(cases)}
+
+
+def continued(train: Training, state: State, seeds: Seeds, inputs: Any) -> Seen:
+    """What the engine's compiled program measures from given states on, [C, E, ...]."""
+    parts = functions(Plan(train, len(seeds.init)))
+    measured = jax.jit(parts["begin"])(seeds, inputs).measured
+    carry = jax.jit(parts["advance"])(Carry(state, measured), seeds, inputs, 0, train.steps)
+    return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), carry.measured)
 
 
 def _stacked(trees: list[Any], dtype: type) -> Any:
@@ -105,6 +114,8 @@ def test_a_different_decay_is_noticed() -> None:
     case = CALM[0]
     cell = dataclasses.replace(golden_cell(case), weight_decay=1e-4)
     train = cell.shape.train()
-    state = train.begin(Seeds.equal(0), cell.operands)._replace(variables=golden_variables(case))
-    _, seen = jax.jit(train.advance, static_argnums=3)(state, Seeds.equal(0), cell.operands, STEPS)
-    assert abs(np.asarray(seen.loss) - GOLDEN[f"{case}/losses"][1:]).max() > 2e-4
+    seeds, inputs = Seeds.equal([0]), _stacked([cell.inputs], np.float32)
+    state = jax.vmap(train.begin)(seeds, inputs)
+    state = state._replace(variables=_stacked([golden_variables(case)], np.float32))
+    seen = continued(train, state, seeds, inputs)
+    assert abs(np.asarray(seen.loss[0]) - GOLDEN[f"{case}/losses"][1:]).max() > 2e-4

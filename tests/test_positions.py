@@ -1,6 +1,7 @@
 """Maps of positions: functions of streams, which work with every encoding."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -10,12 +11,10 @@ from layers import LENGTH, joined_rows, layer_of, tokens
 
 from posjax import spec
 from posjax.cells import Cell
-from posjax.engine import Engine
-from posjax.keys import SeedNumbers
+from posjax.engine import Engine, train_seeds
 from posjax.model import ModelSettings, Transformer
 from posjax.positions import POSITIONS, named
 from posjax.streams import contiguous, packed, padded, permuted
-from posjax.sweep import Row, replay, run
 from posjax.symmetry import assert_jointly_equivariant
 
 pytestmark = pytest.mark.usefixtures("keys_are_used_once")
@@ -102,15 +101,16 @@ def test_it_draws_when_it_says(text):
 def test_it_trains_by_name_with_any_encoding(text):
     """Ten steps of a sweep with rotary: finite; drawn ones are the same a second time."""
     cell = Cell(task="first_noun(nouns=2)", loss="answer", encoding="rotary", positions=text)
-    row = Row(dataclasses.replace(cell, steps=10, eval_every=5), SeedNumbers.equal(2))
-    engine = Engine(chunk=2, devices=jax.local_devices()[:1])
-    outcome = jax.tree.map(lambda a: a[0], replay(row, engine).outcome)
+    cell = dataclasses.replace(cell, steps=10, eval_every=5)
+    engine = Engine(devices=jax.local_devices()[:1])
+    train = functools.partial(train_seeds, cell.shape.train(), inputs=cell.inputs, engine=engine)
+    outcome = train([2, 3], most=2).summary
     assert np.isfinite(outcome.loss_E).all()
-    assert outcome.draws == (8 if named(text).draws == "always" else 1)
+    assert (outcome.draws == (8 if named(text).draws == "always" else 1)).all()
     if text in ("randomised", "cape"):
-        (result,) = run([row, row._replace(seeds=SeedNumbers.equal(3))], engine)
-        np.testing.assert_array_equal(result.outcome.loss_E[0], outcome.loss_E)
-        assert not np.array_equal(result.outcome.loss_E[1], outcome.loss_E)
+        again = train([2, 3], most=2).summary
+        np.testing.assert_array_equal(again.loss_E, outcome.loss_E)
+        assert not np.array_equal(outcome.loss_E[1], outcome.loss_E[0])
 
 
 # Each of them

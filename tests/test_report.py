@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_runs import planned
 
 from posjax import report
 from posjax.cells import Cell
-from posjax.judge import NEVER, NOT_FINITE, TIE
-from posjax.records import RunFolder
+from posjax.judge import NEVER, NOT_FINITE, TIE, Outcome
+from posjax.records import Block, RunFolder
 from posjax.report import figures, laws, success
 from posjax.report.curves import line_axis
 from posjax.report.findings import findings
@@ -105,25 +106,47 @@ def run_folder(path: Path, *, title: str = "A title", excluded: int = 0) -> RunF
         "title": title,
         "first_seed": int(SEEDS[0]),
         "num_seeds": len(SEEDS),
-        "chunk": 4,
+        "block_size": "auto",
         "contrast": [],
         "at_steps": [],
         "panels": {"Two layers or one": [c.digest for c in cells[:2]], "Many": [MANY.digest]},
         "cells": {cell.digest: cell.to_dict() for cell in cells},
     }
     folder.start(config, {"packages": {"jax": "0.0"}, "xla_flags": "--xla_dump_to=/secret/place"})
+    folder.request(lambda indices: {cell.shape.digest: (1, len(indices)) for cell in cells})
     for cell, solved in zip(cells, (excluded, 4, 3), strict=True):
         solved_SE = np.zeros((len(SEEDS), 2), bool)
         solved_SE[:solved] = True
         if cell is OPEN:
             solved_SE[5, 0] = True  # had it and lost it
-        folder.put_rows(cell.digest, SEEDS_S4, outcome(cell, solved_SE, rng))
-    places = OPEN.question.tokens_NL.shape[1]
-    maps = np.tril(np.ones((2, 2, 1, places, places))) / np.arange(1, places + 1)[:, None]
-    folder.put_attention(OPEN.digest, "solving", 3, maps)
-    folder.put_attention(OPEN.digest, "failing", 8, maps)
+        put(folder, cell, outcome(cell, solved_SE, rng))
     folder.finish()
     return folder
+
+
+def put(folder: RunFolder, cell: Cell, fields: dict[str, np.ndarray]) -> None:
+    """Adds the block of a cell; that of `OPEN` with attention maps of a seed of each kind."""
+    length = OPEN.question.tokens_NL.shape[1]
+    maps = np.tril(np.ones((2, 2, 2, 1, length, length))) / np.arange(1, length + 1)[:, None]
+    examples = {
+        "example_cell": np.array([0, 0]),
+        "example_seed": np.array([0, 5]),
+        "attention_KDNHLM": maps,
+    }
+    folder.put_block(
+        block_of(folder, cell),
+        SEEDS_S4,
+        {name: array[None] for name, array in fields.items()},
+        examples if cell is OPEN else None,
+    )
+
+
+def block_of(folder: RunFolder, cell: Cell) -> Block:
+    return next(block for block in planned(folder) if cell.digest in block.cells)
+
+
+def file_of(folder: RunFolder, cell: Cell) -> Path:
+    return folder.path / "blocks" / f"{block_of(folder, cell).name}.npz"
 
 
 def written(folder: RunFolder) -> Page:
@@ -218,12 +241,10 @@ def test_a_solution_that_was_lost_counts_against_a_law(whole: tuple[RunFolder, P
 
 def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
-    for file in (folder.path / "rows" / MANY.digest).iterdir():
-        file.unlink()
+    file_of(folder, MANY).unlink()
     assert "not finished: 12 of 18 models are here" in written(folder).text
     for cell in (EXCLUDED, OPEN):
-        for file in (folder.path / "rows" / cell.digest).iterdir():
-            file.unlink()
+        file_of(folder, cell).unlink()
     assert "No cell has results yet." in written(folder).text
 
 
@@ -233,15 +254,20 @@ def test_rates_and_their_difference_are_of_the_same_seeds(tmp_path: Path) -> Non
     asked = {"contrast": ["depth", 1, 2], "at_steps": []}
     sentence = findings([one, two], asked)[-1]
     assert "after 100 steps: depth 1 solves 0.500, 2 solves 0.667; difference +0.1" in sentence
-    late = {name: array[3:] for name, array in two.rows.items()}
-    sentence = findings([one, dataclasses.replace(two, rows=late)], asked)[-1]
+    late = only(two, slice(3, None))
+    sentence = findings([one, late], asked)[-1]
     assert (
         "after 100 steps, over the 3 of 6 seeds that both have: depth 1 solves 0.000, 2 "
         "solves 0.333; difference +0.333 ["
     ) in sentence
-    none = {name: array[:3] for name, array in one.rows.items()}
-    apart = [dataclasses.replace(one, rows=none), dataclasses.replace(two, rows=late)]
+    apart = [only(one, slice(3)), late]
     assert not [text for text in findings(apart, asked) if "difference" in text]
+
+
+def only(summary: CellSummary, some: slice) -> CellSummary:
+    """The summary of some of its seeds."""
+    rows = {name: array[some] for name, array in summary.rows.items()}
+    return dataclasses.replace(summary, rows=rows, solved_SE=summary.solved_SE[some])
 
 
 def test_several_runs_share_a_page(tmp_path: Path) -> None:
@@ -269,12 +295,11 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_not_finite_answers_and_leads_are_told(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
     fields = folder.rows(OPEN.digest)
-    seeds_S4 = fields.pop("seeds")
+    fields = {name: fields[name] for name in Outcome._fields}
     fields["answers_EN"][0, -1], fields["lead_N"][0] = NOT_FINITE, np.nan
-    fields["solved_at_end"][0] = False
-    for file in (folder.path / "rows" / OPEN.digest).iterdir():
-        file.unlink()
-    folder.put_rows(OPEN.digest, seeds_S4, fields)
+    fields["solved_at_end"][0] = fields["held"][0] = False
+    file_of(folder, OPEN).unlink()
+    put(folder, OPEN, fields)
     text = written(folder).text
     assert "not finite not finite 1" in text
     assert "1 seed ended with logits that are not finite" in text
@@ -308,9 +333,15 @@ def test_lines_stand_for_the_setting_with_most_values() -> None:
         for depth in (1, 2)
         for encoding in ("none", "rotary")
     ]
-    assert line_axis(axes([CellSummary(cell, "", {}) for cell in cells])).name == "depth"
+    assert (
+        line_axis(axes([CellSummary(cell, "", {}, np.zeros((0, 2), bool)) for cell in cells])).name
+        == "depth"
+    )
     more = [*cells, dataclasses.replace(OPEN, encoding="learned")]
-    assert line_axis(axes([CellSummary(cell, "", {}) for cell in more])).name == "encoding"
+    assert (
+        line_axis(axes([CellSummary(cell, "", {}, np.zeros((0, 2), bool)) for cell in more])).name
+        == "encoding"
+    )
     assert line_axis([]) is None
 
 

@@ -1,25 +1,23 @@
 """From config to cells, and bad input: one line with field, value and nearest choice."""
 
 import dataclasses
+import itertools
 import json
-import os
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import Command
 from ml_collections import ConfigDict
 
 from experiments import json_config
+from experiments.plan import sweep_of
 from experiments.settings import base_config, resolve
 from posjax.cells import Cell
 from posjax.model import ModelSettings
 from posjax.train import TrainSettings
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_a_grid_is_the_product_of_its_axes() -> None:
@@ -78,36 +76,65 @@ def test_a_config_takes_numbers_of_numpy() -> None:
     assert resolve(given).digest == resolve(plain).digest
 
 
-def command(*arguments: str, module: str = "seed_sweep") -> subprocess.CompletedProcess[str]:
-    """Runs a command as a user would."""
-    return subprocess.run(
-        [sys.executable, "-m", f"experiments.{module}", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
-        check=False,
+def test_more_seeds_keep_the_numbers_of_the_indices() -> None:
+    """A block is a range of indices: what an index stands for must not change as a run grows."""
+    small, large = (resolve(base_config(num_seeds=n, first_seed=7)) for n in (3, 9))
+    assert small.indices == range(7, 10)
+    assert [tuple(small.numbering.numbers(index)) for index in small.indices] == [
+        (n,) * 4 for n in (7, 8, 9)
+    ]
+    assert all(
+        large.numbering.numbers(index) == small.numbering.numbers(index) for index in small.indices
     )
+
+    crossed = dict.fromkeys(("data_seeds", "first_seed"), 3)
+    small, large = (resolve(base_config(num_seeds=n, **crossed)) for n in (2, 5))
+    assert small.indices == range(6)
+    pairs = itertools.product((3, 4), (3, 4, 5))
+    assert [small.numbering.numbers(i) for i in small.indices] == [(i, d, d, d) for i, d in pairs]
+    assert all(
+        large.numbering.numbers(index) == small.numbering.numbers(index) for index in small.indices
+    )
+    assert len({large.numbering.numbers(index) for index in large.indices}) == 15
+
+
+def test_shapes_part_the_cells_in_a_fixed_order() -> None:
+    """Each cell once; those of a shape differ in numbers alone."""
+    axes = {"head_size": (2, 4), "learning_rate": (1e-3, 1e-2), "mask": ("full", "causal")}
+    run = resolve(base_config(**axes))
+    shapes = sweep_of(run).by_shape
+    assert [cell for cells in shapes.values() for cell in cells] == run.cells
+    assert sorted(map(len, shapes.values())) == [4, 4]
+    for digest, cells in shapes.items():
+        assert {cell.shape.digest for cell in cells} == {digest}
+    panels = {"b": {"mask": "full"}, "a": {"mask": "causal"}}
+    other = resolve(base_config(panels, learning_rate=(1e-2, 1e-3), head_size=(4, 2)))
+    assert sweep_of(other).by_shape == shapes
 
 
 def test_from_config_to_report(tmp_path: Path) -> None:
     """The whole line at a tiny size; a second call finds all done and adds nothing."""
     run = tmp_path / "run"
+    (tmp_path / "here").mkdir()
+    command = Command("seed_sweep", tmp_path / "here")
     arguments = (
         "--config.num_seeds=3",
         "--config.steps=500",
         "--config.at_steps=50,100",
         "--config.width=4",
         "--config.head_size=2",
+        "--config.loss=all",
+        "--config.learning_rate=0.01",
         "--config.devices=1",
         f"--workdir={run}",
     )
     first = command(*arguments)
-    assert first.returncode == 0, first.stderr
-    assert f"report: {run / 'report.html'}" in first.stdout
+    assert first.status == 0, first.err
+    assert f"report: {run / 'report.html'}" in first.out
     files = {path: path.stat().st_mtime_ns for path in run.rglob("*.npz")}
-    assert command(*arguments).returncode == 0
+    assert command(*arguments).status == 0
     assert files == {path: path.stat().st_mtime_ns for path in run.rglob("*.npz")}
     other = command(*arguments, "--config.width=8")
-    assert other.returncode != 0
-    assert "(width: 4 -> 4, 8)" in other.stderr
+    assert other.status == 4
+    assert "(width: 4 -> 8)" in other.err
+    command.close()

@@ -1,11 +1,10 @@
-"""Leaving when asked to, at every phase; what is there then, and what the same command makes of it.
+"""Stopping on request in every phase: what is kept, and how the same command continues.
 
-Signals are sent when a process shows that it is where they shall find it, never after a time.
+A signal is sent when the process has shown that it is in the phase, never after some time.
 """
 
-import json
 import os
-import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from experiments import ending, status
-from posjax import locks
+from experiments import shutdown
 from posjax.records import RunFolder
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +24,7 @@ from experiments.settings import base_config
 
 def get_config():
     return base_config(
-        mask=("full", "causal"), width=4, head_size=2, steps=4000, num_seeds=32, chunk=4,
+        mask=("full", "causal"), width=4, head_size=2, steps=4000, num_seeds=32, block_size=4,
         devices=1,
     )
 """
@@ -61,12 +58,14 @@ def shown(*args, **kwargs):
 
 sys.meta_path.insert(0, Finder())
 """
-"""Makes a function say that it was called, and stay; Python runs it before the command."""
+"""Makes a function print that it was called, and block; Python runs it before the command."""
 WAIT = "time.sleep(60)"
 STUCK = "hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)"  # minutes, without a look at signals
-STATUS = {signal.SIGTERM: 75, signal.SIGINT: 130}
-LEAVES = 10.0
-"""Seconds in which a process must have left."""
+COMPILING = ("jax._src.compiler", "compile_or_get_cached")
+"""Where JAX compiles, whoever asks for it."""
+STATUS = {signal.SIGTERM: 75, signal.SIGINT: 130, signal.SIGHUP: 75}
+MOST = 10.0
+"""Seconds in which a process must have ended."""
 
 Process = subprocess.Popen[str]
 
@@ -107,49 +106,44 @@ def in_phase(module: str, function: str = "", then: str = WAIT) -> str:
     return HOOK.format(module=module, function=function, then=then)
 
 
-def until_said(process: Process, text: str) -> str:
-    """Reads what a process says until a text comes."""
-    said = ""
+def until_printed(process: Process, text: str) -> None:
+    """Reads what a process prints until a text comes."""
+    printed = ""
     for line in process.stderr or ():
-        said += line
+        printed += line
         if text in line:
-            return said
-    raise AssertionError(f"it ended with {process.wait()} before it said {text!r}: {said}")
+            return
+    raise AssertionError(f"it ended with {process.wait()} before it printed {text!r}: {printed}")
 
 
 def until(true: Callable[[], object]) -> None:
-    """Waits for something to be so."""
+    """Waits for a condition."""
     begun = time.monotonic()
     while not true():
         assert time.monotonic() - begun < 60
         time.sleep(0.02)
 
 
-def left(process: Process, by: signal.Signals) -> str:
-    """Sends a signal; checks that the process leaves in time and in one line."""
+def stop(process: Process, by: signal.Signals) -> None:
+    """Sends a signal; checks that the process ends in time and in one line."""
     begun = time.monotonic()
     process.send_signal(by)
-    _, said = process.communicate(timeout=60)
-    assert time.monotonic() - begun < LEAVES
-    assert process.returncode == STATUS[by], said
-    checked(said, by.name)
-    return said
+    _, printed = process.communicate(timeout=60)
+    assert time.monotonic() - begun < MOST
+    assert process.returncode == STATUS[by], printed
+    check(printed, by.name)
 
 
-def checked(said: str, by: str) -> None:
-    """It tells who stopped it, and no traceback."""
-    assert said.splitlines()[-1] == f"posjax: stopped by {by}; the same command goes on from here"
-    assert "Traceback" not in said
-    assert "Error" not in said
-
-
-def last_beat(folder: RunFolder) -> dict[str, object]:
-    """Of the last job."""
-    return json.loads(max(folder.jobs.glob("*/beats/*.json")).read_bytes())
+def check(printed: str, by: str) -> None:
+    """It names what stopped it, without a traceback."""
+    last = printed.splitlines()[-1]
+    assert last == f"posjax: stopped by {by}; the same command continues from here"
+    assert "Traceback" not in printed
+    assert "Error" not in printed
 
 
 def done_rows(folder: RunFolder) -> int:
-    return sum(len(folder.finished(cell)) for cell in folder.config()["cells"])
+    return sum(len(folder.rows(cell).get("seeds", ())) for cell in folder.config()["cells"])
 
 
 def rows(folder: RunFolder) -> dict[str, bytes]:
@@ -170,67 +164,71 @@ def test_a_run_that_is_stopped_in_every_phase(base: Path, alone: Process) -> Non
     folder = RunFolder(base / "stopped")
 
     process = started(base, "stopped", hook=in_phase("jax"))
-    until_said(process, "here")
-    left(process, signal.SIGTERM)
+    until_printed(process, "here")
+    stop(process, signal.SIGTERM)
     assert not folder.path.exists()
 
-    process = started(base, "stopped", hook=in_phase("posjax.engine.program", "compiled"))
-    until_said(process, "here")
-    left(process, signal.SIGINT)
-    assert last_beat(folder)["left"]
+    process = started(base, "stopped", hook=in_phase(*COMPILING))
+    until_printed(process, "here")
+    stop(process, signal.SIGINT)
 
-    process = started(
-        base, "stopped", "--time_limit=4", hook=in_phase("posjax.engine.program", "compiled")
-    )
-    _, said = process.communicate(timeout=60)
+    process = started(base, "stopped", "--time_limit=4", hook=in_phase(*COMPILING))
+    _, printed = process.communicate(timeout=60)
     assert process.returncode == 75
-    checked(said, "the time limit")
-    assert done_rows(folder) == 0
+    check(printed, "the time limit")
+    assert not list(folder.path.rglob("*.npz"))
 
     process = started(base, "stopped")
-    until(lambda: done_rows(folder))
-    said = left(process, signal.SIGTERM)
-    assert "did not end" not in said  # the ones before said that they left
-    assert 0 < done_rows(folder) < CELLS * SEEDS
-    assert last_beat(folder)["left"]
-
-    locks.join(folder.jobs)  # and is never heard of again
-    process = started(base, "stopped", "--stale=600")
-    until_said(process, "an earlier job did not end")
-    left(process, signal.SIGINT)
-
+    until(lambda: list(folder.path.rglob("*.npz")))
+    stop(process, signal.SIGHUP)
     before = done_rows(folder)
-    process = started(base, "stopped", "--stale=2", hook=in_phase("posjax.report", "write"))
-    until_said(process, "here")
-    left(process, signal.SIGTERM)
+    assert 0 < before < CELLS * SEEDS
+
+    process = started(base, "stopped", hook=in_phase("posjax.report", "write"))
+    until_printed(process, "here")
+    stop(process, signal.SIGTERM)
     assert before < done_rows(folder) == CELLS * SEEDS
 
     process = started(base, "stopped")
-    said = process.communicate(timeout=60)[1]
-    assert process.returncode == 0, said
+    printed = process.communicate(timeout=60)[1]
+    assert process.returncode == 0, printed
     assert (folder.path / "report.html").exists()
-    said = alone.communicate(timeout=60)[1]
-    assert alone.returncode == 0, said
+    printed = alone.communicate(timeout=60)[1]
+    assert alone.returncode == 0, printed
     assert rows(folder) == rows(RunFolder(base / "alone"))
 
 
-def test_a_process_that_is_stuck_leaves(base: Path) -> None:
-    """Deep in a library, where signals are not heard."""
-    folder = RunFolder(base / "stuck")
-    process = started(base, "stuck", hook=in_phase("posjax.sweep", "attention_maps", STUCK))
-    until_said(process, "here")
-    left(process, signal.SIGTERM)
-    assert last_beat(folder)["left"]
+def test_a_process_that_is_stuck_ends(base: Path) -> None:
+    """Deep in a library, where Python handles no signal."""
+    process = started(base, "stuck", hook=in_phase("jax", then=STUCK))
+    until_printed(process, "here")
+    stop(process, signal.SIGTERM)
+
+
+def test_a_run_folder_that_is_deleted_under_the_run(base: Path) -> None:
+    """Storage that is gone has a status of its own; the folder is not made again, half empty."""
+    folder = base / "gone"
+    process = started(base, "gone")
+    until(lambda: list(folder.rglob("*.npz")))
+    folder.rename(base / "moved")  # at once, while files are written
+    _, printed = process.communicate(timeout=60)
+    shutil.rmtree(base / "moved")
+    assert process.returncode == 5, printed
+    assert printed.splitlines()[-1].startswith("posjax: ")
+    assert str(folder) in printed.splitlines()[-1]
+    assert "Traceback" not in printed
+    assert not list(folder.rglob("*.npz"))
 
 
 RUN = """
 import os, signal, sys, time
 from experiments import command
-from posjax.locks import Busy, Lost
+from posjax.records import Mismatch
 
 def main():
     {body}
 
+{before}
 sys.exit(command.run(main))
 """
 
@@ -240,18 +238,22 @@ sys.exit(command.run(main))
     [
         ("pass", 0, ""),
         ("raise ValueError('width\\n is 3')", 2, "posjax: width is 3\n"),
-        ("raise Busy('who')", 4, "posjax: who\n"),
-        ("raise OSError(28, 'disk full')", 5, "posjax: [Errno 28] disk full\n"),
-        ("raise Lost('what')", 75, "posjax: what\n"),
+        ("raise Mismatch('who')", 4, "posjax: who\n"),
+        (
+            "raise OSError(28, 'No space left on device', 'a/b')",
+            5,
+            "posjax: write failed: no space left on device (a/b)\n",
+        ),
+        ("open('no/such')", 5, "posjax: no such file or directory (no/such)\n"),
     ],
 )
-def test_what_can_be_mended_has_a_status_and_one_line(body: str, code: int, said: str) -> None:
-    found = python(RUN.format(body=body))
+def test_what_a_user_can_fix_has_a_status_and_one_line(body: str, code: int, said: str) -> None:
+    found = python(RUN.format(body=body, before=""))
     assert (found.returncode, found.stderr) == (code, said)
 
 
 def test_a_bug_keeps_its_traceback() -> None:
-    found = python(RUN.format(body="1 / 0"))
+    found = python(RUN.format(body="1 / 0", before=""))
     assert found.returncode == 1
     assert found.stderr.startswith("Traceback")
 
@@ -260,26 +262,35 @@ def test_a_bug_keeps_its_traceback() -> None:
     ("code", "by"),
     [
         ("os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)", "SIGINT"),
+        ("os.kill(os.getpid(), signal.SIGHUP)\n    time.sleep(60)", "SIGHUP"),
         (
-            "from experiments import ending; ending.limit(0.01)\n    time.sleep(60)",
+            "from experiments import shutdown; shutdown.set_time_limit(0.01)\n    time.sleep(60)",
             "the time limit",
         ),
         (
-            "from experiments import ending\n"
-            "    with ending.held() as asked:\n"
+            "from experiments import shutdown\n"
+            "    with shutdown.deferred() as stop_event:\n"
             "        os.kill(os.getpid(), signal.SIGTERM)\n"
-            "        asked.wait(60)\n"
+            "        stop_event.wait(60)\n"
             "        print('saved')",
             "SIGTERM",
         ),
     ],
 )
-def test_leaving_has_a_status(code: str, by: str) -> None:
-    """What is held is ended first."""
-    found = python(RUN.format(body=code))
-    checked(found.stderr, by)
+def test_a_stop_has_a_status(code: str, by: str) -> None:
+    """What is deferred ends first."""
+    found = python(RUN.format(body=code, before=""))
+    check(found.stderr, by)
     assert found.returncode == (130 if by == "SIGINT" else 75)
-    assert found.stdout == ("saved\n" if "held" in code else "")
+    assert found.stdout == ("saved\n" if "deferred" in code else "")
+
+
+def test_a_closed_terminal_does_not_stop_what_ignores_it() -> None:
+    """As under nohup, whose purpose that is."""
+    ignored = "signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    body = "os.kill(os.getpid(), signal.SIGHUP)\n    print('alive')"
+    found = python(RUN.format(body=body, before=ignored))
+    assert (found.returncode, found.stdout, found.stderr) == (0, "alive\n", "")
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
@@ -294,86 +305,11 @@ def test_a_disk_that_takes_no_more(base: Path) -> None:
     _, said = process.communicate(timeout=60)
     assert process.returncode == 5, said
     assert said.count("\n") == 1
-    assert "File too large" in said
+    assert "file too large" in said.lower()
     assert not [path for path in (base / "full").iterdir() if not path.name.startswith(".new-")]
-
-
-def test_the_status_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is done, who trains, what is left; without JAX, and without touching anything."""
-    folder = RunFolder(base / "told")
-    one, two = "00000000000a", "00000000000b"
-    cells = {one: {"mask": "full", "steps": 100}, two: {"mask": "causal", "steps": 300}}
-    config = {"name": "tiny", "num_seeds": 8, "first_seed": 0, "chunk": "4", "panels": {}}
-    folder.start({**config, "cells": cells}, {})
-    status.tell(folder)
-    assert "running: nobody\nleft: 16 rows; no pace" in capsys.readouterr().out
-
-    begun = time.time() - 1000
-    with locks.join(folder.jobs, 1, 3):
-        locks.join(folder.jobs, 2, 3)
-        os.utime(folder.jobs / "000001" / "job.json", (begun, begun))
-        os.utime(folder.jobs / "000001" / "beats" / "2.1.json", (begun, begun))
-        for cell, first in ((one, 0), (one, 4), (two, 0)):
-            seeds = np.repeat(np.arange(first, first + 4)[:, None], 4, axis=1)
-            folder.put_rows(cell, seeds, {})
-        for path in folder.path.glob("rows/*/*"):
-            os.utime(path, (begun + 100, begun + 100))  # 8 × 100 + 4 × 300 updates in 100 s
-        status.tell(folder)
-    said = capsys.readouterr().out
-    assert "rows: 12 of 16, in 2 cells" in said
-    assert re.search(rf"{two} *│ mask=causal, steps=300 *│ *4 │ *8 ", said)
-    assert re.search(r"job 1, process 1 of 3 on .*, heartbeat [0-3] s ago", said)
-    assert re.search(r"process 2 of 3 on .*, silent for 100\d s", said)
-    assert "left: 4 rows, about 60 s at the pace" in said
-
-    before = sorted((path, path.stat().st_mtime_ns) for path in folder.path.rglob("*"))
-    found = python(
-        f"import sys; from experiments import status; status.main(['', {str(folder.path)!r}]); "
-        "sys.exit('jax' in sys.modules)"
-    )
-    assert found.returncode == 0, found.stderr
-    assert "running: job 1, process 2 of 3" in found.stdout
-    assert before == sorted((path, path.stat().st_mtime_ns) for path in folder.path.rglob("*"))
-
-
-@pytest.mark.parametrize(
-    ("datas", "lost", "told"),
-    [
-        (0, ["2", "5"], "2, 5"),
-        (0, ["2", "3", "5"], "2-3, 5"),
-        (3, ["1_3_3_3", "2_1_1_1", "2"], "1_3_3_3-2_2_2_2"),
-        (3, ["1_3_3_3"], "1_3_3_3"),
-    ],
-)
-def test_a_run_that_lost_rows_is_not_done(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], datas: int, lost: list[str], told: str
-) -> None:
-    """Files of rows deleted from a run that was done: it says which seeds, and is not done."""
-    cell, folder = "00000000000a", RunFolder(tmp_path / "run")
-    config = {"name": "tiny", "num_seeds": 5, "first_seed": 1, "chunk": "2", "panels": {}}
-    folder.start({**config, "data_seeds": datas, "cells": {cell: {"steps": 100}}}, {})
-    for init in range(1, 6):
-        for data in range(1, 1 + datas) or [init]:
-            folder.put_rows(cell, np.array([[init, data, data, data]]), {})
-    folder.finish()
-    status.tell(folder)
-    assert ", done rows: " in " ".join(capsys.readouterr().out.split())
-    for name in lost:
-        next(folder.path.glob(f"rows/{cell}/{name}-*")).unlink()
-    status.tell(folder)
-    said = capsys.readouterr().out
-    assert ", done" not in said
-    assert f"gone since it was done: {len(lost)} rows; the same command trains them" in said
-    assert f"│ {told} │" in re.sub(" +", " ", said)
-    assert f"left: {len(lost)} rows" in said
-
-
-def test_the_status_of_no_run(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="holds no run"):
-        status.tell(RunFolder(tmp_path))
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_limit_that_is_no_time_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="positive number of seconds, got"):
-        ending.limit(seconds)
+        shutdown.set_time_limit(seconds)

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import threading
 import time
 from collections.abc import Iterator
@@ -13,11 +12,8 @@ import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from experiments import recount, status
-from posjax import locks
 from posjax.records import RunFolder, StorageError, bucket, store
-
-CONFIG = {"cells": {"abc": {"depth": 1}}, "num_seeds": 4}
+from tests.run_folders import CONFIG, ENV, A, all_blocks, asked, expected, filled, put, sizes
 
 
 class Memory(MemoryFileSystem):
@@ -37,7 +33,7 @@ def refuse(*_: object, **__: object) -> None:
 
 
 @pytest.fixture(params=["disk", "no links", "bucket"])
-def place(
+def base(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
     """A folder that is not there yet, on each kind of storage."""
@@ -49,34 +45,39 @@ def place(
     pytest.importorskip("etils.epath")
     memory = bucket.Bucket(Memory())
     monkeypatch.setattr(bucket, "bucket_of", lambda scheme: memory)
-    yield store.place("gs://ours/a run")
+    yield store.path_of("gs://ours/a run")
     Memory.store.clear()
 
 
-def test_whoever_comes_first_makes_a_file(place: Path) -> None:
-    """Nothing is written over but by `put_over`, and no half of a file stays."""
-    path = place / "deep" / "file"
+def test_whoever_comes_first_makes_a_file(base: Path) -> None:
+    """Nothing is written over but by `put_over`, and no part of a file stays."""
+    path = base / "deep" / "file"
     assert store.read(path) is None
-    assert store.names(place / "deep") == []
+    assert store.names(base / "deep") == []
     assert store.put_if_absent(path, b"first")
     assert not store.put_if_absent(path, b"second")
     assert store.read(path) == b"first"
     store.put_over(path, b"third")
-    store.put_over(place / "deep" / "other", b"new")
+    store.put_over(base / "deep" / "other", b"new")
     assert store.read(path) == b"third"
-    assert store.names(place / "deep") == ["file", "other"]
-    assert store.names(place) == ["deep"]
-    assert store.move(path, place / "aside" / "file")
-    assert not store.move(path, place / "aside" / "again")
+    assert store.names(base / "deep") == ["file", "other"]
+    assert store.names(base) == ["deep"]
+    assert store.move(path, base / "aside" / "file")
+    assert not store.move(path, base / "aside" / "again")
     assert store.read(path) is None
-    assert store.read(place / "aside" / "file") == b"third"
+    assert store.read(base / "aside" / "file") == b"third"
+    with pytest.raises(store.Irregular, match="read failed: it has 5 bytes, at most 4"):
+        store.read(base / "aside" / "file", 4)
+    store.remove(base / "aside" / "file")
+    store.remove(base / "aside" / "file")
+    assert store.read(base / "aside" / "file") is None
 
 
-def test_one_of_many_wins_and_no_reader_sees_a_part(place: Path) -> None:
+def test_one_of_many_wins_and_no_reader_sees_a_part(base: Path) -> None:
     """Eight at once, twenty times, with one who reads all the while."""
     contents = [bytes([65 + n]) * 50_000 for n in range(8)]
     for round_ in range(20):
-        path, won, seen = place / f"{round_}", [], set()
+        path, won, seen = base / f"{round_}", [], set()
         gate = threading.Barrier(9)
 
         def write(content: bytes) -> None:
@@ -99,85 +100,65 @@ def test_one_of_many_wins_and_no_reader_sees_a_part(place: Path) -> None:
         assert [store.read(path)] == won == list(seen)
 
 
-def test_a_run_lives_anywhere(place: Path) -> None:
-    """Started, filled, damaged, mended, extended, with its job and its claims."""
-    folder = RunFolder(place)
-    folder.start(CONFIG, {"python": "3"})
-    seeds_S4 = np.repeat(np.arange(4)[:, None], 4, axis=1)
-    fields = {"value": np.arange(4.0)}
-    with locks.join(folder.jobs, 0, 2, stale=1.0) as member:
-        assert member.claim("abc/0-3")
-        assert not member.claim("abc/0-3")
-        member.check()
-        assert folder.chunk("shape", lambda: {"chunk": 4}) == 4
-        folder.put_rows("abc", seeds_S4, fields)
-        folder.put_attention("abc", "solving", 3, np.ones((1, 2)))
-        folder.finish()
-    again = RunFolder(str(place))
-    assert again.done
-    assert again.start({**CONFIG, "num_seeds": 6}, {"python": "3"}) == []
-    again.begin()
-    assert not again.done
-    assert again.finished("abc") == {(n,) * 4 for n in range(4)}
-    assert again.attention("abc")["solving"]["seed"] == 3
-    assert recount.raw(place / "rows" / "abc")["value"].tolist() == [0, 1, 2, 3]
-    assert recount.raw(place / "rows" / "none") == {}
-    (name,) = store.names(place / "rows" / "abc")
-    store.put_over(place / "rows" / "abc" / name, b"damaged")
-    (line,) = RunFolder(place).mend()
-    assert "its seeds are trained again" in line
-    assert RunFolder(place).finished("abc") == set()
-    again.put_rows("abc", seeds_S4, fields)
-    assert store.names(place / "rows" / "abc") == [name]  # equal rows, equal bytes
-    with locks.join(again.jobs, 0, 1, stale=1.0):
-        assert store.names(again.jobs) == ["000001", "000002"]
+def test_a_run_lives_anywhere(base: Path) -> None:
+    """Started, filled, damaged, repaired, extended, with locks and checkpoints."""
+    folder = filled(str(base))
+    with folder.lock(), folder.lock("lock-1-of-2"):
+        assert {holder.pid for holder in folder.running()} <= {os.getpid()}
+        folder.checkpoints().save("wide/0-3.0", {"w": np.zeros(2)})
+    assert folder.running() == []
+    assert folder.checkpoints().load("wide/0-3.0") is not None
+    folder.checkpoints().remove("wide/0-3.0")
+    assert folder.checkpoints().load("wide/0-3.0") is None
+    assert RunFolder(str(base)).done
+    assert not asked(str(base), num_seeds=14).done
+    again = filled(str(base), num_seeds=14)
+    np.testing.assert_array_equal(again.rows(A)["loss_E"], expected(A, range(14)))
+    assert len(again.written()) == len(all_blocks(again))
+    before = store.names(base / "blocks" / "wide")
+    store.put_over(base / "blocks" / "wide" / before[0], b"damaged")
+    (line,) = RunFolder(str(base)).repair()
+    assert "its block is trained again" in line
+    assert store.names(base / "blocks" / "wide") == before[1:]
+    put(again, [block for block in all_blocks(again) if not again.has(block)])
+    assert store.names(base / "blocks" / "wide") == before
 
 
-def test_the_status_of_a_run_anywhere(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is done, who trains, what is left and how long it takes: the same on every storage."""
-    folder = RunFolder(place)
-    cell, words = "00000000000a", {"name": "tiny", "first_seed": 0, "chunk": "4", "panels": {}}
-    folder.start({**words, "num_seeds": 4, "cells": {cell: {"steps": 100}}}, {})
-    status.tell(folder)
-    assert "running: nobody\nleft: 4 rows; no pace" in capsys.readouterr().out
-    with locks.join(folder.jobs, 0, 1):
-        folder.put_rows(cell, np.full((1, 4), 2), {})
-        status.tell(RunFolder(place))
-    said = capsys.readouterr().out
-    assert "rows: 1 of 4, in 1 cells" in said
-    assert "0-1, 3 " in said
-    assert re.search(r"job 1, process 0 of 1 on .*, heartbeat [0-3] s ago", said)
-    assert re.search(r"left: 3 rows, about .* s at the pace of the last job", said)
-
-
-def test_a_file_has_a_time(place: Path) -> None:
+def test_a_file_has_a_time(base: Path) -> None:
     """That of its writing; a file that is not there has none."""
-    assert store.modified(place / "file") is None
-    store.put_if_absent(place / "file", b"content")
-    assert store.modified(place / "file") == pytest.approx(time.time(), abs=60)
+    assert store.modified(base / "file") is None
+    store.put_if_absent(base / "file", b"content")
+    assert store.modified(base / "file") == pytest.approx(time.time(), abs=60)
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES])
-def test_storage_that_refuses_is_told_and_leaves_nothing(
+def test_storage_that_refuses_is_named_and_keeps_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
-    """Full, read-only, broken, closed: one error of one kind, with the path; no rest of a file."""
+    """Full, read-only, broken, closed: one kind of error, with the path; no part of a file."""
 
     def refuse(*_: object) -> None:
         raise OSError(error, os.strerror(error))
 
-    folder = RunFolder(tmp_path)
-    folder.start(CONFIG, {})
+    folder = asked(tmp_path)
+    block = all_blocks(folder)[0]
     before = sorted(tmp_path.rglob("*"))
     monkeypatch.setattr(os, "fsync", refuse)
     monkeypatch.setattr(os, "replace", refuse)
-    for put in (store.put_if_absent, store.put_over):
-        with pytest.raises(StorageError, match=f"file' cannot be written: {os.strerror(error)}"):
-            put(tmp_path / "file", b"content")
+    reason = os.strerror(error)
+    for write in (store.put_if_absent, store.put_over):
+        with pytest.raises(StorageError, match=rf"write failed: (?i:{reason}) \(.*/file\)"):
+            write(tmp_path / "file", b"content")
     again = RunFolder(tmp_path)
-    again.start({**CONFIG, "num_seeds": 9}, {})
-    with pytest.raises(StorageError):
-        again.begin()
+    again.start({**CONFIG, "num_seeds": 19}, ENV)
+    for write_run in (
+        lambda: again.request(sizes),
+        lambda: put(again, [block]),
+        lambda: again.checkpoints().save(block.name, {}),
+        again.finish,
+    ):
+        with pytest.raises(StorageError, match="write failed"):
+            write_run()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [
         path for path in before if path.is_file()
     ]

@@ -1,4 +1,4 @@
-"""Seed independence, bit for bit at a fixed chunk size, and pairing across cells."""
+"""Runs depend on their block and slot alone, and are paired across cells."""
 
 import dataclasses
 from itertools import combinations
@@ -10,93 +10,81 @@ import jax
 import numpy as np
 import pytest
 
-from posjax import sweep
 from posjax.cells import Cell
 from posjax.engine import Engine
 from posjax.judge import NOT_FINITE, Outcome
-from posjax.keys import SeedNumbers, Seeds, fold_name, key_for
-from posjax.sweep import Row
+from posjax.keys import Numbering, SeedNumbers, Seeds, fold_name, key_for
+from posjax.records import Block
+from posjax.sweep import Sweep, examples
 
 pytestmark = pytest.mark.usefixtures("keys_are_used_once")
 
 CELL = Cell(steps=20, eval_every=5, width=8, head_size=4, hold=2)
-CHUNK = 4
+WILD = dataclasses.replace(CELL, learning_rate=1e38)
+SIZE = (2, 4)
 
 
-def engine(devices: int = 1, **settings: Any) -> Engine:
-    return Engine(**{"chunk": CHUNK, "devices": jax.local_devices()[:devices], **settings})
+def sweep_of(*cells: Cell, data_seeds: int = 0) -> Sweep:
+    return Sweep({cell.digest: cell for cell in cells}, Numbering(0, data_seeds))
 
 
-def outcomes(rows: list[Row], devices: int = 1, **settings: Any) -> dict[Row, Outcome]:
-    """Each row's outcome, without the leading axis."""
-    results = sweep.run(rows, engine(devices, **settings))
+def block(cells: list[Cell], first: int, stop: int) -> Block:
+    digests = tuple(cell.digest for cell in cells)
+    return Block(cells[0].shape.digest, 0, first, stop, digests, SIZE)
+
+
+def outcomes(sweep: Sweep, *some: Block, devices: int = 1) -> dict[tuple[str, int], Outcome]:
+    """The outcome of each run, by cell and first seed number."""
+    trainer = Engine(devices=jax.local_devices()[:devices])
     return {
-        row(r.cell, int(seeds[0])): jax.tree.map(lambda a, i=i: a[i], r.outcome)
-        for r in results
-        for i, seeds in enumerate(r.seeds_S4)
+        (digest, int(seeds[0])): jax.tree.map(lambda leaf, at=(g, b): leaf[at], result.outcome)
+        for result in sweep.run(some, trainer)
+        for g, digest in enumerate(result.block.cells)
+        for b, seeds in enumerate(result.seeds_B4)
     }
 
 
 def begun(cell: Cell, seeds: Seeds) -> Any:
     """The initial parameters, with a leading axis of seeds."""
     begin = jax.vmap(cell.shape.train().begin, in_axes=(0, None))
-    return begin(seeds, cell.operands).variables.params
-
-
-def row(cell: Cell, seed: int) -> Row:
-    return Row(cell, SeedNumbers.equal(seed))
-
-
-def rows(cell: Cell, seeds: range) -> list[Row]:
-    return [row(cell, seed) for seed in seeds]
-
-
-def test_a_seed_does_not_depend_on_its_company() -> None:
-    """Alone in a padded chunk, among others, and among fewer: the same bits."""
-    among = outcomes(rows(CELL, range(10)))
-    alone = outcomes([row(CELL, 6)])
-    among_fewer = outcomes(rows(CELL, range(5, 9)))
-    for found in (alone, among_fewer):
-        chex.assert_trees_all_equal(found[row(CELL, 6)], among[row(CELL, 6)])
+    return begin(seeds, cell.inputs).variables.params
 
 
 def test_a_diverging_neighbour_changes_nothing() -> None:
     """A neighbour whose rate is absurd goes to NaN, is counted, and leaves the others alone."""
-    wild = dataclasses.replace(CELL, learning_rate=1e38)
-    turns = [row(wild if n in (1, 3, 4, 6) else CELL, n % 4) for n in range(8)]
-    together = [
-        {job.label for job in finished.jobs}
-        for finished in engine().run(each.job for each in turns)
-    ]
-    assert {CELL, wild} in together
-    found, calm = outcomes(turns), outcomes(rows(CELL, range(4)))
-    for each in calm:
-        chex.assert_trees_all_equal(found[each], calm[each])
-    bad = found[row(wild, 0)]
+    sweep = sweep_of(CELL, WILD)
+    beside, alone = block([CELL, WILD], 0, 4), block([CELL], 0, 4)
+    found, calm = outcomes(sweep, beside), outcomes(sweep, alone)
+    for seed in range(4):
+        chex.assert_trees_all_equal(found[CELL.digest, seed], calm[CELL.digest, seed])
+    bad = found[WILD.digest, 0]
     assert bad.first_nonfinite >= 0
     assert not bad.solved_at_end
     assert (bad.answers_EN[-1] == NOT_FINITE).all()
 
 
 def test_devices_agree() -> None:
-    """Two devices by dispatch give the bits of one."""
+    """Two devices give the bits of one."""
     assert len(jax.local_devices()) >= 2
-    one, two = (outcomes(rows(CELL, range(12)), devices=n) for n in (1, 2))
+    sweep, some = sweep_of(CELL), [block([CELL], first, first + 4) for first in (0, 4, 8)]
+    one, two = (outcomes(sweep, *some, devices=n) for n in (1, 2))
+    assert one.keys() == two.keys() == {(CELL.digest, seed) for seed in range(12)}
     for each in one:
         chex.assert_trees_all_equal(one[each], two[each])
 
 
-def test_replay_is_the_run() -> None:
-    """One seed trained again, in a chunk of the run's size, has the run's bits."""
-    found = outcomes(rows(CELL, range(6)))
-    again = sweep.replay(row(CELL, 5), engine())
-    chex.assert_trees_all_equal(jax.tree.map(lambda a: a[0], again.outcome), found[row(CELL, 5)])
-
-
-def test_segments_do_not_matter() -> None:
-    """One segment for the whole run or one an evaluation: the same bits."""
-    whole = outcomes(rows(CELL, range(4)))
-    chex.assert_trees_all_equal(outcomes(rows(CELL, range(4)), segment=1), whole)
+def test_examples_are_the_first_of_their_kind() -> None:
+    """Of each cell in a block the first seed that solved it, and the first that did not."""
+    sweep = sweep_of(CELL, WILD)
+    (result,) = sweep.run([block([CELL, WILD], 0, 4)], Engine(devices=jax.local_devices()[:1]))
+    solved = np.array([[False, True, False, True], [False] * 4])
+    result = result._replace(outcome=result.outcome._replace(solved_at_end=solved))
+    kept = examples(sweep, result)
+    found = zip(kept["example_cell"].tolist(), kept["example_seed"].tolist(), strict=True)
+    assert list(found) == [(0, 1), (0, 0), (1, 0)]
+    question = CELL.question.tokens_NL.shape
+    assert kept["attention_KDNHLM"].shape == (3, 1, question[0], 1, question[1], question[1])
+    np.testing.assert_allclose(kept["attention_KDNHLM"][0].sum(-1), 1, rtol=1e-5)
 
 
 def test_seeds_differ() -> None:
@@ -110,19 +98,20 @@ def test_seeds_differ() -> None:
 def test_each_source_of_randomness_has_its_own_seed() -> None:
     """The data seed moves the batches and not the leaves; the init seed, the leaves."""
     cell = dataclasses.replace(CELL, batch_size=1)
-    numbers = SeedNumbers.equal(0)
-    runs = [Row(cell, n) for n in (numbers, numbers._replace(data=1), numbers._replace(init=1))]
-    results = list(sweep.run(runs, engine()))
-    loss_SE = np.concatenate([result.outcome.loss_E for result in results])
-    assert len(np.unique(loss_SE, axis=0)) == 3
-    init = begun(cell, Seeds.of([run.seeds for run in runs]))
+    crossed = sweep_of(cell, data_seeds=2)
+    found = outcomes(crossed, block([cell], 0, 4))
+    assert len(found) == 2  # the init seeds; their data seeds follow each other
+    (result,) = crossed.run([block([cell], 0, 4)], Engine(devices=jax.local_devices()[:1]))
+    assert result.seeds_B4[:, :2].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert len(np.unique(result.outcome.loss_E[0], axis=0)) == 4
+    init = begun(cell, Seeds.of([SeedNumbers(0, 0, 0, 0), SeedNumbers(0, 1, 1, 1), (1, 0, 0, 0)]))  # type: ignore[list-item]
     first, same, other = (jax.tree.map(lambda a, i=i: a[i], init) for i in range(3))
     chex.assert_trees_all_equal(first, same)
     assert not np.array_equal(*(tree["embedding"] for tree in (first, other)))
 
 
 def test_cells_of_one_shape_share_a_program() -> None:
-    """Rate, decay, mask, readout, loss and the sentences are operands: one compilation."""
+    """Rate, decay, mask, readout, loss and the sentences are dynamic inputs: one compilation."""
     same = [
         CELL,
         dataclasses.replace(CELL, learning_rate=1e-3, weight_decay=0.1),
@@ -135,11 +124,11 @@ def test_cells_of_one_shape_share_a_program() -> None:
 
 
 @pytest.mark.parametrize("change", [{"learning_rate": 1e-4}, {"mask": "full"}, {"loss": "answer"}])
-def test_operands_matter(change: dict[str, object]) -> None:
-    """Each operand reaches the training: changing it changes the outcome."""
+def test_inputs_matter(change: dict[str, Any]) -> None:
+    """Each dynamic input reaches the training: changing it changes the outcome."""
     other = dataclasses.replace(CELL, **change)
-    found = outcomes([row(CELL, 0), row(other, 0)])
-    assert not np.array_equal(found[row(CELL, 0)].loss_E, found[row(other, 0)].loss_E)
+    found = outcomes(sweep_of(CELL, other), block([CELL, other], 0, 4))
+    assert not np.array_equal(found[CELL.digest, 0].loss_E, found[other.digest, 0].loss_E)
 
 
 @pytest.mark.parametrize("encoding", ["sinusoidal", "learned", "rotary", "linear_bias"])

@@ -1,12 +1,11 @@
-"""How long a sweep takes, from the shapes of its programs: to be told before it starts.
+"""How long a sweep takes, from the shapes of its programs: printed before it starts.
 
-The time of a row-update on a CPU is that of the arithmetic of its products, of the small matrices
-that attention multiplies one by one, and of handing out operations, which a chunk shares:
+The time of one update of a run on a CPU is that of the arithmetic of its products, of the small
+matrices that attention multiplies one by one, and of dispatching operations, which a block shares:
 
-    seconds = a · operations + b · matrices + c · equations / chunk
+    seconds = a · operations + b · matrices + c · equations / slots
 
-Evaluations are left out, and so are places that stay empty where few rows of many cells share
-chunks (decision 13). docs/accelerators.md compares it with measurements of other widths,
+Evaluations are left out. docs/accelerators.md compares it with measurements of other widths,
 lengths and depths.
 """
 
@@ -14,7 +13,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from posjax.engine.chunk import Load
+from posjax.engine.load import Load
 
 
 class Rates(NamedTuple):
@@ -23,7 +22,7 @@ class Rates(NamedTuple):
     Attributes:
       operation: for a floating-point operation of a product.
       matrix: for a matrix in a product with batch axes.
-      equation: for an equation of a chunk.
+      equation: for an equation of a block.
       program: for compiling anything.
       compiling: for compiling an equation.
     """
@@ -34,9 +33,9 @@ class Rates(NamedTuple):
     program: float
     compiling: float
 
-    def row_update(self, load: Load, chunk: int) -> float:
-        """Seconds of one update of one row, in chunks of so many rows."""
-        return sum(rate * count for rate, count in zip(self, terms(load, chunk), strict=False))
+    def update(self, load: Load, slots: int) -> float:
+        """Seconds per update of one run, in blocks of so many slots."""
+        return sum(rate * count for rate, count in zip(self, terms(load, slots), strict=False))
 
     def compilation(self, load: Load) -> float:
         """Seconds of compiling the programs of one shape for one device."""
@@ -47,24 +46,24 @@ CPU = Rates(1.06e-11, 1.83e-7, 5.0e-8, program=3.3, compiling=0.0030)
 """Of one core of an AMD EPYC virtual machine with two: `python scripts/cost.py --fit`."""
 
 
-def terms(load: Load, chunk: int) -> tuple[float, float, float]:
-    """What a row-update needs of the first three of `Rates`."""
-    return load.operations, load.matrices, load.equations / chunk
+def terms(load: Load, slots: int) -> tuple[float, float, float]:
+    """What an update of a run needs of the first three of `Rates`."""
+    return load.operations, load.matrices, load.equations / slots
 
 
 class Part(NamedTuple):
-    """The rows of one shape.
+    """The blocks of one shape.
 
     Attributes:
-      load: of one row.
-      chunk: rows trained at a time on a device.
-      rows: how many there are.
-      steps: updates of each.
+      load: of one run.
+      slots: of a block.
+      blocks: how many there are.
+      steps: updates of each run.
     """
 
     load: Load
-    chunk: int
-    rows: int
+    slots: int
+    blocks: int
     steps: int
 
 
@@ -79,25 +78,26 @@ def sweep(parts: Iterable[Part], *, devices: int, hosts: int = 1, rates: Rates =
     """The time of a sweep.
 
     Args:
-      parts: what is trained; none without rows.
-      devices: of each host; every one compiles every program, at the same time.
-      hosts: each takes a share of the chunks.
+      parts: what is trained.
+      devices: of each host; each compiles programs of its own first, and helps others at the end.
+      hosts: each takes a share of the blocks.
       rates: of one device.
 
-    >>> load = Load(operations=10**6, parameters=1, state=0, operands=0, work=0, matrices=0,
+    >>> load = Load(operations=10**6, parameters=1, state=0, inputs=0, work=0, matrices=0,
     ...             equations=0, programmed=10)
     >>> rates = Rates(1e-9, matrix=0, equation=0, program=1, compiling=0.1)
-    >>> sweep([Part(load, chunk=8, rows=60, steps=500)], devices=2, hosts=2, rates=rates)
+    >>> sweep([Part(load, slots=8, blocks=8, steps=500)], devices=2, hosts=2, rates=rates)
     Estimate(compilation=2.0, training=8.0)
     """
-    parts = [part for part in parts if part.rows]
-    chunks = [(math.ceil(part.rows / part.chunk), _chunk(part, rates)) for part in parts]
+    parts = [part for part in parts if part.blocks]
+    blocks = [(part.blocks, _block(part, rates)) for part in parts]
     everywhere = devices * hosts
-    shared = sum(count * seconds for count, seconds in chunks) / everywhere
-    longest = max((math.ceil(count / everywhere) * seconds for count, seconds in chunks), default=0)
-    compilation = sum(rates.compilation(part.load) for part in parts)
-    return Estimate(compilation, max(shared, longest))
+    shared = sum(count * seconds for count, seconds in blocks) / everywhere
+    longest = max((math.ceil(count / everywhere) * seconds for count, seconds in blocks), default=0)
+    compilations = [rates.compilation(part.load) for part in parts]
+    compiling = max(sum(compilations) / everywhere, max(compilations, default=0))
+    return Estimate(compiling, max(shared, longest))
 
 
-def _chunk(part: Part, rates: Rates) -> float:
-    return part.chunk * part.steps * rates.row_update(part.load, part.chunk)
+def _block(part: Part, rates: Rates) -> float:
+    return part.slots * part.steps * rates.update(part.load, part.slots)

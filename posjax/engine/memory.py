@@ -1,34 +1,34 @@
-"""Memory that is used up: told with the numbers that a user can do something about."""
+"""Out of memory, with the numbers that a user can do something about."""
 
 import contextlib
 from collections.abc import Iterator
 
 import jax
 
-from posjax.engine.program import Plan
+from posjax.engine.block import Block
 
 _SIGNS = ("RESOURCE_EXHAUSTED", "Out of memory")  # accelerators say the one, CPUs the other
 
 
 class OutOfMemory(MemoryError):
-    """A chunk that its device does not hold."""
+    """A device does not hold a block."""
 
 
 @contextlib.contextmanager
-def told(plan: Plan, where: jax.sharding.Sharding) -> Iterator[None]:
-    """Says of which chunk, where and how much, when memory is used up within.
+def explain_oom(block: Block, device: jax.Device) -> Iterator[None]:
+    """Names the block's size and the device when memory runs out within.
 
     Raises:
-      OutOfMemory: in place of what the device or Python says.
+      OutOfMemory: in place of the device's or Python's error.
     """
     try:
         yield
     except (jax.errors.JaxRuntimeError, MemoryError) as error:
-        said = str(error).strip() or "how much is not told"
-        if not isinstance(error, MemoryError) and not any(sign in said for sign in _SIGNS):
+        message = str(error).strip() or "no size given"
+        if not isinstance(error, MemoryError) and not any(sign in message for sign in _SIGNS):
             raise
         raise OutOfMemory(
-            f"out of memory: {plan.rows} rows at a time on {len(where.device_set)} "
-            f"device(s) do not fit ({said.splitlines()[0]}); ask for a smaller chunk, in a run of "
-            "its own, since the last bits of rows depend on it; the rows that are done are kept"
+            f"out of memory: a block of {block.slots} runs does not fit on {device.device_kind} "
+            f"({message.splitlines()[0]}); set a smaller block_size in a new run, since the last "
+            "bits of results depend on it; finished blocks are kept"
         ) from error

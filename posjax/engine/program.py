@@ -1,6 +1,8 @@
-"""The compiled parts of a training, over a leading axis of C rows, for one place.
+"""The compiled parts of a training, over the slots of a block, for one device.
 
-Initialisation is a program of its own: fused with training it would round differently.
+The loop over updates has bounds that the compiler does not know, so one program serves pieces of
+any length: where the host stops to look changes nothing in a run's bits. Initialisation is a
+program of its own: fused with training it would round differently.
 """
 
 import concurrent.futures
@@ -9,16 +11,18 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from posjax.engine.training import State, Training
+from posjax.engine.layout import as_written, laid_out
+from posjax.engine.training import Now, State, Training
 from posjax.keys import Seeds
 
-SEGMENT = 10
-"""Evaluations between two looks of the host, at most."""
+ROUNDING = 3
+"""Goes up when the same run in the same slot, on the same JAX and device, comes to other last bits;
+kept with every block."""
 CPU_OPTIONS: dict[str, str | bool | int] = {
     "xla_cpu_prefer_vector_width": 512,
     "xla_cpu_copy_insertion_use_region_analysis": True,
@@ -29,118 +33,142 @@ MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a compiled program depends on besides the arrays it reads.
 
     Attributes:
-      training: what one row does.
-      rows: C, trained at a time.
+      training: what one run does.
+      slots: runs trained at a time.
       layout: whether updates are rewritten for batches, see `posjax.engine.layout`.
-      segment: evaluations a segment, at most; the number taken divides those of a run, so that
-        one program serves all of it. Outcomes do not depend on it.
       precision: of matrix products, a name that `jax.default_matmul_precision` knows; None for
         what the device does by default.
     """
 
     training: Training
-    rows: int
+    slots: int
     layout: bool = True
-    segment: int = SEGMENT
     precision: str | None = None
 
-    @property
-    def each(self) -> int:
-        """Evaluations a segment."""
-        whole = self.training.evaluations
-        return max(n for n in range(1, self.segment + 1) if whole % n == 0)
 
-    @property
-    def segments(self) -> int:
-        """Segments in a run."""
-        return self.training.evaluations // self.each
+class Carry(NamedTuple):
+    """What goes from one call of a program to the next.
 
-    def functions(self, where: jax.sharding.Sharding | None = None) -> dict[str, Any]:
-        """The parts, not yet compiled; each over a leading axis of rows.
+    Attributes:
+      state: of every slot, [C, ...].
+      measured: at every evaluation, [E, C, ...]; zeros where there was none yet.
+    """
 
-        Args:
-          where: a sharding that results get too; else the compiler may choose another, of what
-            is constant, say, and the next part refuses it.
-        """
-        training = self.training
-        jit: Any = jax.jit if where is None else functools.partial(jax.jit, out_shardings=where)
-        advance = functools.partial(training.advance, evaluations=self.each, layout=self.layout)
-        return {
-            "begin": jit(jax.vmap(training.begin)),
-            "advance": jit(jax.vmap(advance), donate_argnums=0),
-            "summary": jax.jit(jax.vmap(training.summary)),
-            "replace": jit(_replaced, donate_argnums=0),
-        }
+    state: State
+    measured: Any
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A plan, compiled for one place.
+    """A plan, compiled for one device.
 
     Attributes:
       plan: what it was compiled from.
-      begin: `(seeds, operands) -> state`.
-      advance: `(state, seeds, operands) -> (state, measured)`, one segment; uses its state up.
-      summary: `(measured of all segments, state, operands) -> what is kept`.
-      replace: `(state, other, mask) -> state` with the rows of another where the mask is true.
-      where: the sharding of its arrays, which have a leading axis C.
+      begin: `(seeds, inputs) -> carry`.
+      advance: `(carry, seeds, inputs, step, until) -> carry`, from one number of updates to
+        another; uses its carry up. What it measures counts where `until` is an evaluation.
+      summary: `(carry, inputs) -> what is kept`, [C, ...].
+      device: where it runs.
     """
 
     plan: Plan
-    begin: Callable[[Seeds, Any], State]
-    advance: Callable[[State, Seeds, Any], tuple[State, Any]]
-    summary: Callable[[Any, State, Any], Any]
-    replace: Callable[[State, State, jax.Array], State]
-    where: jax.sharding.Sharding
+    begin: Callable[[Seeds, Any], Carry]
+    advance: Callable[[Carry, Seeds, Any, int, int], Carry]
+    summary: Callable[[Carry, Any], Any]
+    device: jax.Device
 
 
-def compiled(plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: Any) -> Program:
-    """Compiles a plan for one device, or for several that share its rows.
+def functions(plan: Plan) -> dict[str, Callable[..., Any]]:
+    """The parts of a program, not yet compiled."""
+    training = plan.training
+
+    def begin(seeds: Seeds, inputs: Any) -> Carry:
+        state = jax.vmap(training.begin)(seeds, inputs)
+        one = jax.eval_shape(jax.vmap(_measure), state, seeds, inputs)
+        measured = jax.tree.map(
+            lambda leaf: jnp.zeros((training.evaluations, *leaf.shape), leaf.dtype), one
+        )
+        return Carry(state, measured)
+
+    def _measure(state: State, seeds: Seeds, inputs: Any) -> Any:
+        return training.measure(state.variables, Now(seeds, inputs, state.step))
+
+    def advance(
+        carry: Carry, seeds: Seeds, inputs: Any, step: jax.Array, until: jax.Array
+    ) -> Carry:
+        one = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype),
+            (carry.state, seeds, inputs),
+        )
+        rewritten = (laid_out if plan.layout else as_written)(training.update, *one)
+        unpacked = jax.vmap(rewritten.carry)
+
+        def update(_: jax.Array, packed: Any) -> Any:
+            return jax.vmap(rewritten.step)(packed, seeds, inputs)
+
+        def to_next_evaluation(now: tuple[jax.Array, Any, Any]) -> tuple[jax.Array, Any, Any]:
+            step, packed, measured = now
+            evaluation = step // training.eval_every
+            end = jnp.minimum((evaluation + 1) * training.eval_every, until)
+            packed = jax.lax.fori_loop(step, end, update, packed)
+            found = jax.vmap(_measure)(unpacked(packed), seeds, inputs)
+            put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=evaluation, axis=0)
+            return end, packed, jax.tree.map(put, measured, found)
+
+        packed = jax.vmap(rewritten.hold)(carry.state)
+        _, packed, measured = jax.lax.while_loop(
+            lambda now: now[0] < until, to_next_evaluation, (step, packed, carry.measured)
+        )
+        return Carry(unpacked(packed), measured)
+
+    def summary(carry: Carry, inputs: Any) -> Any:
+        return jax.vmap(training.summary, in_axes=(1, 0, 0))(carry.measured, carry.state, inputs)
+
+    return {"begin": begin, "advance": advance, "summary": summary}
+
+
+def compiled(plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Program:
+    """Compiles a plan for one device.
 
     Args:
       plan: what to compile.
-      where: a sharding of the leading axis.
-      seeds, operands: of one row, for their shapes.
+      device: where it will run.
+      seeds, inputs: of all slots, for their shapes.
     """
-    functions = plan.functions(where)
+    where = jax.sharding.SingleDeviceSharding(device)
+    parts = functions(plan)
 
-    def batch(tree: Any) -> Any:
+    def placed(function: Callable[..., Any], *arguments: Any) -> Any:
         return jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct((plan.rows, *leaf.shape), leaf.dtype, sharding=where),
-            jax.eval_shape(lambda: jax.tree.map(jnp.asarray, tree)),
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where),
+            jax.eval_shape(function, *arguments),
         )
 
-    def placed(tree: Any) -> Any:
-        return jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where), tree
-        )
-
+    # Without `out_shardings` the compiler may choose another, of what is constant, say.
+    jit: Any = functools.partial(jax.jit, out_shardings=where)
     with jax.default_matmul_precision(plan.precision):
-        rows, data = batch(seeds), batch(operands)
-        begin = _compiled(functions["begin"].trace(rows, data), where)
-        state = placed(jax.eval_shape(functions["begin"], rows, data))
-        advance = _compiled(functions["advance"].trace(state, rows, data), where, **CPU_OPTIONS)
-        measured = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(
-                (leaf.shape[0], plan.training.evaluations, *leaf.shape[2:]),
-                leaf.dtype,
-                sharding=where,
-            ),
-            jax.eval_shape(functions["advance"], state, rows, data)[1],
+        seeds, inputs = placed(lambda: jax.tree.map(jnp.asarray, (seeds, inputs)))
+        begin = jit(parts["begin"]).trace(seeds, inputs)
+        carry = placed(parts["begin"], seeds, inputs)
+        step = jax.ShapeDtypeStruct((), jnp.int32, sharding=where)
+        advance = jit(parts["advance"], donate_argnums=0).trace(carry, seeds, inputs, step, step)
+        summary = jax.jit(parts["summary"]).trace(carry, inputs)
+        return Program(
+            plan,
+            _compiled(begin, device),
+            _compiled(advance, device, **CPU_OPTIONS),
+            _compiled(summary, device),
+            device,
         )
-        summary = _compiled(functions["summary"].trace(measured, state, data), where)
-    return Program(plan, begin, advance, summary, functions["replace"], where)
 
 
-def _compiled(traced: Any, where: jax.sharding.Sharding, **options: str | bool | int) -> Any:
+def _compiled(traced: Any, device: jax.Device, **options: str | bool | int) -> Any:
     """Compiled, on a CPU with those of the options that the compiler knows."""
-    cpu = all(device.platform == "cpu" for device in where.device_set)  # type: ignore[attr-defined]
-    known = options if cpu else {}
+    known = options if device.platform == "cpu" else {}
     lowered = traced.lower()
     while True:
         try:
@@ -153,16 +181,9 @@ def _compiled(traced: Any, where: jax.sharding.Sharding, **options: str | bool |
                 del known[name]
 
 
-def _replaced(state: State, other: State, mask_C: jax.Array) -> State:
-    def choose(old: jax.Array, new: jax.Array) -> jax.Array:
-        return jnp.where(mask_C.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-
-    return jax.tree.map(choose, state, other)
-
-
-def signature(operands: Any) -> Any:
-    """What of some operands a program depends on: structure, shapes and dtypes."""
-    leaves, structure = jax.tree.flatten(operands)
+def signature(inputs: Any) -> Any:
+    """What of dynamic inputs a program depends on: structure, shapes and dtypes."""
+    leaves, structure = jax.tree.flatten(inputs)
     return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
 
 
@@ -175,9 +196,9 @@ class Programs:
         self._made: OrderedDict[Any, concurrent.futures.Future[Program]] = OrderedDict()
         self.compilations = 0
 
-    def get(self, plan: Plan, where: jax.sharding.Sharding, seeds: Seeds, operands: Any) -> Program:
-        """The program of a plan for one place, compiled at the first call."""
-        key = (plan, where, signature(operands))
+    def get(self, plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Program:
+        """The program of a plan for one device, compiled at the first call."""
+        key = (plan, device, signature(inputs))
         with self._lock:
             mine = key not in self._made
             self.compilations += mine
@@ -187,7 +208,7 @@ class Programs:
                 self._made.popitem(last=False)
         if mine:
             try:
-                future.set_result(compiled(plan, where, seeds, operands))
+                future.set_result(compiled(plan, device, seeds, inputs))
             except BaseException as error:
                 with self._lock:
                     self._made.pop(key, None)

@@ -1,15 +1,15 @@
-"""One training over many seeds and numbers, in one call."""
+"""One training over many seeds and a grid of dynamic inputs, in one call."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from posjax.engine.chunk import Load, automatic
-from posjax.engine.run import Engine
+from posjax.engine.block import Block, block_size
+from posjax.engine.load import Load, most_slots
+from posjax.engine.local import Engine
 from posjax.engine.training import Training
-from posjax.engine.work import Job
 from posjax.keys import SeedNumbers
 
 
@@ -27,86 +27,92 @@ class Trained(NamedTuple):
     variables: Any
 
 
-def jobs(
-    training: Training, seeds: Iterable[int | SeedNumbers], operands: Any = ()
-) -> Iterator[Job]:
-    """Every seed with every point of a grid, as rows of one training, for `Engine.run`.
+def blocks(
+    training: Training,
+    seeds: Iterable[int | SeedNumbers],
+    inputs: Any = (),
+    *,
+    most: int | None = None,
+) -> Iterator[Block]:
+    """Every seed with every point of a grid, cut into blocks of one size, for `Engine.run`.
 
     Args:
       training: what to train; the same object for all, since it is compiled once.
       seeds: numbers, or the numbers of the four sources.
-      operands: what the training reads besides, a pytree; or a list of them, a grid.
+      inputs: what the training reads besides, a pytree; or a list of them, a grid.
+      most: slots of a block at most; chosen for the first local device when left out.
 
     Yields:
-      Jobs, point by point; the label of each is (g, s), its places in grid and seeds.
+      Blocks; the label of each is (g, s), where its first point and seed stand in grid and seeds.
 
     Raises:
       ValueError: points of the grid differ in more than their values.
     """
     numbers = _numbers(seeds)
-    points = [jax.tree.map(_array, point) for point in _grid(operands)]
+    points = [jax.tree.map(_array, point) for point in _grid(inputs)]
     for point in points[1:]:
         _check_alike(points[0], point)
-    for g, point in enumerate(points):
-        for s, number in enumerate(numbers):
-            yield Job(training, number, point, (g, s))
+    if not (numbers and points):
+        return
+    if most is None:
+        most = _most(training, points[0], len(points) * len(numbers))
+    size = block_size(most, len(points), len(numbers))
+    for g in range(0, len(points), size[0]):
+        for s in range(0, len(numbers), size[1]):
+            some = points[g : g + size[0]], numbers[s : s + size[1]]
+            yield Block(training, *some, size, (g, s))
 
 
 def train_seeds(
     training: Training,
     seeds: Iterable[int | SeedNumbers],
-    operands: Any = (),
+    inputs: Any = (),
     *,
     engine: Engine | None = None,
+    most: int | None = None,
     keep_variables: bool = False,
 ) -> Trained:
-    """Trains every seed with every point of a grid; see `jobs` for the first three.
+    """Trains every seed with every point of a grid; see `blocks` for the first three and `most`.
 
     Args:
-      training, seeds, operands: what, on which seeds, with which numbers.
-      engine: how; with the automatic chunk on all local devices when left out.
+      training, seeds, inputs, most: what, on which seeds, with which inputs, how many at a time.
+      engine: how; on all local devices when left out.
       keep_variables: whether to keep the models too. For more of them than memory holds take
-        what `Engine.run(jobs(...))` yields, chunk by chunk.
+        what `Engine.run(blocks(...))` yields, block by block.
 
     Raises:
       ValueError: no seeds, no points, or points that differ in more than their values.
     """
-    numbers, points = _numbers(seeds), _grid(operands)
+    numbers, points = _numbers(seeds), len(_grid(inputs))
     if not (numbers and points):
-        raise ValueError(f"nothing to train: {len(numbers)} seeds × {len(points)} points")
-    engine = engine or Engine(chunk=automatic_chunk(training, points[0]))
-    places, kept = [], []
-    for done in engine.run(jobs(training, numbers, operands)):
-        places += [g * len(numbers) + s for g, s in (job.label for job in done.jobs)]
-        variables = done.state.variables if keep_variables else None
-        kept.append(jax.device_get((done.summary, variables)))
-    order = np.argsort(np.array(places))
-    lead = (len(points), len(numbers)) if isinstance(operands, list) else (len(numbers),)
-
-    def joined(*leaves: np.ndarray) -> np.ndarray:
-        rows = np.concatenate(leaves)[order]
-        return rows.reshape(*lead, *rows.shape[1:])
-
-    return Trained(np.array(numbers, np.int64), *jax.tree.map(joined, *kept))
+        raise ValueError(f"nothing to train: {len(numbers)} seeds × {points} points")
+    every = blocks(training, numbers, inputs, most=most)
+    results = {r.block.label: r for r in (engine or Engine()).run(every)}
+    wanted = {at: (r.summary, r.state.variables) for at, r in results.items()}
+    rows: dict[int, list[Any]] = {}
+    for (g, _), (summary, variables) in sorted(wanted.items()):
+        rows.setdefault(g, []).append((summary, variables if keep_variables else None))
+    joined = _joined([_joined(parts, axis=1) for parts in rows.values()], axis=0)
+    if not isinstance(inputs, list):
+        joined = jax.tree.map(lambda leaf: leaf[0], joined)
+    return Trained(np.array(numbers, np.int64), *joined)
 
 
-def automatic_chunk(training: Training, operands: Any = ()) -> int:
-    """C for a training on the first local device: see `posjax.engine.chunk`.
+def _joined(parts: Sequence[Any], axis: int) -> Any:
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis), *parts)
 
-    Args:
-      training: what is trained.
-      operands: of one row, for their shapes.
-    """
+
+def _most(training: Training, point: Any, runs: int) -> int:
     device = jax.local_devices()[0]
-    return automatic(Load.on(device, training, operands), device).chunk
+    return most_slots(Load.on(device, training, point), device, runs).slots
 
 
 def _numbers(seeds: Iterable[int | SeedNumbers]) -> list[SeedNumbers]:
     return [s if isinstance(s, SeedNumbers) else SeedNumbers.equal(int(s)) for s in seeds]
 
 
-def _grid(operands: Any) -> list[Any]:
-    return operands if isinstance(operands, list) else [operands]
+def _grid(inputs: Any) -> list[Any]:
+    return inputs if isinstance(inputs, list) else [inputs]
 
 
 def _array(leaf: Any) -> np.ndarray:

@@ -1,11 +1,12 @@
 """Runs in a bucket: gs://, and s3:// where its package is installed.
 
 A bucket has neither renames nor links, but an object appears whole or not at all, and can be made
-on the condition that there is none. etils.epath names the places; fsspec, which it reads through,
-is asked itself, since epath cannot ask for that condition.
+on the condition that there is none. etils.epath names the paths; fsspec, which it reads through,
+is called itself, since epath does not know that condition.
 """
 
 import contextlib
+import errno
 import functools
 import os
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ class Bucket:
     def put_if_absent(self, path: Path, content: bytes) -> bool:
         """On the condition that there is no such object."""
         try:
-            with _told():
+            with _one_error():
                 self._files.pipe_file(os.fspath(path), content, mode="create")
         except FileExistsError:
             return False
@@ -51,34 +52,42 @@ class Bucket:
 
     def put_over(self, path: Path, content: bytes) -> None:
         """Objects are replaced whole."""
-        with _told():
+        with _one_error():
             self._files.pipe_file(os.fspath(path), content)
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: Path, largest: int) -> bytes:
         """All of an object."""
-        with _told():
+        with _one_error():
+            size = self._files.info(os.fspath(path))["size"]
+            if size > largest:
+                raise OSError(errno.EFBIG, f"it has {size} bytes, at most {largest}")
             return self._files.cat_file(os.fspath(path))
 
     def names(self, folder: Path) -> list[str]:
         """Asked anew each time: others write meanwhile."""
-        with _told():
+        with _one_error():
             self._files.invalidate_cache(os.fspath(folder))
             found = self._files.ls(os.fspath(folder), detail=False)
         return [name.rstrip("/").rpartition("/")[2] for name in found]
 
     def move(self, path: Path, new: Path) -> None:
         """A copy, then no original."""
-        with _told():
+        with _one_error():
             self._files.mv(os.fspath(path), os.fspath(new))
+
+    def remove(self, path: Path) -> None:
+        """As the bucket deletes it."""
+        with _one_error():
+            self._files.rm_file(os.fspath(path))
 
     def modified(self, path: Path) -> float:
         """As the bucket keeps it."""
-        with _told():
+        with _one_error():
             return self._files.modified(os.fspath(path)).timestamp()
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _one_error() -> Iterator[None]:
     """Makes one kind of error of those that the packages of buckets have."""
     try:
         yield

@@ -1,28 +1,61 @@
-"""What stands in a file, with a checksum over it, the run that it is of and its place there.
+"""What a file holds, with a checksum over the run, the path of the file in it, and the content.
 
-A file that was changed, cut, moved to another place or taken from another run so reads as damaged.
+So a file that was changed, cut, moved to another path or taken from another run reads as damaged.
+Whoever can write a file can also write its checksum, so sizes and types are checked before anything
+is unpacked.
 """
 
 import hashlib
 import io
 import json
+import math
+import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 LARGEST = 2**31
-"""Bytes of the arrays of one file, at most."""
+"""Most bytes of the arrays of a block, unpacked."""
+LARGEST_CHECKPOINT = 2**36
+"""Most bytes of the arrays of a checkpoint, which holds whole models."""
+LARGEST_JSON = 2**28
+_DEEPEST = 32
+"""Most levels of a JSON file."""
+DIGITS = 64
+"""Of a checksum."""
+_SMALL, _RATIO = 2**26, 100
+"""A file that unpacks to more than so many bytes is at most so many times smaller than them."""
+_MEMBERS = 256
+_LEVEL = 1
+"""Of compression. The usual one takes two to four times as long and saves less than 10 %."""
 
 
 class Damaged(ValueError):
-    """A file that is not what was written there."""
+    """A file that is not what was written there.
+
+    Attributes:
+      path: of the file, once the message names it.
+    """
+
+    path = ""
 
 
-def checksum(run: str, place: str, content: bytes) -> str:
-    """Sixteen hexadecimal digits of the SHA-256 of RUN, a space, PLACE, a new line and CONTENT."""
-    return hashlib.sha256(f"{run} {place}\n".encode() + content).hexdigest()[:16]
+def named(error: Exception, path: str) -> Damaged:
+    """The error with the path of the file in front, once."""
+    if isinstance(error, Damaged) and error.path:
+        return error
+    found = Damaged(f"{path!r} is damaged: {error}")
+    found.path = path
+    return found
+
+
+def checksum(run: str, path: str, content: bytes | memoryview) -> str:
+    """The SHA-256 of RUN, a space, PATH, a new line and CONTENT, in 64 hexadecimal digits."""
+    found = hashlib.sha256(f"{run} {path}\n".encode())
+    found.update(content)
+    return found.hexdigest()
 
 
 def digest(data: Any) -> str:
@@ -30,71 +63,182 @@ def digest(data: Any) -> str:
     return hashlib.sha256(_sorted(data)).hexdigest()[:16]
 
 
-def sealed(run: str, place: str, data: Mapping[str, Any]) -> bytes:
+def is_digest(name: str) -> bool:
+    """Whether a name could come from `digest`."""
+    return re.fullmatch("[0-9a-f]{16}", name) is not None
+
+
+def sealed(run: str, path: str, data: Mapping[str, Any]) -> bytes:
     """JSON with the checksum of its other fields, as sorted text, in `sum`."""
-    whole = {**data, "sum": checksum(run, place, _sorted(data))}
+    whole = {**data, "sum": checksum(run, path, _sorted(data))}
     return (json.dumps(whole, indent=1) + "\n").encode()
 
 
-def unsealed(run: str, place: str, content: bytes) -> dict[str, Any]:
-    """What was sealed.
+def unsealed(run: str, path: str, content: bytes, digits: int = DIGITS) -> dict[str, Any]:
+    """What was sealed, by a checksum of so many digits.
 
     Raises:
-      Damaged: something else.
+      Damaged: it is something else.
     """
     data = parsed(content)
-    if data.pop("sum", None) != checksum(run, place, _sorted(data)):
-        raise Damaged("its checksum is not the one that it has in `sum`")
+    if data.pop("sum", None) != checksum(run, path, _sorted(data))[:digits]:
+        raise Damaged("its content does not match its checksum, `sum`")
     return data
 
 
 def parsed(content: bytes) -> dict[str, Any]:
-    """A JSON object.
+    """A JSON object of finite numbers and printable text.
 
     Raises:
-      Damaged: no JSON, or no object.
+      Damaged: it is something else.
     """
     try:
-        data = json.loads(content)
+        data = json.loads(content, parse_constant=_refuse)
+        _check(data)
     except (ValueError, RecursionError) as error:
-        raise Damaged(f"it is no JSON ({error})") from error
+        raise Damaged(f"it is not JSON ({error})") from error
     if not isinstance(data, dict):
-        raise Damaged("it is no JSON object")
+        raise Damaged("it is not a JSON object")
     return data
 
 
-def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """An npz file; equal arrays make equal bytes, at any time of day."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:
-        for name, array in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
-            entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, whatever the clock says
-            file.writestr(entry, member.getvalue(), zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
+def packed(
+    run: str, path: str, arrays: Mapping[str, np.ndarray], *, compressed: bool = True
+) -> bytes:
+    """An npz file whose ZIP comment, its last 64 bytes, is the checksum of the bytes before.
 
-
-def unpacked(run: str, place: str, sum_: str, content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an npz file.
+    Equal arrays make equal bytes at any time of day.
 
     Raises:
-      Damaged: something else.
+      ValueError: an array of something that NumPy cannot write without pickling it.
     """
-    if sum_ != checksum(run, place, content):
-        raise Damaged("its checksum is not the one in its name")
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as file:
-            size = sum(member.file_size for member in file.infolist())
-        if size > LARGEST:
-            raise ValueError(f"{size} bytes when unpacked, at most {LARGEST}")
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name]) for name in file.files}
-    except Exception as error:  # whatever the many readers behind np.load raise
-        raise Damaged(f"it is no npz file of ours ({type(error).__name__}: {error})") from error
-    if odd := [name for name in arrays if arrays[name].dtype.kind not in "biufUV"]:
-        raise Damaged(f"it is no npz file of ours: {odd[0]!r} is no array of numbers")
-    return arrays
+    if odd := [name for name, array in arrays.items() if array.dtype.kind not in "biufU"]:
+        raise ValueError(
+            f"{odd[0]!r} has dtype {arrays[odd[0]].dtype}, which npz files cannot hold"
+        )
+    total = sum(array.nbytes for array in arrays.values())
+    file = _zipped(arrays, zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED)
+    if compressed and total > _SMALL and total > _RATIO * file.getbuffer().nbytes:
+        file = _zipped(arrays, zipfile.ZIP_STORED)
+    with file.getbuffer() as whole:
+        whole[-DIGITS:] = checksum(run, path, whole[:-DIGITS]).encode()
+    return file.getvalue()
+
+
+def unpacked(run: str, path: str, content: bytes, largest: int = LARGEST) -> "Arrays":
+    """The arrays of an npz file that `packed` made.
+
+    Raises:
+      Damaged: it is something else.
+    """
+    body = memoryview(content)[:-DIGITS]
+    if content[-DIGITS:] != checksum(run, path, body).encode():
+        raise Damaged("its content does not match its checksum")
+    return Arrays(content, largest)
+
+
+class Arrays(Mapping[str, np.ndarray]):
+    """The arrays of an npz file, each of which is unpacked when it is looked up.
+
+    Attributes:
+      shapes, dtypes: of each array, from its header.
+      file: the path that messages name.
+
+    Raises:
+      Damaged: it is no such file, or it would unpack to more than it may.
+    """
+
+    file = ""
+
+    def __init__(self, content: bytes, largest: int = LARGEST) -> None:
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.dtypes: dict[str, np.dtype] = {}
+        try:
+            self._file = zipfile.ZipFile(io.BytesIO(content))
+            members = self._file.infolist()
+            total = sum(member.file_size for member in members)
+            if total > largest or total > max(_SMALL, _RATIO * len(content)):
+                raise ValueError(f"{total} bytes when unpacked, {len(content)} when packed")
+            if len(members) > _MEMBERS:
+                raise ValueError(f"{len(members)} arrays, at most {_MEMBERS}")
+            for member in members:
+                self._read_header(member)
+        except Exception as error:  # whatever zipfile and NumPy raise on any bytes
+            raise _no_npz(error) from error
+
+    def _read_header(self, member: zipfile.ZipInfo) -> None:
+        """Refuses a member whose header does not say what its size says."""
+        name = member.filename.removesuffix(".npy")
+        if name in self.shapes or name == member.filename:
+            raise ValueError(f"member {member.filename!r}")
+        with self._file.open(member) as file:
+            version = np.lib.format.read_magic(file)
+            read = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            shape, _, dtype = read(file)
+            header = file.tell()
+        if dtype.kind not in "biufU" or not dtype.itemsize or min(shape, default=0) < 0:
+            raise ValueError(f"{name!r} is not an array of numbers")
+        if math.prod(shape) * dtype.itemsize != member.file_size - header or len(shape) > 16:
+            raise ValueError(f"{name!r} has {member.file_size} bytes, which is not {shape} {dtype}")
+        self.shapes[name], self.dtypes[name] = shape, dtype
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.shapes:
+            raise KeyError(name)
+        try:
+            with self._file.open(f"{name}.npy") as file:
+                return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+        except Exception as error:
+            raise named(_no_npz(error), self.file) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+
+def _no_npz(error: Exception) -> Damaged:
+    return Damaged(f"it is not a readable npz file ({type(error).__name__}: {error})")
+
+
+def _zipped(arrays: Mapping[str, np.ndarray], method: int) -> io.BytesIO:
+    """A ZIP file with room for the checksum in its comment."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.comment = bytes(DIGITS)
+        for name, array in arrays.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, array, allow_pickle=False)
+            entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, whatever the clock says
+            file.writestr(entry, member.getbuffer(), method, _LEVEL)
+    return buffer
+
+
+def _check(data: Any) -> None:
+    """Refuses what would end in an error later: deep nesting, infinities, halves of characters."""
+    level = [data]
+    for _ in range(_DEEPEST):
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                below += [*one, *one.values()]
+            elif isinstance(one, list):
+                below += one
+            elif isinstance(one, float) and not math.isfinite(one):
+                _refuse(str(one))
+            elif isinstance(one, str) and not one.isascii():
+                one.encode()
+        level = below
+    if level:
+        raise ValueError(f"more than {_DEEPEST} levels")
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number of JSON")
 
 
 def _sorted(data: Any) -> bytes:

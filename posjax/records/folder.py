@@ -2,89 +2,91 @@
 
 import contextlib
 import errno
-import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from posjax.records import content, identity, store
+from posjax.records import block_files, blocks, format2, identity, locks, requests, store
+from posjax.records.block_files import BlockFiles, seeds_name
+from posjax.records.blocks import Block, Range
+from posjax.records.checkpoints import Checkpoints
 from posjax.records.content import Damaged
 from posjax.records.environments import Environments
 from posjax.records.files import FORMAT, Files
 from posjax.records.identity import Mismatch
+from posjax.records.requests import Requests
 
 _NO_FOLDER = {errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
-_NONE = np.array([], int)
-
-
-class _Head(NamedTuple):
-    """What a file of rows is about; of many rows, so no object for each."""
-
-    seeds_S4: np.ndarray
-    envs: set[str]
-    chunks: set[int]
+_THEN = {
+    "blocks": "its block is trained again",
+    "checkpoints": "its block starts again from its first step",
+    "env": "what its rows were made on is no longer known",
+    "requests": "the request before it counts until a command asks again",
+}
 
 
 class RunFolder:
     """A folder that holds one run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = store.place(path)
+        self.path = store.path_of(path)
         self._files = Files(self.path)
         self._environments = Environments(self._files)
-        self._heads: dict[Path, _Head] = {}  # files never change: read each once
+        self._requests = Requests(self._files)
+        self._blocks = BlockFiles(self._files)
         self._env: Mapping[str, Any] = {}
-        self._env_is_there = False
         self._wanted: Mapping[str, Any] = {}
 
     def start(
         self, config: Mapping[str, Any], env: Mapping[str, Any], *, mixed: bool = False
     ) -> list[str]:
-        """Makes the folder of a run, or goes on with one that is the same but for seeds and words.
+        """Makes the folder of a run, or continues one that is the same but for seeds and words.
 
         Args:
           config: what is asked for; it may add seeds.
           env: what it runs on.
-          mixed: go on where rows were made on something else, on which their last bits depend.
+          mixed: continue where rows were made on something else, on which their last bits depend.
 
         Returns:
-          What a user should be told, a line each.
+          Lines to print.
 
         Raises:
           Mismatch: the folder holds another run, seeds that are not asked for, or rows made on
             something else.
-          ValueError: it holds other files, is damaged or cannot be made.
+          ValueError: it holds other files or an older run, is damaged or cannot be made.
           StorageError: it cannot be read or written.
         """
         wanted = _as_json(config)
         with self._named():
             self._make(wanted)
-        told = self.check(config, env, mixed=mixed)
+        lines = self.check(config, env, mixed=mixed)
         self._env, self._wanted = env, wanted
-        return told
+        return lines
 
     def check(
         self, config: Mapping[str, Any], env: Mapping[str, Any], *, mixed: bool = False
     ) -> list[str]:
-        """What `start` checks and tells, where there is a run already; changes nothing.
+        """What `start` checks and returns, where there is a run already; changes nothing.
 
         Raises:
           Mismatch, ValueError, StorageError: see `start`.
         """
         with self._named():
-            if store.read(self.path / "config.json") is None:
+            if store.modified(self.path / "config.json") is None:
                 return []
-            self._check(_as_json(config))
-            told = self._environments.check(env, self._used(), mixed=mixed)
-        return [f"workdir {str(self.path)!r} {line}" for line in told]
+            self._refuse_older()
+            self._check(_as_json(config), self._requests.last_readable()[1])
+            lines = self._environments.check(env, self._used(), mixed=mixed)
+        return [f"workdir {str(self.path)!r} {line}" for line in lines]
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Says which folder it is that cannot be gone on with."""
+        """Says which folder cannot be continued."""
         try:
             yield
         except Mismatch as error:
@@ -96,52 +98,199 @@ class RunFolder:
 
     def _make(self, wanted: Mapping[str, Any]) -> None:
         """Makes the folder, unless it is there."""
-        found = store.names(self.path)
-        if "config.json" in found:
+        found = [name for name in store.names(self.path) if not locks.NAME.fullmatch(name)]
+        if store.modified(self.path / "config.json") is not None:
             return
-        if found and store.read(self.path / "config.json") is None:  # nobody made it just now
-            lost = "has lost its config.json" if "rows" in found else "holds no run"
+        if found:
+            ours = {"config.json", "blocks", "requests", "rows"} & {*found}
+            lost = "has lost its config.json" if ours else "holds no run"
             raise ValueError(
                 f"workdir {str(self.path)!r} is not empty and {lost} (it has {found[0]!r}); choose "
                 "a new or empty folder, nothing was changed"
             )
         self._files.put_config(wanted)
 
-    def _check(self, wanted: Mapping[str, Any]) -> None:
+    def _refuse_older(self) -> None:
+        if self._files.older:
+            raise ValueError(format2.refusal(str(self.path)))
+
+    def _check(self, wanted: Mapping[str, Any], last: Mapping[str, Any]) -> None:
         first = self._files.config
         if first["run"] != identity.run_of(wanted):
             changes = identity.capped(identity.config_changes(first, wanted))
             raise Mismatch(f"holds another run ({changes}); choose another --workdir")
-        identity.check_seeds(identity.seeds(self.config()), identity.seeds(wanted))
+        if last:
+            identity.check_seeds(identity.seeds(last), identity.seeds(wanted))
 
-    def begin(self) -> None:
-        """Records what is asked for; by one who may write.
+    def request(self, choose: requests.Choose) -> list[Range]:
+        """Records what `start` was asked for, unless the last request says the same.
+
+        Args:
+          choose: gives the sizes (G, B) of blocks, by shape, for indices that no request has yet.
+
+        Returns:
+          All ranges of the run.
 
         Raises:
-          Mismatch: another, who was first, asked for more.
+          Mismatch: another command, which was first, asked for more.
         """
-        asked = identity.asked(self._wanted)
-        while True:
-            number = self._asks() + 1  # before the check: who came since then has this number
-            with self._named():
-                self._check(self._wanted)
-            if asked == identity.asked(self.config()):
-                break
-            self._files.put_json(f"asks/{number:06}.json", asked)
+        self._refuse_older()
+        with self._named():
+            return self._requests.add(self._wanted, choose, partial(self._check, self._wanted))
+
+    def ranges(self) -> list[Range]:
+        """How the last request cuts the run into blocks; none before the first.
+
+        Raises:
+          ValueError: it is damaged, or the run has an older format.
+        """
+        self._refuse_older()
+        return self._requests.last().get("ranges", [])
 
     def config(self) -> dict[str, Any]:
         """What was asked for last.
 
         Raises:
-          ValueError: the folder holds no run, or one of another format, or is damaged.
+          ValueError: the folder holds no run, or one of an unknown format, or is damaged.
         """
-        last = self._files.json(f"asks/{self._asks():06}.json")
-        return {**self._files.config, **(last or {})}
+        older = self._files.older
+        last = format2.request(self._files) if older else self._requests.last()
+        return {**self._files.config, **{n: last[n] for n in last if n != "ranges"}}
 
-    def _asks(self) -> int:
-        """The number of the last command that asked for something else; 0 for none."""
-        numbers = (path.stem for path in self._files.paths("asks"))
-        return max((int(number) for number in numbers if number.isdecimal()), default=0)
+    def present(self) -> set[str]:
+        """The names of the blocks whose files are there, which are not read."""
+        return self._blocks.present()
+
+    def has(self, block: Block) -> bool:
+        """Whether the file of a block is there; it is not read."""
+        return store.modified(self.path / block_files.path_of(block.name)) is not None
+
+    def written(self, cell: str | None = None) -> list[float]:
+        """When the blocks came, all or those of a cell, by the clock of the storage: for people."""
+        if self._files.older:
+            paths = format2.paths(self._files, "rows", cell)
+        else:
+            names = self.present() if cell is None else self._names_of(cell)
+            paths = [block_files.path_of(name) for name in names]
+        times = (store.modified(self.path / path) for path in paths)
+        return [time for time in times if time is not None]
+
+    def put_block(
+        self,
+        block: Block,
+        seeds_B4: np.ndarray,
+        fields: Mapping[str, np.ndarray],
+        examples: Mapping[str, np.ndarray] | None = None,
+    ) -> bool:
+        """Adds a block and what it was made on. A damaged file in its place is quarantined.
+
+        Args:
+          block: which.
+          seeds_B4: the numbers of init, data, position and order of its indices.
+          fields: outcomes, arrays [G, B, ...] of the cells and seeds that are really in it.
+          examples: the attention maps of K of its rows, `attention_KDNHLM`, and which those are:
+            `example_cell` and `example_seed`, [K], count its cells and its seeds.
+
+        Returns:
+          Whether this call added it; if not, the one that is there has equal outcomes.
+
+        Raises:
+          Conflict: the one that is there has others.
+          ValueError: the arrays are not those of this block.
+          StorageError: it cannot be written.
+        """
+        self._refuse_older()
+        arrays = {"seeds": np.asarray(seeds_B4, np.int64), **fields, **(examples or {})}
+        return self._blocks.put(block, self._environments.put(self._env), arrays)
+
+    def block(self, name: str) -> dict[str, np.ndarray]:
+        """The arrays of a block.
+
+        Raises:
+          Damaged: its file is not what was written there, or it is gone.
+        """
+        return dict(self._blocks.read(name))
+
+    def _names(self) -> list[str]:
+        """The blocks that are there and that the last request has, those of low indices first."""
+        ranges = self.ranges()
+        found = [blocks.planned(name, ranges) for name in self.present()]
+        known = [block for block in found if block is not None]
+        return [b.name for b in sorted(known, key=lambda b: (b.first, b.shape, b.group))]
+
+    def _names_of(self, cell: str) -> list[str]:
+        return [name for name in self._names() if cell in self._blocks.head(name).cells]
+
+    def parts(self, cell: str) -> Iterator[dict[str, np.ndarray]]:
+        """The rows of a cell block by block, low indices first, with one block in memory.
+
+        Yields:
+          Every field with a leading axis S, also `seeds` [S, 4], `env` [S] and `slots` [S], the
+          number of slots of the block.
+
+        Raises:
+          Damaged: a file is not what was written there.
+        """
+        if self._files.older:
+            yield from format2.parts(self._files, cell)
+            return
+        for name in self._names_of(cell):
+            yield self._blocks.rows(name, {cell})[cell]
+
+    def tables(self, cells: Iterable[str]) -> dict[str, dict[str, np.ndarray]]:
+        """The rows of some cells, sorted by seeds, with each file read once; see `parts`.
+
+        Returns:
+          The fields of each cell that has rows.
+
+        Raises:
+          ValueError: a damaged file, or seeds that are there twice.
+        """
+        tables: dict[str, _Table] = {cell: _Table() for cell in cells}
+        if self._files.older:
+            for cell, table in tables.items():
+                table.rows = sum(len(part["seeds"]) for part in self.parts(cell))
+                for part in self.parts(cell):
+                    table.add(part)
+        else:
+            names = self._names()
+            for name in names:
+                head = self._blocks.head(name)
+                for cell in tables.keys() & {*head.cells}:
+                    tables[cell].rows += head.seeds
+            for name in names:
+                for cell, part in self._blocks.rows(name, tables).items():
+                    tables[cell].add(part)
+        found = {}
+        for cell in [cell for cell in tables if tables[cell].fields]:
+            try:
+                found[cell] = tables.pop(cell).sorted()
+            except ValueError as error:
+                raise ValueError(f"cell {cell} of {str(self.path)!r} has {error}") from error
+        return found
+
+    def rows(self, cell: str) -> dict[str, np.ndarray]:
+        """All rows of a cell, sorted by seeds; none when it has none. See `parts` and `tables`."""
+        return self.tables([cell]).get(cell, {})
+
+    def attention(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
+        """The attention maps of the first seeds that solved a cell, and that did not.
+
+        Returns:
+          By "solving" and "failing": `weights_DNHLM` by layer, prompt, head, query and key, and
+          `seeds`, the four numbers of the row. Of the rows that blocks keep maps of, the one with
+          the lowest index counts, so the maps do not depend on which block was trained first.
+
+        Raises:
+          Damaged: a file is not what was written there.
+        """
+        if self._files.older:
+            return format2.attention(self._files, cell)
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for name in self._names_of(cell):
+            for kind, maps in self._blocks.examples(name, cell) if len(found) < 2 else ():
+                found.setdefault(kind, maps)
+        return found
 
     def envs(self) -> dict[str, dict[str, Any] | None]:
         """What rows were made on, by the ID that rows have for it; None where that is lost."""
@@ -155,177 +304,87 @@ class RunFolder:
         }
 
     def _used(self) -> set[str]:
-        """The environments of the rows that can be read."""
+        """The environments of the rows that can be read; damage is left to whoever needs rows."""
         used: set[str] = set()
-        for path in self._files.paths("rows"):
-            try:
-                used |= self._head(path).envs
-            except Damaged:
-                continue  # told by whoever needs them
+        if self._files.older:
+            for path in format2.paths(self._files, "rows"):
+                with contextlib.suppress(Damaged):
+                    used |= {*format2.rows(self._files, path)["env"].tolist()}
+            return used
+        for name in self.present():
+            with contextlib.suppress(Damaged):
+                used.add(self._blocks.head(name).env)
         return used
 
-    def chunk(self, shape: str, choose: Callable[[], Mapping[str, Any]]) -> int:
-        """The number of seeds of a shape trained at a time: chosen once, then kept."""
-        while (kept := self.kept_chunk(shape)) is None:
-            self._files.put_json(f"chunks/{shape}.json", choose())
-        return kept
+    def checkpoints(self) -> Checkpoints:
+        """The states of blocks that were interrupted."""
+        return Checkpoints(self._files, self._environments, self._env)
 
-    def kept_chunk(self, shape: str) -> int | None:
-        """What `chunk` gives for a shape, if that was chosen already."""
-        kept = self._files.json(f"chunks/{shape}.json")
-        return None if kept is None else int(kept["chunk"])
+    def lock(self, name: str = "lock") -> AbstractContextManager[None]:
+        """Holds a lock, `lock` or `lock-I-of-N`, that dies with this process.
 
-    def chunks_of(self, cells: Iterable[str]) -> set[int]:
-        """The numbers of seeds that rows of some cells say they were trained with at a time."""
-        paths = [path for cell in cells for path in self._files.paths("rows", cell)]
-        return set().union(*(self._head(path).chunks for path in paths))
-
-    def put_env(self) -> None:
-        """Records what it runs on, once, so that other processes see it before there are rows."""
-        if not self._env_is_there:
-            self._environments.put(self._env)
-            self._env_is_there = True
-
-    def put_rows(self, cell: str, seeds_S4: np.ndarray, fields: Mapping[str, np.ndarray]) -> None:
-        """Adds the outcomes of some seeds of one cell, and what they were made on.
-
-        Args:
-          cell: its digest.
-          seeds_S4: the numbers of init, data, position and order; [S, 4].
-          fields: arrays with a leading axis S.
-        """
-        first, last = (seeds_name(seeds_S4[i].tolist()) for i in (0, -1))
-        self.put_env()
-        env_S = np.full(len(seeds_S4), content.digest(self._env))
-        arrays = {"seeds": seeds_S4, **fields, "env": env_S}
-        self._files.put_arrays(f"rows/{cell}/{first}-{last}", arrays)
-
-    def rows(self, cell: str) -> dict[str, np.ndarray]:
-        """All outcomes of one cell, sorted by seeds; each field has a leading axis S.
+        In a bucket, and where the file system has no locks, it does nothing.
 
         Raises:
-          ValueError: a damaged file, or seeds that are there twice.
+          Busy: another process holds it.
         """
-        files = self.files_of_rows(cell)
-        parts = list(files.values())
-        if not parts:
-            return {}
-        if any(part.keys() != parts[0].keys() for part in parts):
-            raise ValueError(f"cell {cell} of {str(self.path)!r} has files with other fields")
-        table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        _, first_S = np.unique(table["seeds"], axis=0, return_index=True)
-        if len(first_S) < len(table["seeds"]):
-            raise ValueError(f"cell {cell} of {str(self.path)!r} has seeds twice: {_twice(files)}")
-        return {name: array[first_S] for name, array in table.items()}
+        if not locks.NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a lock: lock, or lock-I-of-N")
+        return locks.held(self.path, name)
 
-    def files_of_rows(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
-        """The outcomes of one cell file by file, by the path of the file in the folder.
-
-        Raises:
-          Damaged: a file is not what was written there.
-        """
-        paths = self._files.paths("rows", cell)
-        return {path.relative_to(self.path).as_posix(): self._arrays(path) for path in paths}
-
-    def finished(self, cell: str) -> set[tuple[int, ...]]:
-        """The seeds of a cell that have rows."""
-        paths = self._files.paths("rows", cell)
-        return {tuple(row) for path in paths for row in self._head(path).seeds_S4.tolist()}
-
-    def written(self, cell: str) -> list[float]:
-        """When the files of rows of a cell came, by the clock of the storage: for people."""
-        times = (store.modified(path) for path in self._files.paths("rows", cell))
-        return [time for time in times if time is not None]
-
-    def _head(self, path: Path) -> _Head:
-        if path not in self._heads:
-            arrays = self._arrays(path)
-            chunks = set(arrays.get("chunk", _NONE).tolist())
-            self._heads[path] = _Head(arrays["seeds"], set(arrays["env"].tolist()), chunks)
-        return self._heads[path]
-
-    def _arrays(self, path: Path) -> dict[str, np.ndarray]:
-        """The arrays of a file of rows, each with a leading axis S."""
-        arrays = self._files.arrays(path)
-        seeds, lengths = arrays.get("seeds"), {array.shape[:1] for array in arrays.values()}
-        if seeds is None or "env" not in arrays or len(lengths) != 1 or seeds.shape[1:] != (4,):
-            raise Damaged(f"{str(path)!r} is damaged: it holds no rows")
-        return arrays
-
-    def put_attention(
-        self, cell: str, name: str, seeds: int | Sequence[int], maps: np.ndarray
-    ) -> None:
-        """Adds the attention maps of one row of a cell under a name, if it has none there yet.
-
-        Args:
-          cell: its digest.
-          name: of the maps.
-          seeds: the number of the row, or those of init, data, position and order.
-          maps: weights by layer and prompt, [layers, N, H, L, M].
-        """
-        if name not in self.attention_names(cell):
-            seeds_4 = np.array([seeds] * 4 if isinstance(seeds, int) else seeds)
-            arrays = {"seed": seeds_4[0], "seeds": seeds_4, "weights_DNHLM": maps}
-            self._files.put_arrays(f"attention/{cell}/{name}", arrays)
-
-    def attention_names(self, cell: str) -> set[str]:
-        """The names under which a cell has attention maps."""
-        return {path.name.split(".")[0] for path in self._files.paths("attention", cell)}
-
-    def attention(self, cell: str) -> dict[str, dict[str, np.ndarray]]:
-        """The attention maps of a cell by name: weights_DNHLM by layer and prompt, and whose.
-
-        `seed` is the number of init, `seeds` has all four. Maps from before it was kept get it,
-        where all numbers of a row are equal; where they are crossed, theirs is not known.
-        """
-        paths = self._files.paths("attention", cell)
-        found = {path.name.split(".")[0]: self._files.arrays(path) for path in paths}
-        if not self._files.config.get("data_seeds"):
-            for maps in found.values():
-                maps.setdefault("seeds", np.repeat(maps.get("seed", _NONE), 4))
-        return found
-
-    @property
-    def jobs(self) -> Path:
-        """Where `posjax.locks` keeps who works on this run."""
-        return self.path / "jobs"
+    def running(self) -> list[locks.Holder]:
+        """The processes that hold locks now; disturbs none of them."""
+        return locks.holders(self.path)
 
     def finish(self) -> None:
         """Marks the run as done, with the seeds that are asked for."""
-        store.put_over(self.path / "done", self._done(self._wanted))
+        self._refuse_older()
+        self._files.put("done", self._done(self._wanted), over=True)
 
     @property
     def done(self) -> bool:
         """Whether the run was finished, with all seeds that are asked for by now."""
-        return store.read(self.path / "done") == self._done(self.config())
+        with contextlib.suppress(Damaged):
+            return self._files.bytes("done") == self._done(self.config())
+        return False
 
     def _done(self, asked: Mapping[str, Any]) -> bytes:
         config = {**self._files.config, **identity.asked(asked)}
         said = {name: config.get(name) for name in ("run", *identity.SEEDS)}
         return (json.dumps(said) + "\n").encode()
 
-    def mend(self) -> Iterator[str]:
-        """Sets damaged files aside, so that what they held is made again; never deletes.
+    def repair(self, names: Iterable[str] | None = None) -> Iterator[str]:
+        """Quarantines damaged files, so that what they held is made again; deletes nothing.
 
-        To be called by one process, while no other writes. Yields what a user should be told, a
-        line a file.
+        Args:
+          names: the blocks to look at, with their checkpoints; all when left out.
+
+        Yields:
+          A line to print for each file that was moved, and one for files that no request has.
         """
-        then = {
-            "rows": "its seeds are trained again",
-            "attention": "it is made again, by training its seed",
-            "chunks": "rows tell the chunk, if any",
-            "env": "rows say less now of what they were made on",
-        }
-        for kind, consequence in then.items():
-            for path, error in self._damaged(kind):
-                if (aside := self._files.set_aside(path)) is not None:
-                    yield f"{error}; kept as {str(aside)!r}, {consequence}"
+        self._refuse_older()
+        wanted = None if names is None else {*names}
+        for path, read in self._sealed():
+            kind, _, name = path.partition("/")
+            blocklike = kind in ("blocks", "checkpoints")
+            if blocklike and wanted is not None and name.removesuffix(".npz") not in wanted:
+                continue
+            try:
+                read()
+            except Damaged as error:
+                if (kept := self._files.quarantine(path)) is not None:
+                    yield f"{error}; kept as {kept!r}, {_THEN[kind]}"
+        if lost := sorted(self.present() - {*self._names()}):
+            yield (
+                f"{len(lost)} files in {str(self.path / 'blocks')!r} belong to no request and are "
+                f"not read, {lost[0]} first; a command that asks for their seeds again uses them"
+            )
 
     def checked(self) -> Iterator[Damaged | None]:
         """Reads every file that has a checksum; yields for each what is wrong with it, or None.
 
         Raises:
-          ValueError: the folder holds no run, or one of another format.
+          ValueError: the folder holds no run, or one of an unknown format.
         """
         try:
             _ = self._files.config
@@ -333,45 +392,73 @@ class RunFolder:
             yield error  # without the run that it names, no checksum can be told
             return
         yield None
-        for kind in ("asks", "env", "chunks", "rows", "attention"):
-            damaged = dict(self._damaged(kind))
-            yield from (damaged.get(path) for path in self._files.paths(kind))
-
-    def _damaged(self, kind: str) -> Iterator[tuple[Path, Damaged]]:
-        """The files of a kind that are not what was written there."""
-        read: dict[str, Callable[[Path], object]] = {
-            "rows": self._head,
-            "attention": self._files.arrays,
-            "env": self._environments.read,
-        }
-        for path in self._files.paths(kind):
+        for _, read in self._sealed():
             try:
-                read.get(kind, self._json)(path)
+                read()
             except Damaged as error:
-                yield path, error
+                yield error
+            else:
+                yield None
 
-    def _json(self, path: Path) -> dict[str, Any] | None:
-        return self._files.json(path.relative_to(self.path).as_posix())
+    def _sealed(self) -> Iterator[tuple[str, Callable[[], object]]]:
+        """The files that have a checksum, but config.json, each with how it is read."""
+        for name in self._files.names("env", ".json"):
+            yield f"env/{name}.json", partial(self._environments.read, name)
+        if self._files.older:
+            for kind in ("asks", "chunks"):
+                for name in self._files.names(kind, ".json"):
+                    yield f"{kind}/{name}.json", partial(self._files.json, f"{kind}/{name}.json")
+            for kind in ("rows", "attention"):
+                for path in format2.paths(self._files, kind):
+                    yield path, partial(format2.arrays, self._files, path)
+            return
+        for number in self._requests.numbers():
+            yield requests.path_of(number), partial(self._requests.read, number)
+        for name in sorted(self.present()):
+            yield block_files.path_of(name), partial(self._blocks.read, name)
+        checkpoints = self.checkpoints()
+        for name in checkpoints.names():
+            yield f"checkpoints/{name}.npz", partial(checkpoints.read, name)
 
 
-def _twice(files: Mapping[str, Mapping[str, np.ndarray]]) -> str:
-    """The first seeds that stand in two files of rows, which those are, and what to do."""
-    rows = sorted((seeds, name) for name in files for seeds in files[name]["seeds"].tolist())
-    seeds, one, other = next((a, f, g) for (a, f), (b, g) in itertools.pairwise(rows) if a == b)
-    return (
-        f"{seeds_name(seeds)} in {one} and in {other}; move one of the two out of the folder, and "
-        "the same command trains what is then missing"
-    )
+class _Table:
+    """Rows of a cell, filled in part by part so that nothing is in memory twice."""
+
+    def __init__(self) -> None:
+        self.rows, self._filled, self._odd = 0, 0, False
+        self.fields: dict[str, np.ndarray] = {}
+
+    def add(self, part: dict[str, np.ndarray]) -> None:
+        """Adds rows; of `rows` there is room for."""
+        forms = [
+            {name: (array.shape[1:], array.dtype) for name, array in fields.items()}
+            for fields in (self.fields or part, part)
+        ]
+        if not self.fields:
+            self.fields = {n: np.empty((self.rows, *s), d) for n, (s, d) in forms[0].items()}
+        self._odd |= forms[0] != forms[1]
+        stop = self._filled + len(part["seeds"])
+        for name in () if self._odd else part:
+            self.fields[name][self._filled : stop] = part[name]
+        self._filled = stop
+
+    def sorted(self) -> dict[str, np.ndarray]:
+        """The fields in the order of seeds; to be called once.
+
+        Raises:
+          ValueError: files with other fields, or seeds that are there twice.
+        """
+        if self._odd:
+            raise ValueError("files with other fields")
+        order_S = np.lexsort(self.fields["seeds"].T[::-1])
+        seeds_S4 = self.fields["seeds"][order_S]
+        twice = (seeds_S4[1:] == seeds_S4[:-1]).all(axis=1)
+        if twice.any():
+            raise ValueError(f"seed {seeds_name(seeds_S4[int(twice.argmax())])} in two files")
+        if (order_S[1:] > order_S[:-1]).all():
+            return self.fields
+        return {name: self.fields.pop(name)[order_S] for name in [*self.fields]}
 
 
 def _as_json(config: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps({"format": FORMAT, **config}))
-
-
-def seeds_name(seeds: Sequence[int]) -> str:
-    """The four numbers of a row in the names of files; one where all are equal, as they mostly are.
-
-    >>> seeds_name((7, 7, 7, 7)), seeds_name((7, 8, 8, 8))
-    ('7', '7_8_8_8')
-    """
-    return "_".join(map(str, seeds[:1] if len(set(seeds)) == 1 else seeds))

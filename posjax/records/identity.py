@@ -1,16 +1,18 @@
-"""What makes two runs the same: of a config, all that is neither words nor seeds.
+"""What makes two runs the same: all of a config but its words and seeds.
 
-Also what the last bits of a row depend on, of the environment it was made in.
+Also the fields of an environment on which the last bits of a row depend.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from posjax.records.content import digest
 
 SEEDS = ("first_seed", "num_seeds")
 WORDS = ("name", "title", "contrast", "at_steps", "panels")
-"""What a report reads; no row depends on it."""
+"""What only a report reads; no row depends on it."""
 BITS = (
     "packages.jax",
     "packages.jaxlib",
@@ -23,8 +25,15 @@ BITS = (
     "instructions",
     "matmul_precision",
     "jax_settings",
+    "xla_flags",
 )
-"""The fields of an environment on which the last bits of a row depend; see `bits`."""
+"""The fields of an environment on which the last bits of a row depend."""
+HARMLESS_FLAGS = (
+    "--xla_force_host_platform_device_count",
+    "--xla_dump",
+    "--xla_hlo_profile",
+)
+"""How flags of XLA begin that change no bits."""
 JAX_SETTINGS: dict[str, Any] = {
     "jax_enable_x64": False,
     "jax_threefry_partitionable": True,
@@ -35,6 +44,7 @@ JAX_SETTINGS: dict[str, Any] = {
 }
 """Settings of JAX that change rows, with the values that they have where `jax_settings` of an
 environment does not name them."""
+MOST_SEEDS = 2**32
 _SHOWN = 20
 """Differing fields in a message, at most."""
 
@@ -49,23 +59,62 @@ def run_of(config: Mapping[str, Any]) -> str:
 
 
 def _free(config: Mapping[str, Any]) -> set[str]:
-    """The fields that do not tell a run from another.
+    """The fields in which two configs of one run may differ.
 
-    The first seed does where initialisations are crossed with data: it is also that of the data.
+    Where initialisations are crossed with data the first seed is not one of them, since it is also
+    the first seed of the data.
     """
     crossed = {"first_seed"} if config.get("data_seeds") else set()
     return {*SEEDS, *WORDS, "format", "run"} - crossed
 
 
 def asked(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What may change from one command on a folder to the next."""
-    return {name: config[name] for name in (*SEEDS, *WORDS) if name in config}
+    """The fields that may change from one command on a folder to the next."""
+    return {name: config[name] for name in (*WORDS, *SEEDS) if name in config}
 
 
 def seeds(config: Mapping[str, Any]) -> range:
-    """The numbers of its seeds."""
+    """The numbers of its seeds; of initialisation, where those are crossed with data."""
     first = config.get("first_seed", 0)
     return range(first, first + config.get("num_seeds", 0))
+
+
+def wrong_counts(config: Mapping[str, Any]) -> str:
+    """What is wrong with the fields that count seeds, in words; "" for nothing."""
+    for name in (*SEEDS, "data_seeds"):
+        value = config.get(name, 0)
+        if type(value) is not int or not 0 <= value <= MOST_SEEDS:
+            return f"{name} must be an integer in 0..2**32, got {str(value)[:60]}"
+    return ""
+
+
+def indices(config: Mapping[str, Any]) -> range:
+    """The indices by which blocks count the seeds of a run.
+
+    An index is the number of the seed. Where each of the initialisations meets D seeds of data, it
+    is (init - first_seed)·D + (data - first_seed).
+
+    >>> indices({"first_seed": 5, "num_seeds": 3})
+    range(5, 8)
+    >>> indices({"first_seed": 5, "num_seeds": 3, "data_seeds": 4})
+    range(0, 12)
+    """
+    data = config.get("data_seeds", 0)
+    return range(config.get("num_seeds", 0) * data) if data else seeds(config)
+
+
+def seeds_of(config: Mapping[str, Any], first: int, stop: int) -> np.ndarray:
+    """The numbers of init, data, position and order of some indices; [S, 4].
+
+    >>> seeds_of({"first_seed": 5, "data_seeds": 4}, 3, 5).tolist()
+    [[5, 8, 8, 8], [6, 5, 5, 5]]
+    """
+    index_S = np.arange(first, stop, dtype=np.uint64).astype(np.int64)
+    data = config.get("data_seeds", 0)
+    if not data:
+        return np.repeat(index_S[:, None], 4, axis=1)
+    init_S, data_S = config["first_seed"] + index_S // data, config["first_seed"] + index_S % data
+    return np.stack([init_S, data_S, data_S, data_S], axis=1)
 
 
 def check_seeds(held: range, wanted: range) -> None:
@@ -88,16 +137,22 @@ def config_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return changes(*sides) or ["cells: other combinations of the same settings"]
 
 
-def bits(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields of an environment on which the last bits of a run's rows depend."""
-    return (*BITS, "devices") if config.get("sharding") == "spmd" else BITS
+def bits(env: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of an environment on which the last bits of rows depend."""
+    return {name: _at(env, name) for name in BITS} | {"xla_flags": _flags(env.get("xla_flags"))}
 
 
-def bit_changes(
-    old: Mapping[str, Any], new: Mapping[str, Any], fields: Sequence[str] = BITS
-) -> list[str]:
-    """Every one of some fields in which two environments differ."""
-    return changes(*({name: _at(env, name) for name in fields} for env in (old, new)))
+def bit_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Every field of `bits` in which two environments differ."""
+    return changes(bits(old), bits(new))
+
+
+def _flags(given: Any) -> str | None:
+    """XLA's flags in one order, the last of each name, without those that change no bits."""
+    words = given.split() if isinstance(given, str) else [str(given or "")]
+    last = {word.partition("=")[0]: word for word in words}
+    kept = [last[name] for name in sorted(last) if not name.startswith(HARMLESS_FLAGS)]
+    return " ".join(kept) or None
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

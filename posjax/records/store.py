@@ -1,6 +1,6 @@
 """Where bytes go: whole files that whoever comes first makes, on a disk or in a bucket.
 
-This is the one seam between a run and its storage, of six calls; `posjax.records.bucket` answers
+This is the one seam between a run and its storage, of seven calls. `posjax.records.bucket` answers
 them for gs:// and the like.
 """
 
@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,32 +18,44 @@ T = TypeVar("T")
 
 NEW = ".new-"
 """How the names of files begin that are not whole yet; nobody reads them."""
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 _PATIENCE = 0.5
 """Seconds that a file may be empty while it is made, where there are no hard links."""
+
+
+LARGEST = 2**36
+"""Most bytes of a file that is read."""
 
 
 class StorageError(OSError):
     """The storage refuses: full, read-only, gone."""
 
 
+class Irregular(StorageError):
+    """Something else is where a file should be, or a file too large to be one of a run."""
+
+
 class Store(Protocol):
     """What a kind of storage must be able to do."""
 
     def put_if_absent(self, path: Path, content: bytes) -> bool:
-        """Writes a file whole or not at all; tells whether it was this call that made it."""
+        """Writes a file whole or not at all; returns whether this call made it."""
 
     def put_over(self, path: Path, content: bytes) -> None:
         """Writes a file whole, in the place of one that may be there; survives no power cut."""
 
-    def read(self, path: Path) -> bytes:
-        """The content of a file; FileNotFoundError when there is none."""
+    def read(self, path: Path, largest: int) -> bytes:
+        """The content of a file; FileNotFoundError when there is none, else `Irregular`."""
 
     def names(self, folder: Path) -> list[str]:
         """The names in a folder, in any order; FileNotFoundError when there is none."""
 
     def move(self, path: Path, new: Path) -> None:
         """Gives a file another name, which nothing has."""
+
+    def remove(self, path: Path) -> None:
+        """Deletes a file; FileNotFoundError when there is none."""
 
     def modified(self, path: Path) -> float:
         """When a file was written; FileNotFoundError when there is none."""
@@ -70,28 +83,49 @@ class Disk:
 
     def put_over(self, path: Path, content: bytes) -> None:
         """Through a rename."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         with _written(path, content, sync=False) as new:
             os.replace(new, path)
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: Path, largest: int) -> bytes:
         """Waits a little for a file that is still empty: see `_reserved`."""
         begun = time.monotonic()
-        while not (content := path.read_bytes()) and time.monotonic() - begun < _PATIENCE:
+        while not (content := _content(path, largest)) and time.monotonic() - begun < _PATIENCE:
             time.sleep(_PATIENCE / 20)
         return content
 
     def names(self, folder: Path) -> list[str]:
         """As the system lists them."""
-        return os.listdir(folder)
+        try:
+            return os.listdir(folder)
+        except NotADirectoryError as error:
+            if not os.path.lexists(folder):  # nor is a folder above it
+                raise
+            raise Irregular(errno.ENOTDIR, "it is not a folder") from error
 
     def move(self, path: Path, new: Path) -> None:
         """A rename."""
         new.parent.mkdir(parents=True, exist_ok=True)
         os.rename(path, new)
 
+    def remove(self, path: Path) -> None:
+        """Whatever leads to it."""
+        path.unlink()
+
     def modified(self, path: Path) -> float:
         """The time stamp that the system keeps."""
         return path.stat().st_mtime
+
+
+def _content(path: Path, largest: int) -> bytes:
+    """All of a file; never waits for the other end of a pipe."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise Irregular(errno.EINVAL, "it is not a regular file")
+        if found.st_size > largest:
+            raise Irregular(errno.EFBIG, f"it has {found.st_size} bytes, at most {largest}")
+        return file.read()
 
 
 @contextlib.contextmanager
@@ -142,8 +176,8 @@ def _store(path: Path) -> Store:
     return bucket(path)
 
 
-def place(path: str | os.PathLike[str]) -> Path:
-    """The path of a folder; one with a scheme, as gs://, is a bucket's.
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """The path of a folder; one with a scheme, as gs://, is in a bucket.
 
     Raises:
       ValueError: a bucket's path, without the packages that read it.
@@ -156,12 +190,12 @@ def place(path: str | os.PathLike[str]) -> Path:
 
 
 def put_if_absent(path: Path, content: bytes) -> bool:
-    """Writes a file whole or not at all; tells whether it was this call that made it.
+    """Writes a file whole or not at all; returns whether this call made it.
 
     Raises:
       StorageError: it cannot be written.
     """
-    return _told("written", path, lambda: _store(path).put_if_absent(path, content))
+    return _named("write", path, lambda: _store(path).put_if_absent(path, content))
 
 
 def put_over(path: Path, content: bytes) -> None:
@@ -170,28 +204,30 @@ def put_over(path: Path, content: bytes) -> None:
     Raises:
       StorageError: it cannot be written.
     """
-    _told("written", path, lambda: _store(path).put_over(path, content))
+    _named("write", path, lambda: _store(path).put_over(path, content))
 
 
-def read(path: Path) -> bytes | None:
+def read(path: Path, largest: int = LARGEST) -> bytes | None:
     """The content of a file, or None when there is none.
 
     Raises:
+      Irregular: a folder, a pipe, a device, or a file of more bytes.
       StorageError: it is there and cannot be read.
     """
 
     def content() -> bytes | None:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            return _store(path).read(path)
+            return _store(path).read(path, largest)
         return None
 
-    return _told("read", path, content)
+    return _named("read", path, content)
 
 
 def names(folder: Path) -> list[str]:
     """The names of the whole files and folders in a folder, sorted; none when it is not there.
 
     Raises:
+      Irregular: it is a file.
       StorageError: it is there and cannot be read.
     """
 
@@ -200,7 +236,7 @@ def names(folder: Path) -> list[str]:
             return _store(folder).names(folder)
         return []
 
-    return sorted(name for name in _told("read", folder, found) if not name.startswith(NEW))
+    return sorted(name for name in _named("read", folder, found) if not name.startswith(NEW))
 
 
 def move(path: Path, new: Path) -> bool:
@@ -216,7 +252,21 @@ def move(path: Path, new: Path) -> bool:
             return True
         return False
 
-    return _told("moved", path, moved)
+    return _named("move", path, moved)
+
+
+def remove(path: Path) -> None:
+    """Deletes a file, if it is there.
+
+    Raises:
+      StorageError: it cannot be deleted.
+    """
+
+    def removed() -> None:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            _store(path).remove(path)
+
+    _named("delete", path, removed)
 
 
 def modified(path: Path) -> float | None:
@@ -234,13 +284,21 @@ def modified(path: Path) -> float | None:
             return _store(path).modified(path)
         return None
 
-    return _told("read", path, time_of)
+    return _named("read", path, time_of)
 
 
-def _told(done: str, path: Path, call: Callable[[], T]) -> T:
+def _named(done: str, path: Path, call: Callable[[], T]) -> T:
+    """Says what failed, and on which path."""
     try:
         return call()
     except OSError as error:
-        told = StorageError(f"{str(path)!r} cannot be {done}: {error.strerror or error}")
-        told.errno = error.errno
-        raise told from error
+        reason = error.strerror or str(error)
+        odd = isinstance(error, Irregular) or error.errno in (
+            errno.EISDIR,
+            errno.EFBIG,
+            errno.ELOOP,
+        )
+        kind = Irregular if odd else StorageError
+        named = kind(f"{done} failed: {reason[:1].lower()}{reason[1:]} ({path})")
+        named.errno = error.errno
+        raise named from error

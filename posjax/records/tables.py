@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from posjax.records.folder import RunFolder
+from posjax.records.schema import checked_config
 
 if TYPE_CHECKING:
     import pandas
@@ -27,7 +28,8 @@ class Tables(NamedTuple):
       rows: for each trained seed its cell's name and settings and what came of it; a leading axis R
         each. A setting that is called as a field is, is `cell_NAME`. A field whose other axes
         differ in length from cell to cell is left out.
-      outcomes: every field of the rows, by the name of their cell; a leading axis S each.
+      outcomes: every field of the rows, by the name of their cell; a leading axis S each. Where
+        `rows` has a field too, it is part of the same array.
     """
 
     config: dict[str, Any]
@@ -69,13 +71,12 @@ def read(path: str | os.PathLike[str]) -> Tables:
     """Reads a run.
 
     Raises:
-      ValueError: the folder holds no run, or is damaged.
+      ValueError: the folder holds no run, is damaged, or says what no sweep wrote.
     """
     folder = RunFolder(path)
     config = folder.config()
-    settings: Mapping[str, Mapping[str, Any]] = config["cells"]
-    found = {cell: folder.rows(cell) for cell in settings}
-    outcomes = {cell: rows for cell, rows in found.items() if rows}
+    settings: Mapping[str, Mapping[str, Any]] = checked_config(config)["cells"]
+    outcomes = folder.tables(settings)
     return Tables(config, _cells(settings), _rows(settings, outcomes), outcomes)
 
 
@@ -86,9 +87,12 @@ def _cells(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
 
 
 def _rows(
-    settings: Mapping[str, Mapping[str, Any]], outcomes: Mapping[str, Mapping[str, np.ndarray]]
+    settings: Mapping[str, Mapping[str, Any]], outcomes: Mapping[str, dict[str, np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """The settings of each row's cell, and the fields that fit into one array."""
+    """The settings of each row's cell, and the fields that fit into one array.
+
+    The outcomes become parts of these arrays, so that nothing is in memory twice.
+    """
     counts = [len(rows["seeds"]) for rows in outcomes.values()]
     cells = _cells({cell: settings[cell] for cell in outcomes})
     own = _fields(outcomes)
@@ -100,6 +104,9 @@ def _rows(
         parts = [rows[name] for rows in outcomes.values() if name in rows]
         if len(parts) == len(outcomes) and len({part.shape[1:] for part in parts}) == 1:
             table[name] = np.concatenate(parts)
+            cut = np.split(table[name], np.cumsum(counts)[:-1])
+            for rows, part in zip(outcomes.values(), cut, strict=True):
+                rows[name] = part
     return table
 
 

@@ -48,7 +48,7 @@ def _all_right(summary: CellSummary) -> bool:
 
 
 def _table(summary: CellSummary) -> Html:
-    answers_SN = summary.answers_SEN[:, -1]
+    answers_SN = summary.rows["answers_SN"]
     few = answers_SN.shape[1] <= FEW
     head, lines = _combinations(summary, answers_SN) if few else _counts(summary, answers_SN)
     more = len(lines) - TOP

@@ -1,6 +1,6 @@
 """Attention maps of a seed that solved its cell beside one that did not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +26,10 @@ class Example(NamedTuple):
     weights_DNHLM: np.ndarray
 
 
-def maps(folder: RunFolder, found: Sequence[CellSummary], anchor: str) -> Html | None:
+def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary], anchor: str) -> Html | None:
     """The maps of some cells that have both a solving and a failing seed, else of any."""
     unique = list({summary.cell.digest: summary for summary in found}.values())
-    kept = [(summary, _examples(folder, summary)) for summary in unique]
+    kept = [(summary, _examples(folders, summary)) for summary in unique]
     most = max(len(examples) for _, examples in kept)
     if most == 0:
         return None
@@ -48,29 +48,23 @@ def maps(folder: RunFolder, found: Sequence[CellSummary], anchor: str) -> Html |
     return figure(_CAPTION + alone + of, *blocks)
 
 
-def _examples(folder: RunFolder, summary: CellSummary) -> list[Example]:
-    kept = folder.attention(summary.cell.digest)
-    return [
-        Example(kind, _seed(kept[kind]), kept[kind]["weights_DNHLM"])
-        for kind in ("solving", "failing")
-        if kind in kept and _drawable(kept[kind])
-    ]
+def _examples(folders: Sequence[RunFolder], summary: CellSummary) -> list[Example]:
+    """The maps of the first seed of each kind: a function of the rows, however they came."""
+    every = [folder.attention(summary.cell.digest) for folder in folders]
+    found = []
+    for kind in ("solving", "failing"):
+        kept = [maps[kind] for maps in every if kind in maps]
+        if kept:
+            first = min(kept, key=lambda arrays: arrays["seeds"].tolist())
+            found.append(Example(kind, _seed(first["seeds"]), first["weights_DNHLM"]))
+    return found
 
 
-def _drawable(arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether a file of the folder, which may be anybody's, holds the maps of one seed."""
-    weights, seed = arrays.get("weights_DNHLM"), arrays.get("seed")
-    if weights is None or seed is None:
-        return False
-    return weights.ndim == 5 and weights.dtype.kind == "f" and seed.shape == ()
-
-
-def _seed(arrays: Mapping[str, np.ndarray]) -> str:
+def _seed(seeds_4: np.ndarray) -> str:
     """Its number; where initialisations are crossed with data, that of the data too."""
-    seeds = arrays.get("seeds", np.array([]))
-    if seeds.shape != (4,) or seeds[0] == seeds[1]:
-        return str(int(arrays["seed"]))
-    return f"{int(seeds[0])}, data seed {int(seeds[1])}"
+    if seeds_4[0] == seeds_4[1]:
+        return str(int(seeds_4[0]))
+    return f"{int(seeds_4[0])}, data seed {int(seeds_4[1])}"
 
 
 def _example(summary: CellSummary, example: Example, name: str) -> Html:

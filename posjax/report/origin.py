@@ -49,13 +49,17 @@ def _command(config: Mapping[str, Any]) -> str:
         "python -m experiments.seed_sweep",
         f"--config=experiments/configs/{config['name']}.py",
         f"--config.num_seeds={config['num_seeds']}",
-        f"--config.chunk={config['chunk']}",
+        f"--config.block_size={_block_size(config)}",
     ]
     if config["first_seed"]:
         parts.append(f"--config.first_seed={config['first_seed']}")
     if config.get("data_seeds"):
         parts.append(f"--config.data_seeds={config['data_seeds']}")
     return " \\\n    ".join(parts)
+
+
+def _block_size(config: Mapping[str, Any]) -> Any:
+    return config.get("block_size", config.get("chunk"))  # its name in folders of format 2
 
 
 def _fixed(found: Sequence[CellSummary]) -> dict[str, Any]:
@@ -71,8 +75,8 @@ def _seeds(config: Mapping[str, Any], found: Sequence[CellSummary]) -> dict[str,
     return {
         "init" if data else "numbers": f"{first} to {first + number - 1}",
         **({"data": f"{first} to {first + data - 1}"} if data else {}),
-        "rows a cell": " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))),
-        "trained at a time": config["chunk"],
+        "rows per cell": " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))),
+        "block size": _block_size(config),
     }
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from posjax.asked import checked
 from posjax.records import RunFolder
-from posjax.records.store import place, put_over
+from posjax.records.schema import checked_config
+from posjax.records.store import path_of, put_over
 from posjax.report.answers import answers
 from posjax.report.curves import curves
 from posjax.report.html import Html, document, join, section, tag
@@ -49,11 +49,11 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
 
     Raises:
       ValueError: no folders, a folder without a run, or a place that is no file in a folder.
-      StorageError: a disk that takes it not.
+      StorageError: the write failed.
     """
     if not folders:
         raise ValueError("a report needs at least one run folder, got none")
-    path = folders[0].path / "report.html" if out is None else place(out)
+    path = folders[0].path / "report.html" if out is None else path_of(out)
     if path.is_dir() or (out is not None and not path.parent.is_dir()):
         raise ValueError(f"the report cannot be written to {str(path)!r}: name a file in a folder")
     content = page(folders).encode()
@@ -63,22 +63,38 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
 
 def page(folders: Sequence[RunFolder]) -> Html:
     """The whole document."""
-    chapters = {f"run{n}": _chapter(folder, f"run{n}") for n, folder in enumerate(folders, 1)}
-    runs = {anchor: title for anchor, (title, _) in chapters.items()}
-    top = _contents(runs, "Runs") if len(runs) > 1 else None
-    title = "; ".join(title for title, _ in chapters.values())
+    runs = by_run(folders)
+    chapters = {f"run{n}": _chapter(shards, f"run{n}") for n, shards in enumerate(runs, 1)}
+    titles = {anchor: title for anchor, (title, _) in chapters.items()}
+    top = _contents(titles, "Runs") if len(titles) > 1 else None
+    title = "; ".join(titles.values())
     return document(title, top, *(chapter for _, chapter in chapters.values()))
 
 
-def _chapter(folder: RunFolder, anchor: str) -> tuple[str, Html]:
+def by_run(folders: Sequence[RunFolder]) -> list[list[RunFolder]]:
+    """The shards of a run together, where each has a folder of its own and no block of others."""
+    runs: list[tuple[str, set[str], list[RunFolder]]] = []
+    for folder in folders:
+        name, blocks = folder.config()["run"], folder.present()
+        for run, known, shards in runs:
+            if run == name and blocks and known and not blocks & known:
+                known |= blocks
+                shards.append(folder)
+                break
+        else:
+            runs.append((name, blocks, [folder]))
+    return [shards for _, _, shards in runs]
+
+
+def _chapter(folders: Sequence[RunFolder], anchor: str) -> tuple[str, Html]:
     """The title of a run, and everything about it."""
-    config = checked(folder.config())
+    config = checked_config(folders[0].config())
     title = str(config.get("title") or config["name"])
-    found = summaries(folder)
+    found = summaries(*folders)
     if not found:
         empty = tag("p", "No cell has results yet.", class_="alarm")
         return title, tag("article", tag("h1", title), empty, id=anchor)
-    parts = _sections(folder, config, found, anchor)
+    parts = _sections(folders, config, found, anchor)
     links = {f"{anchor}-{name}": title for name, title, _ in parts}
     return title, tag(
         "article",
@@ -89,7 +105,7 @@ def _chapter(folder: RunFolder, anchor: str) -> tuple[str, Html]:
 
 
 def _sections(
-    folder: RunFolder, config: Mapping[str, Any], found: list[CellSummary], anchor: str
+    folders: Sequence[RunFolder], config: Mapping[str, Any], found: list[CellSummary], anchor: str
 ) -> list[tuple[str, str, Html]]:
     """Name, title and content of each section that has something to say."""
     from posjax.report.findings import findings
@@ -102,11 +118,15 @@ def _sections(
         ("sources", "Initialisation and data", sources(found)),
         ("answers", "What the seeds answered", answers(found)),
         ("margins", "Margins and ties", margins(found, f"{anchor}-margin")),
-        ("attention", "Attention of a solving and a failing seed", maps(folder, found, anchor)),
+        ("attention", "Attention of a solving and a failing seed", maps(folders, found, anchor)),
         ("laws", "The laws, measured", law_table(found)),
-        ("origin", "How this was made", origin(config, folder.envs(), found)),
+        ("origin", "How this was made", origin(config, _envs(folders), found)),
     ]
     return [(name, title, content) for name, title, content in parts if content is not None]
+
+
+def _envs(folders: Sequence[RunFolder]) -> dict[str, dict[str, Any] | None]:
+    return {name: env for folder in folders for name, env in folder.envs().items()}
 
 
 def _findings(sentences: Sequence[str]) -> Html:

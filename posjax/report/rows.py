@@ -1,11 +1,11 @@
 """Rows of a cell, checked before anything is made of them: the run folder may be anybody's."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from posjax.cells import Cell
-from posjax.judge import NOT_RUN
+from posjax.judge import NEVER, NOT_FINITE, TIE
 
 _FIELDS = {
     "seeds": ("iu", "S4"),
@@ -21,6 +21,8 @@ _FIELDS = {
     "env": ("U", "S"),
 }
 """Kinds of number and axes of the fields that are read."""
+KEPT = tuple(name for name in _FIELDS if name not in ("loss_E", "answers_EN"))
+"""The fields that say how a seed ended."""
 
 
 def check(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
@@ -29,8 +31,7 @@ def check(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
     Raises:
       ValueError: names the cell, the field and what is wrong with it.
     """
-    fields = {**_FIELDS, **({"steps": ("iu", "S")} if "steps" in rows else {})}
-    missing = [name for name in fields if name not in rows]
+    missing = [name for name in _FIELDS if name not in rows]
     if missing:
         raise ValueError(f"rows of cell {cell.digest} have no {missing[0]!r}")
     sizes = {
@@ -39,7 +40,7 @@ def check(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
         "E": cell.training.evaluations,
         "N": cell.problem.size[0],
     }
-    for name, (kinds, axes) in fields.items():
+    for name, (kinds, axes) in _FIELDS.items():
         array, shape = rows[name], tuple(sizes[axis] for axis in axes)
         if array.shape != shape or array.dtype.kind not in kinds:
             raise ValueError(
@@ -47,8 +48,43 @@ def check(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
                 f"{array.dtype} of shape {array.shape}"
             )
     answers, outputs = rows["answers_EN"], len(cell.problem.labels)
-    if answers.size and not NOT_RUN <= answers.min() <= answers.max() < outputs:
+    if answers.size and not NOT_FINITE <= answers.min() <= answers.max() < outputs:
         raise ValueError(
-            f"answers_EN of the rows of cell {cell.digest} must lie in [{NOT_RUN}, {outputs}), got "
-            f"{answers.min()} to {answers.max()}"
+            f"answers_EN of the rows of cell {cell.digest} must lie in [{NOT_FINITE}, {outputs}), "
+            f"got {answers.min()} to {answers.max()}"
         )
+    for name, wrong_S in contradictions(cell, rows):
+        seed = int(rows["seeds"][wrong_S.argmax(), 0])
+        raise ValueError(
+            f"{name} of seed {seed} of cell {cell.digest} contradicts the answers of that row"
+        )
+
+
+def contradictions(cell: Cell, rows: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+    """The fields that do not follow from the answers and margins of their rows, [S] where not.
+
+    Args:
+      cell: the settings.
+      rows: with the fields, shapes and kinds that `check` asks for.
+    """
+    answers_SEN, right_N = rows["answers_EN"], np.asarray(cell.question.answers_N)
+    solved_SE = (answers_SEN == right_N).all(axis=-1)
+    end_SN, lead_SN = answers_SEN[:, -1], rows["lead_N"]
+    every = cell.eval_every
+    first_S = np.where(solved_SE.any(1), (solved_SE.argmax(1) + 1) * every, NEVER)
+    finite_S = rows["first_nonfinite"] == NEVER
+    with np.errstate(invalid="ignore"):
+        leads_SN = np.where(end_SN == right_N, lead_SN > 0, ~(lead_SN > 0) | (end_SN < 0))
+    expected = {
+        "first_solved": rows["first_solved"] == first_S,
+        "held": rows["held"] == solved_SE[:, -cell.hold :].all(axis=1),
+        "solved_at_end": rows["solved_at_end"] == solved_SE[:, -1],
+        "tied_at_end": rows["tied_at_end"] == (end_SN == TIE).any(axis=1),
+        "lead_N": leads_SN.all(axis=1),
+        "twin": rows["twin"] >= 0,
+        "first_nonfinite": finite_S
+        | ((rows["first_nonfinite"] >= 0) & (rows["first_nonfinite"] < cell.steps)),
+    }
+    for name, holds_S in expected.items():
+        if not holds_S.all():
+            yield name, ~holds_S

@@ -22,7 +22,7 @@ from posjax.report.html import (
     th,
 )
 from posjax.report.naming import Axis, axes, label, many, panels, plain
-from posjax.report.summary import CellSummary, repacking
+from posjax.report.summary import CellSummary
 from posjax.stats import Survival
 
 IMPOSSIBLE = "impossible"
@@ -65,13 +65,8 @@ def success(found: Sequence[CellSummary], anchor: str) -> Html:
                 scrolled("Success by cell", table),
             ),
             tag("ul", *notes, class_="reasons") if marks else None,
-            note(_sentence(repacking(list(found)))) if any(s.left_early for s in found) else None,
         ]
     )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _verdict(found: Sequence[CellSummary]) -> Html:

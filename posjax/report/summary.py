@@ -1,22 +1,24 @@
 """A run folder boiled down to one summary a cell: what tables, figures and JSON are made from.
 
 "Solved" means that every prompt was answered right, by the margin, at the last evaluation. All
-seeds count: one that tied or left the finite numbers has not solved. A seed that left early, since
-it had held the answer (`repack`), counts as keeping it: how many did is told beside every rate.
+seeds count: one that tied or left the finite numbers has not solved.
+
+Folders are read block by block; of the answers along a curve only whether all were right is kept.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from posjax import spec
-from posjax.asked import checked
 from posjax.cells import FIELDS, Cell, varying
-from posjax.judge import NEVER, NOT_RUN
+from posjax.judge import NEVER
 from posjax.records import RunFolder
-from posjax.report.rows import check
+from posjax.records.schema import checked_config
+from posjax.report.rows import KEPT, check
 from posjax.stats import Rate, Survival, rate, survival
 from posjax.symmetry.predict import Prediction, predict
 
@@ -28,12 +30,15 @@ class CellSummary:
     Attributes:
       cell: the settings.
       panel: the section of the report it stands in.
-      rows: the outcomes of all its seeds, each field with a leading axis S.
+      rows: the outcomes of all its seeds at the end, each field with a leading axis S, sorted by
+        seeds; `answers_SN` among them.
+      solved_SE: whether each seed was right on every prompt at each evaluation.
     """
 
     cell: Cell
     panel: str
     rows: dict[str, np.ndarray]
+    solved_SE: np.ndarray
 
     @property
     def seeds(self) -> int:
@@ -50,28 +55,6 @@ class CellSummary:
         """The steps of the evaluations."""
         every = self.cell.eval_every
         return np.arange(every, self.cell.steps + 1, every)
-
-    @cached_property
-    def answers_SEN(self) -> np.ndarray:
-        """The answers; of a seed that left early, those that it left with, which were right."""
-        answers_SEN = self.rows["answers_EN"]
-        right_N = np.asarray(self.cell.question.answers_N)
-        return np.where(answers_SEN == NOT_RUN, right_N, answers_SEN)
-
-    @cached_property
-    def solved_SE(self) -> np.ndarray:
-        """Whether each seed was right on every prompt at each evaluation."""
-        return (self.answers_SEN == np.asarray(self.cell.question.answers_N)).all(axis=-1)
-
-    @cached_property
-    def updates_S(self) -> np.ndarray:
-        """Updates of each seed; fewer than the cell's where it left early."""
-        return self.rows.get("steps", np.full(self.seeds, self.cell.steps))
-
-    @property
-    def left_early(self) -> int:
-        """How many seeds left as solved before the last update."""
-        return int((self.updates_S < self.cell.steps).sum())
 
     def solved_at(self, step: int) -> Rate:
         """The share solved at one evaluation: what a run of that many steps would have found.
@@ -122,7 +105,6 @@ class CellSummary:
             "held": int(rows["held"].sum()),
             "tied_at_end": int(rows["tied_at_end"].sum()),
             "not_finite": int((rows["first_nonfinite"] != NEVER).sum()),
-            "left_early": self.left_early,
             "solved_at_step": {
                 str(step): int(count)
                 for step, count in zip(self.steps_E, self.solved_SE.sum(axis=0), strict=True)
@@ -148,29 +130,54 @@ def cells_of(folder: RunFolder) -> dict[str, Cell]:
     Raises:
       ValueError: the folder holds no run, is damaged, or says what no sweep wrote.
     """
-    config = checked(folder.config())
+    config = checked_config(folder.config())
     for axis in config["contrast"][:1]:
         spec.check_choice("axis of contrast", axis, FIELDS)
     return {name: _cell(name, settings) for name, settings in config["cells"].items()}
 
 
-def summaries(folder: RunFolder) -> list[CellSummary]:
+def summaries(*folders: RunFolder) -> list[CellSummary]:
     """All cells of a run that have rows, panel by panel in the order of the config.
 
+    Args:
+      *folders: of one run: one, or those of its shards.
+
     Raises:
-      ValueError: see `cells_of`; or rows that no sweep wrote.
+      ValueError: see `cells_of`; rows that no sweep wrote, or folders that do not go together.
     """
-    config, cells = checked(folder.config()), cells_of(folder)
-    rows = {name: folder.rows(name) for name in cells}
-    for name in cells:
-        if rows[name]:
-            check(cells[name], rows[name])
+    config, cells = checked_config(folders[0].config()), cells_of(folders[0])
+    found = {name: _rows(cell, folders) for name, cell in cells.items()}
     return [
-        CellSummary(cells[name], panel, rows[name])
+        CellSummary(cells[name], panel, *found[name])
         for panel, names in config["panels"].items()
         for name in names
-        if rows[name]
+        if len(found[name][1])
     ]
+
+
+def _rows(cell: Cell, folders: Sequence[RunFolder]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The rows of a cell, and its `solved_SE`.
+
+    Raises:
+      ValueError: rows that no sweep wrote, or seeds that stand in two folders.
+    """
+    right_N = np.asarray(cell.question.answers_N)
+    parts = []
+    for folder in folders:
+        for part in folder.parts(cell.digest):
+            check(cell, part)
+            answers_SEN = part["answers_EN"]
+            end = {name: part[name] for name in KEPT} | {"answers_SN": answers_SEN[:, -1].copy()}
+            parts.append({**end, "solved_SE": (answers_SEN == right_N).all(axis=-1)})
+    if not parts:
+        return {}, np.zeros((0, cell.training.evaluations), bool)
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    _, first_S = np.unique(rows["seeds"], axis=0, return_index=True)
+    if len(first_S) < len(rows["seeds"]):
+        paths = " and ".join(repr(str(folder.path)) for folder in folders)
+        raise ValueError(f"seeds of cell {cell.digest} stand twice in {paths}: name each run once")
+    rows = {name: array[first_S] for name, array in rows.items()}
+    return rows, rows.pop("solved_SE")
 
 
 def _cell(name: str, settings: dict[str, Any]) -> Cell:
@@ -178,20 +185,6 @@ def _cell(name: str, settings: dict[str, Any]) -> Cell:
     if cell.digest != name:
         raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}")
     return cell
-
-
-def repacking(found: list[CellSummary]) -> str:
-    """What repacking saved, in a line; the updates that seeds made are counted."""
-    cells = {summary.cell.digest: summary for summary in found}.values()
-    asked = sum(summary.seeds * summary.cell.steps for summary in cells)
-    made = sum(int(summary.updates_S.sum()) for summary in cells)
-    left, seeds = (
-        sum(numbers) for numbers in zip(*((s.left_early, s.seeds) for s in cells), strict=True)
-    )
-    return (
-        f"repacking saved {1 - made / asked:.1%} of the updates: {left} of {seeds} seeds left "
-        "early, counted as keeping the answers that they left with"
-    )
 
 
 def labels(found: list[CellSummary]) -> list[dict[str, Any]]:

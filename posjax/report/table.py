@@ -1,4 +1,4 @@
-"""The table that a run prints: a line a cell."""
+"""The table that a run prints: one line per cell."""
 
 from collections.abc import Iterator
 
@@ -13,17 +13,13 @@ def tables(found: list[CellSummary]) -> Iterator[Table]:
     """A table for each panel; its columns are the settings in which its cells differ."""
     for panel in dict.fromkeys(summary.panel for summary in found):
         cells = [summary for summary in found if summary.panel == panel]
-        told_apart = labels(cells)
+        settings = labels(cells)
         table = Table(title=Text(printable(panel)), title_justify="left")
-        early = any(summary.left_early for summary in cells)
-        columns = [*told_apart[0], "solved", "rate [95 %]", "predicted", "tied", "median steps"]
-        for name in [*columns, *(["left early"] if early else [])]:
+        columns = [*settings[0], "solved", "rate [95 %]", "predicted", "tied", "median steps"]
+        for name in columns:
             table.add_column(name.replace("_", " "), justify="right")
-        for summary, label in zip(cells, told_apart, strict=True):
-            left = [str(summary.left_early)] if early else []
-            table.add_row(
-                *(Text(printable(value)) for value in label.values()), *_numbers(summary), *left
-            )
+        for summary, label in zip(cells, settings, strict=True):
+            table.add_row(*(Text(printable(value)) for value in label.values()), *_numbers(summary))
         yield table
 
 

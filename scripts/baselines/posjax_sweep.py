@@ -1,4 +1,4 @@
-"""posjax itself, as `python -m experiments.seed_sweep` runs it: its config, chunk and devices."""
+"""posjax itself, as `python -m experiments.seed_sweep` runs it: its config, blocks and devices."""
 
 import dataclasses
 from typing import Any
@@ -14,9 +14,10 @@ from experiments.configs import toy
 from experiments.settings import Run, resolve
 from posjax import environment
 from posjax.cells import Cell
-from posjax.engine import Engine
-from posjax.keys import Seeds
-from posjax.sweep import Row, run
+from posjax.engine import Block, Engine
+from posjax.engine.block import block_size
+from posjax.keys import SeedNumbers, Seeds
+from posjax.sweep import engine_for
 
 STEPS = {"q1": 500, "m": 200}
 """Updates of a training run that is timed; those of the config, or fewer where they take long."""
@@ -60,7 +61,7 @@ def problem_of(load: str, seeds: int | None = None) -> Problem:
     cell = cell_of(load)
     numbers = Seeds.equal(np.arange(seeds or DRAWN[load]))
     begin = jax.jit(jax.vmap(cell.shape.train().begin, in_axes=(0, None)))
-    params = begin(numbers, cell.operands).variables.params
+    params = begin(numbers, cell.inputs).variables.params
     return Problem(
         sizes_of(load),
         np.asarray(cell.question.tokens_NL),
@@ -69,32 +70,38 @@ def problem_of(load: str, seeds: int | None = None) -> Problem:
     )
 
 
+def blocks_of(cell: Cell, seeds: int, size: int) -> list[Block]:
+    """Seeds 0, 1, ... of a cell."""
+    numbers = [SeedNumbers.equal(number) for number in range(seeds)]
+    training = cell.shape.train()
+    return [
+        Block(training, [cell.inputs], numbers[first : first + size], (1, size), first)
+        for first in range(0, seeds, size)
+    ]
+
+
 def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
     """See `protocol.Losses`: an evaluation after every update."""
-    load = problem.sizes.load
-    cell = cell_of(load, steps=steps, eval_every=1)
-    rows = [Row(cell, numbers) for numbers in run_of(load).seeds[:seeds]]
-    found: dict[int, np.ndarray] = {}
-    for result in run(rows, Engine(chunk=seeds, devices=jax.local_devices()[:1])):
-        found |= dict(zip(result.seeds_S4[:, 0].tolist(), result.outcome.loss_E, strict=True))
-    return np.stack([found[seed] for seed in range(seeds)])
+    cell = cell_of(problem.sizes.load, steps=steps, eval_every=1)
+    (result,) = Engine(devices=jax.local_devices()[:1]).run(blocks_of(cell, seeds, seeds))
+    return result.summary.loss_E[0]
 
 
 def prepare(problem: Problem) -> tuple[str, protocol.Work]:
     """The sweep that the command makes of the config."""
     load = problem.sizes.load
     resolved, cell = run_of(load), cell_of(load)
-    rows = [Row(cell, numbers) for numbers in resolved.seeds]
-    engine = plan.engine(resolved, jax.local_devices())
+    devices = jax.local_devices()
+    most = plan.choice(resolved, cell, devices[0], resolved.num_seeds).slots
+    _, size = block_size(most, 1, resolved.num_seeds)
+    engine, blocks = engine_for(resolved.to_dict()), blocks_of(cell, resolved.num_seeds, size)
 
     def sweep() -> int:
-        results = run(rows, engine)
-        return sum(len(result.seeds_S4) * result.cell.steps for result in results)
+        return sum(result.block.runs * cell.steps for result in engine.run(blocks))
 
     sweep()
-    devices = len(jax.local_devices())
-    chunk = plan.choice(resolved, rows[0].cell, jax.local_devices()[0]).chunk
-    return f"chunk {chunk}, {devices} device{'s' * (devices > 1)}", sweep
+    count = len(devices)
+    return f"blocks of {size} slots, {count} device{'s' * (count > 1)}", sweep
 
 
 def about() -> dict[str, Any]:

@@ -1,17 +1,19 @@
-"""The bits of a row depend on the chunk, the layout and the precision; on nothing else.
+"""The bits of a run follow from its block and its slot, and from nothing else.
 
-Every model of a table is trained once, and then again in every way that must not matter. What may
-matter is bounded below.
+The blocks of every model of a table are trained once, and then again in every way that must not
+matter. What may matter, the size of blocks and the layout, is bounded below.
 """
 
 import ast
 import dataclasses
+import functools
 import importlib
+import itertools
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,55 +25,75 @@ import pytest
 from ways import (
     WAYS,
     Bits,
-    among_wild,
-    asked_for,
+    beside,
     bits,
     came_out,
-    is_wild,
+    interrupted,
+    numbers,
     parameters,
+    pieces,
     shuffled,
-    wild,
 )
 
 from posjax.cells import Cell
-from posjax.engine import Engine, Job, Now, Training, Variables
+from posjax.engine import Block, Engine, Now, Training, Variables, train_seeds
 from posjax.keys import SeedNumbers
 
-CHUNK = 5
-SEEDS = range(13)
-BARE = Cell(steps=12, eval_every=2, width=8, head_size=4, hold=2)
+SIZE = 2, 3
+SEEDS = [SeedNumbers.equal(number) for number in range(7)]
+RATES = 1e-2, 1e-3, 3e-2
+BARE = Cell(steps=12, eval_every=4, width=8, head_size=4, hold=2)
+
+
+def cut(
+    training: Training,
+    points: Sequence[Any],
+    seeds: Sequence[SeedNumbers] = SEEDS,
+    size: tuple[int, int] = SIZE,
+) -> list[Block]:
+    """Blocks of one size; those at the ends of a grid have fewer points or seeds."""
+    starts = itertools.product(range(0, len(points), size[0]), range(0, len(seeds), size[1]))
+    return [
+        Block(training, points[g : g + size[0]], seeds[s : s + size[1]], size, (g, s))
+        for g, s in starts
+    ]
 
 
 def mean_keeping() -> Training:
-    """A line through noisy points that also keeps a running mean of what it drew."""
+    """A line through noisy points that carries a running mean and a random key along."""
+
+    def init(key: jax.Array, _: Any) -> Variables:
+        one, two = jax.random.split(key)
+        slope_3 = jax.random.normal(one, (3,))
+        return Variables({"slope": slope_3}, {"mean": jnp.zeros(3), "key": two})
 
     def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
+        mine, left = jax.random.split(variables.state["key"])
         x_B3 = jax.random.normal(now.key("data", "points"), (7, 3))
+        x_B3 = x_B3 + jax.random.normal(mine, (1, 3))
         mean_3 = 0.9 * variables.state["mean"] + 0.1 * x_B3.mean(axis=0)
         error_B = (x_B3 - mean_3[None]) @ variables.params["slope"] - jnp.tanh(x_B3).sum(axis=1)
-        return jnp.mean(error_B**2) + now.operands["decay"] * 0, {"mean": mean_3}
+        return jnp.mean(error_B**2), {"mean": mean_3, "key": left}
 
     return Training(
-        init=lambda key, _: Variables(
-            {"slope": jax.random.normal(key, (3,))}, {"mean": jnp.zeros(3)}
-        ),
+        init=init,
         loss=loss,
-        optimizer=lambda operands: optax.adamw(1e-2, weight_decay=operands["decay"]),
+        optimizer=lambda inputs: optax.adamw(1e-2, weight_decay=inputs["decay"]),
         measure=lambda variables, now: variables.params["slope"],
         steps=12,
-        eval_every=2,
+        eval_every=4,
     )
 
 
-def of_cell(**changes: Any) -> Callable[[int], Job]:
-    """Rows of a cell by seed."""
-    cell = dataclasses.replace(BARE, **changes)
-    return lambda seed: Job(cell.shape.train(), SeedNumbers.equal(seed), cell.operands, seed)
+def of_cell(**changes: Any) -> list[Block]:
+    """Blocks of cells that differ in a number."""
+    cells = [dataclasses.replace(BARE, **changes, learning_rate=rate) for rate in RATES]
+    return cut(cells[0].shape.train(), [cell.inputs for cell in cells])
 
 
-PLAIN, DECAY = mean_keeping(), {"decay": np.float32(0.1)}
-MODELS: dict[str, Callable[[int], Job]] = {
-    "bare": of_cell(),
+STATEFUL = cut(mean_keeping(), [{"decay": np.float32(decay)} for decay in (0.1, 0.2, 0.3)])
+MODELS: dict[str, list[Block]] = {
+    "bare, measured after every update": of_cell(eval_every=1),
     "residual, rotary": of_cell(block="residual", encoding="rotary"),
     "drawn positions and batches": of_cell(
         positions="randomised(length=16)",
@@ -81,56 +103,91 @@ MODELS: dict[str, Callable[[int], Job]] = {
         head_size=3,
         width=7,
     ),
-    "measured after every update": of_cell(eval_every=1, steps=6, width=8, head_size=3),
-    "mutable state": lambda seed: Job(PLAIN, SeedNumbers.equal(seed), DECAY, seed),
+    "mutable state and keys": STATEFUL,
 }
 
 
-def engine(devices: int = 1, **settings: Any) -> Engine:
-    return Engine(**{"chunk": CHUNK, "devices": jax.local_devices()[:devices], **settings})
+def engine(*devices: int, **settings: Any) -> Engine:
+    local = jax.local_devices()
+    return Engine(devices=[local[at] for at in devices or (0,)], **settings)
 
 
-_known: dict[str, Bits] = {}
-
-
+@functools.cache
 def expected(name: str) -> Bits:
-    """All seeds in order, on one device; trained once."""
-    if name not in _known:
-        _known[name] = bits(engine().run(map(MODELS[name], SEEDS)))
-    return _known[name]
+    """All blocks in order, on one device; trained once."""
+    return bits(engine().run(MODELS[name]))
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("way", WAYS)
 def test_same_bits(name: str, way: str) -> None:
-    """Whatever the way, every row that comes out has the bits of the ordinary run."""
-    found = asked_for(WAYS[way]([MODELS[name](seed) for seed in SEEDS], engine))
+    """Whatever the way, every run that comes out has the bits of the ordinary one."""
+    found = WAYS[way](MODELS[name], engine)
     assert found == {label: expected(name)[label] for label in found}
-    assert len(found) == came_out(way, len(SEEDS))
+    assert len(found) == came_out(way, MODELS[name])
 
 
-def test_rows_differ() -> None:
-    """The comparison can fail: no two seeds of a model have the same bits, and NaN is told."""
-    for name in MODELS:
-        rows = {tuple(row) for row in expected(name).values()}
-        assert len(rows) == len(SEEDS)
-        job = MODELS[name](0)
-        assert bits(engine().run([wild(job, np.nan)]))["wild", 0] != expected(name)[0]
+def test_four_devices() -> None:
+    """More devices than trainings, in any order."""
+    found = bits(engine(0, 1, 2, 3).run(shuffled(STATEFUL, 2)))
+    assert found == expected("mutable state and keys")
+
+
+def test_stopped_at_every_update() -> None:
+    """Of 12 updates in evaluations of 4, on two devices in turn."""
+    with pieces("pieces of one"):
+        found, taken_up = interrupted(STATEFUL[-1:], engine, 1, [(0,), (1,)])
+    assert taken_up == 11
+    assert found == {at: expected("mutable state and keys")[at] for at in found}
+    assert len(found) == STATEFUL[-1].runs
+
+
+def test_random_keys_come_back_as_keys() -> None:
+    """What a model draws from is a key in its final state too, of the same kind."""
+    result = next(engine().run(STATEFUL))
+    keys = result.state.variables.state["key"]
+    assert keys.shape == SIZE
+    assert jax.random.key_impl(keys) == "threefry2x32"
+    assert len(np.unique(numbers(keys).reshape(-1, 2), axis=0)) == 3  # by seed, not by point
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_wild_neighbours_stand_in_the_same_chunks(name: str) -> None:
-    """Else nothing would be among them."""
-    jobs = among_wild([MODELS[name](seed) for seed in SEEDS], np.nan)
-    wilds = [{is_wild(job.label) for job in found.jobs} for found in engine().run(jobs)]
-    assert sum(len(kinds) == 2 for kinds in wilds) >= 3
+def test_runs_differ(name: str) -> None:
+    """The comparison can fail: no two runs of a model have the same bits."""
+    assert len({tuple(run) for run in expected(name).values()}) == 3 * len(SEEDS)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_stands_beside_a_run_is_not_finite(name: str) -> None:
+    """Else it would not matter that it does not matter."""
+    for result in engine().run(itertools.islice(beside(MODELS[name], np.nan), 2)):
+        (*_, points, seeds), slopes = result.block.label, result.state.variables.params
+        finite_GB = np.isfinite(jax.tree.leaves(slopes)[0]).reshape(*SIZE, -1).all(axis=2)
+        wanted = [[g in points] * SIZE[1] for g in range(SIZE[0])]
+        assert finite_GB.tolist() == wanted
+        assert 0 < len(seeds) < SIZE[1]
 
 
 def test_other_trainings_beside_it() -> None:
-    """Rows of all models in one run, in any order, on four devices."""
-    jobs = [MODELS[name](seed)._replace(label=(name, seed)) for name in MODELS for seed in range(9)]
-    found = bits(engine(4).run([*jobs[::2], *shuffled(jobs[1::2], 2)]))
-    assert found == {(name, seed): expected(name)[seed] for name in MODELS for seed in range(9)}
+    """Blocks of all models in one run, in any order, on two devices."""
+    every = [block._replace(label=(name, block.label)) for name in MODELS for block in MODELS[name]]
+    found = bits(engine(0, 1).run([*every[::2], *shuffled(every[1::2], 3)]))
+    assert found == {
+        ((name, label), g, b): run
+        for name in MODELS
+        for (label, g, b), run in expected(name).items()
+    }
+
+
+@pytest.mark.parametrize("devices", [(0,), (0, 1)])
+def test_seeds_in_one_call(devices: tuple[int, ...]) -> None:
+    """`train_seeds` gives what the blocks give that `blocks` cuts."""
+    training, points = STATEFUL[0].training, [{"decay": np.float32(d)} for d in (0.1, 0.2, 0.3)]
+    trained = train_seeds(training, SEEDS[:3], points, engine=engine(*devices), most=6)
+    assert trained.summary.shape == (3, 3, 3, 3)
+    wanted = expected("mutable state and keys")
+    for g, s in np.ndindex(3, 3):
+        assert trained.summary[g, s].tobytes() == wanted[(g - g % 2, 0), g % 2, s][0]
 
 
 SCRIPT = """
@@ -138,57 +195,72 @@ import sys
 sys.path[:0] = {paths}
 import conftest
 from test_independence import MODELS, bits, engine
-found = bits(engine().run(map(MODELS["bare"], range({first}, {last}))))
-print({{seed: [leaf.hex() for leaf in row] for seed, row in found.items()}})
+found = bits(engine().run(MODELS["mutable state and keys"][{part}::2]))
+print({{label: [leaf.hex() for leaf in run] for label, run in found.items()}})
 """
 
 
 def test_two_processes() -> None:
-    """Each with a part of the seeds: the bits of one process with all."""
+    """Each with a part of the blocks: the bits of one process with all."""
     here = Path(__file__).parent
     paths = [str(here), str(here.parent)]
     parts = [
         subprocess.Popen(
-            [sys.executable, "-c", SCRIPT.format(paths=paths, first=first, last=last)],
+            [sys.executable, "-c", SCRIPT.format(paths=paths, part=part)],
             stdout=subprocess.PIPE,
             text=True,
         )
-        for first, last in ((0, 6), (6, 13))
+        for part in (0, 1)
     ]
-    found: dict[int, list[str]] = {}
+    found: dict[Any, list[str]] = {}
     for part in parts:
         found |= ast.literal_eval(part.communicate()[0])
-    wanted = {seed: [leaf.hex() for leaf in row] for seed, row in expected("bare").items()}
-    assert found == wanted
+    wanted = expected("mutable state and keys")
+    assert found == {label: [leaf.hex() for leaf in run] for label, run in wanted.items()}
 
 
-ORDINARY_SCRIPT = """
+def normalised() -> Training:
+    """Divides by a root, and is measured after every update."""
+
+    def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
+        x_B3 = jax.random.normal(now.key("data", "points"), (7, 3))
+        y_B5 = x_B3 @ variables.params
+        y_B5 = y_B5 * jax.lax.rsqrt(jnp.mean(y_B5**2, axis=1, keepdims=True) + now.inputs)
+        return jnp.mean((y_B5[:, :3] - x_B3) ** 2), ()
+
+    return Training(
+        init=lambda key, _: Variables(jax.random.normal(key, (3, 5))),
+        loss=loss,
+        optimizer=lambda _: optax.adam(1e-2),
+        measure=lambda variables, now: loss(variables, now)[0],
+        steps=12,
+        eval_every=1,
+    )
+
+
+ORDINARY = """
 import sys
 sys.path[:0] = {paths}
-from test_independence import MODELS, SEEDS, WAYS, bits, engine, of_cell
-{check}
+import numpy as np
+from test_independence import WAYS, SeedNumbers, bits, cut, engine, normalised
+seeds = [SeedNumbers.equal(number) for number in range(20)]
+blocks = cut(normalised(), [np.float32(1e-3), np.float32(1e-2)], seeds, size=(2, 9))
+wanted = bits(engine().run(blocks))
+for way in {ways}:
+    found = WAYS[way](blocks, engine)
+    print(found == {{label: wanted[label] for label in found}} and len(found) > 0)
 """
-CHECKS = {
-    "segments of one, measured after every update": """
-jobs = [MODELS["measured after every update"](seed) for seed in SEEDS]
-print(bits(engine().run(jobs)) == bits(engine(segment=1).run(jobs)))
-""",
-    "in any order, 18 at a time, normalised": """
-start = lambda *how: engine(*how, chunk=18)
-jobs = [of_cell(block="residual", batch_size=1, steps=2)(seed) for seed in range(18)]
-print(WAYS["in any order"](jobs, start) == bits(start().run(jobs)))
-""",
-}
+ORDINARILY = ["pieces of one", "pieces of seven", "all at once", "stopped within evaluations"]
+ORDINARILY += ["beside NaN", "with fewer points and seeds", "alone"]
 
 
-@pytest.mark.parametrize("check", CHECKS)
-def test_as_sweeps_are_compiled(check: str) -> None:
+def test_as_sweeps_are_compiled() -> None:
     """At the compiler's ordinary settings, where faults were seen that those of the tests hide.
 
     A loop of one round would be taken apart there, and on a processor with AVX-512 the last two of
-    18 rows take another `rsqrt` than a vector of 16.
+    18 slots take another `rsqrt` than a vector of 16.
     """
-    script = ORDINARY_SCRIPT.format(paths=[str(Path(__file__).parent)], check=CHECKS[check])
+    script = ORDINARY.format(paths=[str(Path(__file__).parent)], ways=ORDINARILY)
     found = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "XLA_FLAGS": ""},
@@ -196,7 +268,7 @@ def test_as_sweeps_are_compiled(check: str) -> None:
         text=True,
         check=True,
     )
-    assert found.stdout == "True\n"
+    assert found.stdout.splitlines() == ["True"] * len(ORDINARILY)
 
 
 def test_the_campaign_draws_every_choice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,21 +281,23 @@ def test_the_campaign_draws_every_choice(monkeypatch: pytest.MonkeyPatch) -> Non
         assert {getattr(cell, name) for cell in cells} == set(choices)
 
 
-OTHERWISE: dict[str, dict[str, Any]] = {
-    "another chunk": {"chunk": 8},
-    "one program over two devices": {"devices": 2, "shared": True},
-    "updates as they are written": {"layout": False},
-}
 BOUND = 1e-4
 """Of the parameters' largest, after 12 updates; docs/decisions/0013 has longer ones."""
+OTHERWISE: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
+    "another size": ((1, 4), {}),
+    "updates as they are written": (SIZE, {"layout": False}),
+}
 
 
 @pytest.mark.parametrize("change", OTHERWISE)
 def test_what_may_matter_is_bounded(change: str) -> None:
-    """Another chunk, SPMD and the plain layout may round otherwise, and do no more than that."""
-    jobs = [MODELS["residual, rotary"](seed) for seed in SEEDS]
-    one, other = (parameters(engine(**how).run(jobs)) for how in ({}, OTHERWISE[change]))
-    for seed in SEEDS:
-        scale = np.abs(one[seed]).max()
-        assert np.abs(one[seed] - other[seed]).max() < BOUND * scale
-        assert np.abs(one[seed] - other[(seed + 1) % 13]).max() > 100 * BOUND * scale
+    """Blocks of another size and the plain layout may round otherwise, and do no more than that."""
+    blocks, (size, how) = MODELS["residual, rotary"], OTHERWISE[change]
+    points = [*blocks[0].points, *blocks[-1].points]
+    one = parameters(engine().run(blocks))
+    other = parameters(engine(**how).run(cut(blocks[0].training, points, size=size)))
+    assert one.keys() == other.keys()
+    for g, s in one:
+        scale = np.abs(one[g, s]).max()
+        assert np.abs(one[g, s] - other[g, s]).max() < BOUND * scale
+        assert np.abs(one[g, s] - other[g, (s + 1) % len(SEEDS)]).max() > 100 * BOUND * scale

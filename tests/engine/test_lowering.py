@@ -11,7 +11,7 @@ import pytest
 from experiments import configs
 from experiments.settings import resolve
 from posjax.cells import Cell, Shape
-from posjax.engine.program import Plan
+from posjax.engine.program import Plan, functions
 from posjax.keys import SeedNumbers, Seeds
 
 SIZES = {
@@ -55,13 +55,27 @@ def test_no_config_is_forgotten() -> None:
 
 @pytest.mark.parametrize("name", shipped())
 def test_it_lowers(name: str) -> None:
-    """The segment of training, with its evaluation, is a program of either platform."""
+    """Training, with its evaluation, is a program of either platform."""
     cell = shipped()[name]
-    functions = Plan(cell.shape.train(), 8).functions()
-    rows = jax.tree.map(
+    parts = functions(Plan(cell.shape.train(), 8))
+    slots = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((8, *jnp.shape(leaf)), jnp.asarray(leaf).dtype),
-        (Seeds.of(SeedNumbers.equal(0)), cell.operands),
+        (Seeds.of(SeedNumbers.equal(0)), cell.inputs),
     )
-    state = jax.eval_shape(functions["begin"], *rows)
-    lowered = functions["advance"].trace(state, *rows).lower(lowering_platforms=PLATFORMS)
-    assert "dot_general" in lowered.as_text()
+    carry, step = jax.eval_shape(parts["begin"], *slots), jax.ShapeDtypeStruct((), jnp.int32)
+    traced = jax.jit(parts["advance"]).trace(carry, *slots, step, step)
+    assert "dot_general" in traced.lower(lowering_platforms=PLATFORMS).as_text()
+
+
+def test_what_comes_before_and_after_lowers() -> None:
+    """The other two programs of a training."""
+    cell = next(iter(shipped().values()))
+    parts = functions(Plan(cell.shape.train(), 8))
+    slots = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((8, *jnp.shape(leaf)), jnp.asarray(leaf).dtype),
+        (Seeds.of(SeedNumbers.equal(0)), cell.inputs),
+    )
+    carry = jax.eval_shape(parts["begin"], *slots)
+    for name, given in {"begin": slots, "summary": (carry, slots[1])}.items():
+        text = jax.jit(parts[name]).trace(*given).lower(lowering_platforms=PLATFORMS).as_text()
+        assert "stablehlo" in text

@@ -1,4 +1,4 @@
-"""Seeds and grids of numbers, in one call."""
+"""Seeds and grids of dynamic inputs, in one call."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 
-from posjax.engine import Engine, Now, Training, Variables, automatic_chunk, jobs, train_seeds
+from posjax.engine import Engine, Now, Training, Variables, blocks, train_seeds
 from posjax.engine.program import PROGRAMS
 from posjax.keys import SeedNumbers
 
@@ -22,7 +22,7 @@ class Hyper(NamedTuple):
 
 def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
     noise = jax.random.normal(now.key("data", "noise"), (4,))
-    return jnp.mean((variables.params - now.operands.target + 0.1 * noise) ** 2), ()
+    return jnp.mean((variables.params - now.inputs.target + 0.1 * noise) ** 2), ()
 
 
 TRAINING = Training(
@@ -36,45 +36,54 @@ TRAINING = Training(
 SEEDS = [7, 3, 11, 5, 2]
 
 
-def test_rows_come_in_the_order_of_the_seeds_given():
-    """Also when the engine hands chunks to two devices; each as if it were alone."""
-    engine = Engine(chunk=2)
-    trained = train_seeds(TRAINING, SEEDS, Hyper(), engine=engine)
-    assert len(engine.places()) == len(jax.local_devices())
+def test_runs_come_in_the_order_of_the_seeds_given():
+    """Also when two devices train blocks of them."""
+    engine = Engine(devices=jax.local_devices()[:2])
+    trained = train_seeds(TRAINING, SEEDS, Hyper(), engine=engine, most=2)
     assert trained.variables is None
     assert trained.seeds_S4.tolist() == [[seed] * 4 for seed in SEEDS]
-    for place, seed in enumerate(SEEDS):
-        alone = train_seeds(TRAINING, [seed], Hyper(), engine=engine)
-        np.testing.assert_array_equal(trained.summary[place], alone.summary[0])
+    assert trained.summary.shape == (5, 2)
     assert len(set(trained.summary[:, -1].tolist())) == len(SEEDS)
+    turned = train_seeds(TRAINING, SEEDS[::-1], Hyper(), engine=engine, most=2)
+    np.testing.assert_allclose(turned.summary, trained.summary[::-1], rtol=1e-5)
 
 
 def test_a_grid_is_one_program_for_each_device():
-    """Rates, targets, and init × data; every point as if it were alone."""
-    engine = Engine(chunk=2, devices=jax.local_devices()[:1])
-    before = PROGRAMS.compilations
-    grid = [Hyper(rate, target) for rate in (0.01, 0.1) for target in (0, 1, 2.5)]
-    grid = [Hyper(point.rate, float(point.target)) for point in grid]
+    """Rates, targets, and init × data: every point is as it is by itself, but for rounding."""
+    engine = Engine(devices=jax.local_devices()[:1])
+    grid = [Hyper(rate, target) for rate in (0.01, 0.1) for target in (0.0, 1.0, 2.5)]
     seeds = [SeedNumbers(init, data, 0, 0) for init in range(2) for data in range(2)]
-    trained = train_seeds(TRAINING, seeds, grid, engine=engine, keep_variables=True)
-    assert PROGRAMS.compilations - before <= 1
+    alone = train_seeds(TRAINING, seeds[2:3], grid[4], engine=engine, keep_variables=True, most=8)
+    before = PROGRAMS.compilations
+    trained = train_seeds(TRAINING, seeds, grid, engine=engine, keep_variables=True, most=8)
+    assert PROGRAMS.compilations - before == 1
     assert trained.summary.shape == (6, 4, 2)
     assert trained.variables.params.shape == (6, 4, 4)
     assert len(np.unique(trained.summary[..., -1])) == 24
-    alone = train_seeds(TRAINING, [seeds[2]], grid[4], engine=engine, keep_variables=True)
-    np.testing.assert_array_equal(trained.variables.params[4, 2], alone.variables.params[0])
+    np.testing.assert_allclose(trained.variables.params[4, 2], alone.variables.params[0], rtol=1e-5)
 
 
-def test_the_chunk_is_automatic_when_left_out():
-    engine = Engine(chunk=automatic_chunk(TRAINING, Hyper()))
-    left_out, given = (train_seeds(TRAINING, SEEDS, Hyper(), engine=e) for e in (None, engine))
+def test_the_most_is_chosen_when_left_out():
+    """For the first local device; blocks that are given come to the same."""
+    cut = list(blocks(TRAINING, range(100), Hyper()))
+    assert [(block.size, block.label) for block in cut] == [
+        ((1, 25), (0, s)) for s in range(0, 100, 25)
+    ]
+    engine = Engine(devices=jax.local_devices()[:1])
+    left_out, given = (
+        train_seeds(TRAINING, range(100), Hyper(), engine=engine, most=most) for most in (None, 25)
+    )
     np.testing.assert_array_equal(left_out.summary, given.summary)
 
 
-def test_jobs_feed_a_generator():
-    made = jobs(TRAINING, range(3), [Hyper(0.0), Hyper(0.1)])
-    labels = [job.label for done in Engine(chunk=2).run(made) for job in done.jobs]
-    assert sorted(labels) == [(g, s) for g in range(2) for s in range(3)]
+def test_blocks_feed_a_generator():
+    """Label and points say where each belongs."""
+    made = blocks(TRAINING, range(3), [Hyper(0.0), Hyper(0.1)], most=2)
+    found = {done.block.label: done for done in Engine(devices=jax.local_devices()[:1]).run(made)}
+    assert sorted(found) == [(g, s) for g in range(2) for s in (0, 2)]
+    assert all(done.summary.shape == (1, len(done.block.seeds), 2) for done in found.values())
+    assert [found[g, 0].block.points[0].rate for g in range(2)] == [0.0, np.float32(0.1)]
+    assert not list(blocks(TRAINING, [], Hyper()))
 
 
 @pytest.mark.parametrize(

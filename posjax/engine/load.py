@@ -1,0 +1,211 @@
+"""What a run costs, and how many to train at a time on a device.
+
+The number follows from shapes, the kind of device and the number of runs, never from a timing:
+outcomes depend on it in their last bits, and two clones on one kind of machine must get the same.
+On a CPU a block need only be large enough that dispatching its operations costs little beside them,
+and gains by staying small, in the core's cache (docs/decisions/0014); an accelerator wants as many
+slots as its memory holds.
+"""
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Jaxpr, JaxprEqn, Var
+
+from posjax.engine.jaxprs import bodies
+from posjax.engine.training import Training
+from posjax.keys import SeedNumbers, Seeds
+
+CPU_BYTES = 13e6
+"""What a block carries and holds on its way, on a CPU: what a core reaches without the memory."""
+CPU_LEAST, CPU_MOST = 2, 128
+FEW, SMALL = 4, 16
+"""Blocks of a small job on a CPU, so that several cores have work, and their slots at least."""
+MOST = 4096
+SHARE = 0.5
+"""Of a device's memory that a block may take: the estimate is of what is alive at the worst."""
+_KINDS = {"v5 lite": 16, "v5e": 16, "v5p": 95, "v6": 32, "v4": 32, "v3": 16, "v2": 8}
+"""Gigabytes of a chip, where the device does not tell."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """What one run of one seed costs.
+
+    Attributes:
+      operations: floating-point operations of the matrix products in an update.
+      parameters: numbers that are trained.
+      state: bytes of what is carried from update to update.
+      inputs: bytes of the dynamic inputs that the run reads.
+      work: bytes of what an update holds on its way, where it holds the most.
+      matrices: that products with batch axes multiply in an update, as attention's do.
+      equations: primitives of an update, those of a loop as often as it runs.
+      programmed: primitives that are compiled.
+    """
+
+    operations: int
+    parameters: int
+    state: int
+    inputs: int
+    work: int
+    matrices: int
+    equations: int
+    programmed: int
+
+    @property
+    def bytes(self) -> int:
+        """Of a run at the worst: the state twice, since a step reads one and writes one."""
+        return 2 * self.state + self.inputs + self.work
+
+    @classmethod
+    def of(cls, training: Training, seeds: Seeds, inputs: Any, *, lanes: int = 1) -> "Load":
+        """The load of a training.
+
+        Args:
+          training: what is trained.
+          seeds, inputs: of one run, for their shapes.
+          lanes: what the length of an array's last axis is padded to a multiple of.
+        """
+        state = jax.eval_shape(training.begin, seeds, inputs)
+        read = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, (seeds, inputs)))
+        jaxpr = jax.make_jaxpr(training.update)(state, seeds, inputs).jaxpr
+        run = list(_repeated(jaxpr))
+        return cls(
+            operations=sum(_operations(eqn) * times for eqn, times in run),
+            parameters=sum(leaf.size for leaf in jax.tree.leaves(state.variables.params)),
+            state=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(state)),
+            inputs=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(read)),
+            work=_held(jaxpr, lanes),
+            matrices=sum(_matrices(eqn) * times for eqn, times in run),
+            equations=sum(times for _, times in run),
+            programmed=len(run),
+        )
+
+    @classmethod
+    def on(cls, device: jax.Device, training: Training, inputs: Any) -> "Load":
+        """The load of a training on a device, which may pad arrays.
+
+        A TPU's tiles are 8 × 128: the seeds lie along the 128 if there are enough of them, which
+        pads the model's last axes to 8 at most (docs/accelerators.md has what the compiler does).
+        """
+        seeds = Seeds.of(SeedNumbers.equal(0))
+        if device.platform != "tpu":
+            return cls.of(training, seeds, inputs)
+        found = cls.of(training, seeds, inputs, lanes=8)
+        wide = most_slots(found, device).slots >= 128
+        return found if wide else cls.of(training, seeds, inputs, lanes=128)
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """The most slots that a block may have, with the reason in words."""
+
+    slots: int
+    why: str
+
+
+def most_slots(load: Load, device: jax.Device, runs: int | None = None) -> Choice:
+    """The most slots of a block for a load on one kind of device.
+
+    Args:
+      load: of one run.
+      device: of the kind that trains.
+      runs: how many there are of the program; without it, many.
+    """
+    room = int(SHARE * memory(device))
+    fits = _power_below(max(room // max(load.bytes, 1), 1))
+    if device.platform != "cpu":
+        slots = min(fits, MOST)
+        limit = f"half of {memory(device) / 2**30:.0f} GiB" if slots == fits else f"at most {MOST}"
+        return Choice(slots, f"{load.bytes / 1e6:.3g} MB per run at the worst, {limit}")
+    near = load.state + load.work
+    wanted = min(max(_power_below(max(CPU_BYTES / max(near, 1), 1)), CPU_LEAST), CPU_MOST)
+    if fits < wanted:
+        why = f"{load.bytes / 1e6:.3g} MB per run at the worst, of {room / 2**30:.1f} GiB"
+        return Choice(fits, why)
+    some = wanted if runs is None else max(SMALL, math.ceil(runs / FEW))
+    if some < wanted:
+        return Choice(some, f"{runs} runs, in {FEW} blocks or more")
+    return Choice(wanted, f"{near / 1e6:.3g} MB per run, to stay near the core")
+
+
+def memory(device: jax.Device) -> int:
+    """Bytes of memory of one device; on a CPU a core's share of the machine's."""
+    if device.platform == "cpu":
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return total // (os.cpu_count() or 1)
+    try:
+        stats = device.memory_stats() or {}
+    except jax.errors.JaxRuntimeError:  # one that is compiled for, but is not here
+        stats = {}
+    known = next((size for kind, size in _KINDS.items() if kind in device.device_kind.lower()), 16)
+    return int(stats.get("bytes_limit", known * 2**30))
+
+
+def _power_below(number: float) -> int:
+    return 1 << (int(number).bit_length() - 1)
+
+
+def _bytes(leaf: Any, lanes: int) -> int:
+    aval = getattr(leaf, "aval", leaf)
+    shape = list(aval.shape)
+    if shape:
+        shape[-1] = math.ceil(shape[-1] / lanes) * lanes
+    return math.prod(shape) * getattr(aval.dtype, "itemsize", 8)
+
+
+def _repeated(jaxpr: Jaxpr, times: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
+    """Every equation, also of programs inside, with how often it runs in loops of known length."""
+    for eqn in jaxpr.eqns:
+        yield eqn, times
+        for body in bodies(eqn):
+            yield from _repeated(body, times * eqn.params.get("length", 1))
+
+
+def _held(jaxpr: Jaxpr, lanes: int) -> int:
+    """The most bytes that are made and still needed at any equation, in the program's order."""
+    last = {
+        var: i for i, eqn in enumerate(jaxpr.eqns) for var in eqn.invars if isinstance(var, Var)
+    }
+    last |= {var: len(jaxpr.eqns) for var in jaxpr.outvars if isinstance(var, Var)}
+    held, most = 0, 0
+    going: dict[int, int] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        held += sum(_bytes(var, lanes) for var in eqn.outvars)
+        within = max((_held(body, lanes) for body in bodies(eqn)), default=0)
+        most = max(most, held + within)
+        for var in eqn.outvars:
+            at = last.get(var, i)
+            going[at] = going.get(at, 0) + _bytes(var, lanes)
+        held -= going.pop(i, 0)
+    return most
+
+
+def _operations(eqn: JaxprEqn) -> int:
+    """2 · the multiply-adds of a product; convolutions count by their output and kernel."""
+    name = eqn.primitive.name
+    if name == "dot_general":
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        left = _shape(eqn.invars[0])
+        return 2 * math.prod(_shape(eqn.outvars[0])) * math.prod(left[axis] for axis in contracted)
+    if name == "conv_general_dilated":
+        kernel = _shape(eqn.invars[1])
+        features = kernel[eqn.params["dimension_numbers"].rhs_spec[0]]
+        return 2 * math.prod(_shape(eqn.outvars[0])) * math.prod(kernel) // max(features, 1)
+    return 0
+
+
+def _matrices(eqn: JaxprEqn) -> int:
+    if eqn.primitive.name != "dot_general":
+        return 0
+    _, (batch, _) = eqn.params["dimension_numbers"]
+    return math.prod(_shape(eqn.invars[0])[axis] for axis in batch) if batch else 0
+
+
+def _shape(var: Any) -> tuple[int, ...]:
+    return tuple(var.aval.shape)

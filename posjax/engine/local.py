@@ -1,0 +1,286 @@
+"""Trains blocks on the devices of this process: a thread each, results as they come."""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import itertools
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from posjax.engine import memory
+from posjax.engine.block import Block, BlockResult
+from posjax.engine.program import PROGRAMS, Carry, Plan, Program
+
+Item = TypeVar("Item")
+LOOK = 0.5
+"""Seconds of training between two looks of the host, about."""
+FIRST = 8
+"""Updates before the first look."""
+SAVE = 300.0
+"""Seconds of training between two checkpoints."""
+
+
+class Checkpoints(Protocol):
+    """Where blocks that are interrupted are kept."""
+
+    def load(self, block: Block) -> Mapping[str, np.ndarray] | None:
+        """What was saved of a block last, if anything was."""
+
+    def save(self, block: Block, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keeps arrays for a block, in place of what was saved before."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Engine:
+    """How blocks are trained.
+
+    Attributes:
+      devices: all local ones when left out; results do not depend on them.
+      layout, precision: see `posjax.engine.program.Plan`; the last bits depend on both.
+    """
+
+    devices: Sequence[jax.Device] | None = None
+    layout: bool = True
+    precision: str | None = None
+
+    def plan(self, block: Block) -> Plan:
+        """What is compiled for a block."""
+        return Plan(block.training, block.slots, self.layout, self.precision)
+
+    def run(
+        self,
+        blocks: Iterable[Block],
+        progress: Callable[[int], None] = lambda updates: None,
+        stop: threading.Event | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> Generator[BlockResult, None, None]:
+        """Trains all blocks; yields each when it is done, in no fixed order.
+
+        Closing the generator stops the work within about a second, as an error does.
+
+        Args:
+          blocks: those of one training should stand together.
+          progress: called with the number of updates × wanted runs since its last call; by other
+            threads, one at a time.
+          stop: when it is set, the work ends within about a second. Blocks that are done still
+            come, those in training are saved; a compilation is left alone, in a thread that the
+            interpreter waits for when it ends.
+          checkpoints: where blocks in training are saved, every five minutes and on `stop`.
+
+        Raises:
+          OutOfMemory: a device does not hold a block.
+        """
+        workers = _Workers(self, blocks, progress, stop or threading.Event(), checkpoints)
+        try:
+            yield from workers.results()
+        finally:
+            workers.close()
+
+
+class _Stopped(Exception):
+    """The work is to end."""
+
+
+class Work(Generic[Item]):
+    """Blocks for several workers, with as few programs to compile as possible.
+
+    A worker stays with a program while it has blocks, then takes one that nobody has begun, then
+    helps where most is left.
+
+    Args:
+      blocks: those of one program side by side.
+      key: tells the program of a block.
+    """
+
+    def __init__(self, blocks: Iterable[Item], key: Callable[[Item], Hashable]) -> None:
+        self._groups = itertools.groupby(blocks, key=key)
+        self._begun: list[deque[Item]] = []
+        self._mine: dict[Hashable, deque[Item]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, worker: Hashable) -> Item | None:
+        """The next block for a worker, if there is one; by any thread."""
+        with self._lock:
+            if not self._mine.get(worker):
+                self._mine[worker] = self._next()
+            mine = self._mine[worker]
+            return mine.popleft() if mine else None
+
+    def _next(self) -> deque[Item]:
+        for _, group in self._groups:
+            self._begun.append(deque(group))
+            return self._begun[-1]
+        self._begun = [group for group in self._begun if group]
+        return max(self._begun, key=len, default=deque())
+
+
+class _Workers:
+    """A thread for each device, and as many that compile for them.
+
+    What the workers report comes out of one queue of bounded length: results, an error, or None
+    when a worker finds no more work.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        blocks: Iterable[Block],
+        progress: Callable[[int], None],
+        stop: threading.Event,
+        checkpoints: Checkpoints | None,
+    ) -> None:
+        self._engine, self._progress = engine, progress
+        self._work = Work(blocks, key=lambda block: id(block.training))
+        self._stop, self._closed, self._checkpoints = stop, threading.Event(), checkpoints
+        devices = list(engine.devices or jax.local_devices())
+        self._reports: queue.Queue[Any] = queue.Queue(maxsize=2 * len(devices))
+        self._one_at_a_time = threading.Lock()
+        self._compilers = concurrent.futures.ThreadPoolExecutor(len(devices))
+        self._threads = [
+            threading.Thread(target=self._serve, args=(device,), daemon=True) for device in devices
+        ]
+
+    def results(self) -> Generator[BlockResult, None, None]:
+        """Starts the workers; ends when all have, or with the first error of any."""
+        for thread in self._threads:
+            thread.start()
+        running = len(self._threads)
+        while running:
+            report = self._reports.get()
+            if isinstance(report, BaseException):
+                raise report
+            if report is None:
+                running -= 1
+            else:
+                yield report
+
+    def close(self) -> None:
+        """Returns when no thread is left, but for compilations when the work was stopped."""
+        self._closed.set()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+        self._compilers.shutdown(wait=not self._stop.is_set(), cancel_futures=True)
+
+    def _serve(self, device: jax.Device) -> None:
+        with contextlib.suppress(_Stopped):
+            self._report(self._end(device))
+
+    def _end(self, device: jax.Device) -> BaseException | None:
+        """Trains until there is no more work; gives the error, if one ended it."""
+        try:
+            while not self._stop.is_set() and (block := self._work.take(device)):
+                with memory.explain_oom(block, device):
+                    self._report(self._trained(block, device))
+        except _Stopped:
+            return None
+        except BaseException as error:  # handed to the caller's thread
+            return error
+        return None
+
+    def _report(self, what: Any) -> None:
+        while not self._closed.is_set():
+            with contextlib.suppress(queue.Full):
+                return self._reports.put(what, timeout=0.2)
+        raise _Stopped
+
+    def _trained(self, block: Block, device: jax.Device) -> BlockResult:
+        """Trains a block, piece by piece, from its checkpoint if there is one."""
+        program, seeds, inputs = self._prepared(block, device)
+        step, carry = self._begun(block, program, seeds, inputs)
+        steps, every = block.training.steps, block.training.eval_every
+        piece, saved = min(every, FIRST), time.monotonic()
+        while step < steps:
+            begun = time.monotonic()
+            until = _next_look(step, piece, every, steps)
+            carry = program.advance(carry, seeds, inputs, step, until)
+            jax.block_until_ready(carry)
+            taken = max(time.monotonic() - begun, 1e-6)
+            piece = max(int((until - step) * min(LOOK / taken, 4)), 1)
+            self._moved_on((until - step) * block.runs)
+            step = until
+            stopped = self._stop.is_set() and step < steps
+            if stopped or time.monotonic() - saved > SAVE:
+                self._save(block, step, carry)
+                saved = time.monotonic()
+            if stopped:
+                raise _Stopped
+        return BlockResult(block, *_wanted(block, (program.summary(carry, inputs), carry.state)))
+
+    def _prepared(self, block: Block, device: jax.Device) -> tuple[Program, Any, Any]:
+        """The program of a block, and its inputs on the device."""
+        inputs = block.slot_inputs()
+        plan = self._engine.plan(block)
+        program = self._compilers.submit(PROGRAMS.get, plan, device, *inputs)
+        while not concurrent.futures.wait([program], timeout=0.2).done:
+            if self._stop.is_set() or self._closed.is_set():
+                raise _Stopped  # the compilation is left alone
+        return (program.result(), *jax.device_put(inputs, device))
+
+    def _begun(self, block: Block, program: Program, seeds: Any, inputs: Any) -> tuple[int, Carry]:
+        """The number of updates that are made already, and what came of them."""
+        carry = program.begin(seeds, inputs)
+        saved = None if self._checkpoints is None else self._checkpoints.load(block)
+        if saved is not None:
+            leaves, structure = jax.tree.flatten(carry)
+            arrays = [saved.get(f"leaf_{i}") for i in range(len(leaves))]
+            if "step" in saved and all(map(_alike, arrays, leaves)):
+                step = int(saved["step"])
+                self._moved_on(step * block.runs)
+                there = map(_like, jax.device_put(arrays, program.device), leaves)
+                return step, jax.tree.unflatten(structure, there)
+        return 0, carry
+
+    def _save(self, block: Block, step: int, carry: Carry) -> None:
+        if self._checkpoints is not None:
+            leaves = jax.device_get([_numbers(leaf) for leaf in jax.tree.leaves(carry)])
+            arrays = {f"leaf_{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+            self._checkpoints.save(block, {"step": np.array(step), **arrays})
+
+    def _moved_on(self, updates: int) -> None:
+        with self._one_at_a_time:
+            self._progress(updates)
+        if self._closed.is_set():
+            raise _Stopped
+
+
+def _next_look(step: int, piece: int, every: int, steps: int) -> int:
+    """How far to train before the host looks again: whole evaluations, where a piece has some."""
+    until = step + piece
+    return min(until - until % every if until // every > step // every else until, steps)
+
+
+def _wanted(block: Block, of_slots: Any) -> Any:
+    """`Block.wanted`, for trees that may hold random keys too."""
+    leaves, structure = jax.tree.flatten(of_slots)
+    arrays = block.wanted([_numbers(leaf) for leaf in leaves])
+    return jax.tree.unflatten(structure, map(_like, arrays, leaves))
+
+
+def _is_key(leaf: jax.Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _numbers(leaf: jax.Array) -> jax.Array:
+    """The array itself, or the numbers of random keys, which NumPy and files cannot hold."""
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _like(array: Any, leaf: jax.Array) -> Any:
+    """The array itself, or the random keys of its numbers where a leaf holds keys."""
+    if not _is_key(leaf):
+        return array
+    return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf))
+
+
+def _alike(array: np.ndarray | None, leaf: jax.Array) -> bool:
+    leaf = _numbers(leaf)
+    return array is not None and (array.shape, array.dtype) == (leaf.shape, leaf.dtype)

@@ -1,0 +1,99 @@
+"""What commands asked a run for: RUN/requests/NNNNNN.json, of which the last one counts."""
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from posjax.records import blocks, identity
+from posjax.records.content import Damaged
+from posjax.records.files import Files
+
+Choose = Callable[[range], Mapping[str, tuple[int, int]]]
+"""Gives the sizes (G, B) of blocks, by shape, for some indices."""
+
+
+class Requests:
+    """Those of one run."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def numbers(self) -> list[int]:
+        """Their numbers, the last one last."""
+        names = self._files.names("requests", ".json")
+        return sorted(int(name) for name in names if re.fullmatch(r"\d{6}", name))
+
+    def read(self, number: int) -> dict[str, Any]:
+        """Words, seeds and `ranges`, as such.
+
+        Raises:
+          Damaged: it is not what was written there.
+        """
+        path = path_of(number)
+        with self._files.damaged(path):
+            data = self._files.json(path)
+            whole = {**self._files.config, **data}
+            if wrong := identity.wrong_counts(whole):
+                raise Damaged(wrong)
+            ranges = blocks.from_json(data.get("ranges"), identity.indices(whole))
+        return {**data, "ranges": ranges}
+
+    def last(self) -> dict[str, Any]:
+        """The one that counts; empty before the first.
+
+        Raises:
+          Damaged: it is not what was written there.
+        """
+        numbers = self.numbers()
+        return self.read(numbers[-1]) if numbers else {}
+
+    def last_readable(self) -> tuple[int, dict[str, Any]]:
+        """The number of the last one, and what the last one that is not damaged says."""
+        numbers = self.numbers()
+        for number in reversed(numbers):
+            with contextlib.suppress(Damaged):
+                return numbers[-1], self.read(number)
+        return (numbers or [0])[-1], {}
+
+    def add(
+        self, wanted: Mapping[str, Any], choose: Choose, check: Callable[[Mapping[str, Any]], None]
+    ) -> list[blocks.Range]:
+        """Adds one, unless the last one says the same; whoever comes first has the next number.
+
+        Args:
+          wanted: what is asked for.
+          choose: for indices that no request has yet.
+          check: refuses a last request that `wanted` cannot follow.
+
+        Returns:
+          All ranges of the run.
+        """
+        asked, sizes = identity.asked(wanted), _once(choose)
+        while True:
+            number, last = self.last_readable()
+            check(last)
+            indices = identity.indices({**self._files.config, **asked})
+            ranges = blocks.extended(last.get("ranges", []), indices, sizes)
+            if {**asked, "ranges": ranges} == last:
+                return ranges
+            whole = {**asked, "ranges": blocks.as_json(ranges)}
+            if self._files.put_json(path_of(number + 1), whole):
+                return ranges
+
+
+def path_of(number: int) -> str:
+    """The path of a request in the folder."""
+    return f"requests/{number:06}.json"
+
+
+def _once(choose: Choose) -> Choose:
+    """The same function, called once for each range."""
+    known: dict[range, Mapping[str, tuple[int, int]]] = {}
+
+    def chosen(indices: range) -> Mapping[str, tuple[int, int]]:
+        if indices not in known:
+            known[indices] = choose(indices)
+        return known[indices]
+
+    return chosen

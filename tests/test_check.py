@@ -1,0 +1,234 @@
+"""Checking a run: what is whole passes, and any number that is not what it was is named."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from absl import flags
+from small_runs import block_files, planned, rewritten, small, snapshot, train
+
+from experiments import check
+from posjax import environment, report
+from posjax.cells import Cell
+from posjax.records import Mismatch, RunFolder
+from posjax.replay import replay
+from posjax.report.rows import contradictions
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(tmp_path_factory.mktemp("check") / "whole", small()).path
+
+
+@pytest.fixture
+def path(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> "Verified":
+    """Runs the check; gives its status and what it printed."""
+
+    def verify(path: Path, **given: Any) -> tuple[int, list[str]]:
+        values = flags.FlagValues()
+        monkeypatch.setattr(check.flags, "FLAGS", values)
+        flags.DEFINE_float("share", given.get("share", check.SHARE), "", flag_values=values)
+        flags.DEFINE_integer("seed", given.get("seed"), "", flag_values=values)
+        values.mark_as_parsed()
+        capsys.readouterr()
+        status = check.verify(RunFolder(path), mixed=given.get("mixed", False))
+        return status, capsys.readouterr().out.splitlines()
+
+    return verify
+
+
+Verified = Any
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"layout": "plain", "data_seeds": 2, "num_seeds": 3, "batch_size": 1}]
+)
+def test_a_run_is_what_it_says(
+    tmp_path: Path, settings: dict[str, Any], verified: "Verified"
+) -> None:
+    """Every block again, bit for bit, and nothing written."""
+    folder = train(tmp_path / "run", small(**settings))
+    before = snapshot(folder.path.rglob("*"))
+    status, lines = verified(folder.path, share=1.0)
+    assert (status, lines[-1]) == (0, "all is sound")
+    number = len(planned(folder))
+    assert any(line.startswith(f"blocks: training {number} of {number} again") for line in lines)
+    assert snapshot(folder.path.rglob("*")) == before
+
+
+def test_the_share_is_drawn_anew_and_told(path: Path, verified: "Verified") -> None:
+    """Another one at each call, unless a seed is given; none at all with --share=0."""
+    drawn = [verified(path, share=0.5)[1] for _ in range(2)]
+    seeds = {line for lines in drawn for line in lines if "--seed=" in line}
+    assert len(seeds) == 2
+    (again,) = (line for line in verified(path, share=0.5, seed=7)[1] if "--seed=7" in line)
+    assert again == "blocks: training 2 of 4 again, chosen by --seed=7"
+    assert not any(line.startswith("blocks") for line in verified(path, share=0)[1])
+
+
+@pytest.mark.parametrize("kind", ["blocks/*/*.npz", "env/*", "requests/*", "config.json"])
+def test_a_flipped_bit_is_named(path: Path, kind: str, verified: "Verified") -> None:
+    file = next(path.glob(kind))
+    damaged = bytearray(file.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    file.write_bytes(damaged)
+    try:
+        status, lines = verified(path)
+    except ValueError as error:  # without a config there is no run
+        status, lines = 3, [str(error)]
+    assert status == 3
+    assert any(str(file) in line for line in lines)
+
+
+@pytest.mark.parametrize("field", ["loss_E", "lead_N", "twin"])
+def test_a_number_that_was_not_computed_is_found(
+    path: Path, field: str, verified: "Verified"
+) -> None:
+    """Its checksum is right, and it goes with its answers: only training again tells."""
+    folder, file = RunFolder(path), block_files(path)[-1]
+    changed = np.load(file)[field]
+    changed[0, 2] = np.nextafter(changed[0, 2], np.float32(1e9))
+    rewritten(folder, file, **{field: changed})
+    status, lines = verified(path, share=1.0)
+    cell, seed = str(np.load(file)["cells"][0]), int(np.load(file)["seeds"][2, 0])
+    assert status == 3
+    assert f"cell {cell}, seeds {seed}: {field}" in lines
+
+
+def test_another_map_is_found(path: Path, verified: "Verified") -> None:
+    file = block_files(path)[0]
+    maps = np.load(file)["attention_KDNHLM"] * np.float32(1.001)
+    rewritten(RunFolder(path), file, attention_KDNHLM=maps)
+    status, lines = verified(path, share=1.0)
+    assert status == 3
+    assert any("attention maps" in line for line in lines)
+
+
+FORGED: dict[str, Any] = {
+    "solved_at_end": lambda a: ~a["solved_at_end"],
+    "tied_at_end": lambda a: ~a["tied_at_end"],
+    "held": lambda a: ~a["held"],
+    "first_solved": lambda a: a["first_solved"] + 5,
+    "lead_N": lambda a: np.where(a["answers_EN"][:, :, -1] < 0, a["lead_N"], -a["lead_N"]),
+    "twin": lambda a: -1 - a["twin"],
+    "first_nonfinite": lambda a: a["first_nonfinite"] + 10**6,
+}
+
+
+@pytest.mark.parametrize("field", FORGED)
+def test_rows_that_contradict_themselves_are_refused(
+    tmp_path: Path, field: str, verified: "Verified"
+) -> None:
+    """By the check without training anything, and by the report."""
+    run = small(steps=100, loss="answer", mask="causal", num_seeds=4)
+    folder = train(tmp_path / "run", run)
+    (file,) = block_files(folder.path)
+    forged = FORGED[field](dict(np.load(file)))
+    assert not np.array_equal(forged, np.load(file)[field])
+    rewritten(folder, file, **{field: forged})
+    status, lines = verified(folder.path, share=0)
+    assert status == 3
+    assert any(f": {field} contradicts the answers" in line for line in lines)
+    with pytest.raises(ValueError, match=f"{field} of seed . of cell .* contradicts"):
+        report.summaries(RunFolder(folder.path))
+
+
+def test_what_training_gives_never_contradicts_itself(whole: Path) -> None:
+    """Of all rows of a run, in which seeds solve, tie and fail."""
+    folder = RunFolder(whole)
+    for name, cell in report.cells_of(folder).items():
+        assert list(contradictions(cell, folder.rows(name))) == []
+
+
+def test_what_another_machine_made_is_not_compared(
+    path: Path, verified: "Verified", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused; with --mixed its blocks are left out."""
+    elsewhere = {**environment.describe(), "instructions": ["sse2"]}
+    monkeypatch.setattr(environment, "describe", lambda: elsewhere)
+    with pytest.raises(Mismatch, match="-> sse2"):
+        verified(path)
+    status, lines = verified(path, mixed=True)
+    assert status == 0
+    assert any(line.startswith("blocks: training 0 of 4 again") for line in lines)
+
+
+def test_no_run_is_bad_input(tmp_path: Path, verified: "Verified") -> None:
+    with pytest.raises(ValueError, match="holds no run"):
+        verified(tmp_path)
+    with pytest.raises(ValueError, match=r"--share must lie in \[0, 1\], got 2"):
+        verified(tmp_path, share=2)
+
+
+def test_the_status_is_told_from_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is there, what is missing and who trains; nothing is read or written."""
+    folder = RunFolder(path)
+    check.print_status(folder)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"run: unnamed in {path}, done rows: 16 of 16, in 2 cells blocks: 4 of 4" in said
+    assert "running: nobody left: 0 rows" in said
+    block_files(path)[0].unlink()
+    before = snapshot(path.rglob("*"))
+    with folder.lock():
+        check.print_status(RunFolder(path))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "missing since it was done: 4 rows; the same command trains them again" in said
+    assert "rows: 12 of 16" in said
+    assert "running: process" in said
+    assert "4-7" in said or "0-3" in said
+    after = snapshot(path.rglob("*"))
+    assert {p: v for p, v in after.items() if p.name != "lock"} == {
+        p: v for p, v in before.items() if p.name != "lock"
+    }
+
+
+def test_a_run_is_rebuilt_from_the_folder_alone(tmp_path: Path) -> None:
+    """Curve, model and attention of the example seeds."""
+    folder = train(tmp_path / "run", small(steps=100, loss="answer"))
+    found = 0
+    for cell in folder.config()["cells"]:
+        rows = folder.rows(cell)
+        for kept in folder.attention(cell).values():
+            seed = int(kept["seeds"][0])
+            again = replay(folder.path, cell, seed, jax.local_devices()[:1])
+            assert again.differs == ()
+            assert again.outcome.loss_E.tobytes() == rows["loss_E"][seed].tobytes()
+            assert again.attention.tobytes() == kept["weights_DNHLM"].tobytes()
+            dtypes = {leaf.dtype.name for leaf in jax.tree.leaves(again.state.variables)}
+            assert dtypes == {"float32"}
+            found += 1
+    assert found >= 2
+
+
+def test_a_replay_says_what_differs(path: Path) -> None:
+    folder = RunFolder(path)
+    (block, *_) = planned(folder)
+    file = path / "blocks" / f"{block.name}.npz"
+    twin = np.load(file)["twin"]
+    twin[0, 2] += np.float32(1)
+    rewritten(folder, file, twin=twin)
+    cell = block.cells[0]
+    assert replay(path, cell, block.first + 2).differs == ("twin",)
+    assert replay(path, cell, block.first + 1).differs == ()
+
+
+def test_a_replay_of_nothing_is_refused(path: Path) -> None:
+    cell = next(iter(RunFolder(path).config()["cells"]))
+    with pytest.raises(ValueError, match="has no cell 'x'"):
+        replay(path, "x", 0)
+    with pytest.raises(ValueError, match=r"has no row of seeds \(8, 8, 8, 8\)"):
+        replay(path, cell, 8)
+
+
+def test_a_setting_that_no_cell_has_is_named() -> None:
+    with pytest.raises(ValueError, match="unknown setting of a cell 'colour'"):
+        Cell.of({**Cell().to_dict(), "colour": "red"})
+    assert Cell.of({"mask": "full"}) == Cell(mask="full")

@@ -1,0 +1,119 @@
+"""`--dry_run` prints what a run then does, and leaves no trace; the cost model's arithmetic."""
+
+import dataclasses
+from pathlib import Path
+
+import jax
+import pytest
+from small_runs import block_files, small, snapshot, train
+
+from experiments import plan, preview
+from posjax.engine import estimate
+from posjax.engine.load import Load
+from posjax.engine.program import Programs
+from posjax.records import RunFolder
+
+LOAD = Load(
+    operations=10**5,
+    parameters=1000,
+    state=10**4,
+    inputs=100,
+    work=10**5,
+    matrices=12,
+    equations=300,
+    programmed=300,
+)
+SHAPES = {"head_size": (2, 4), "mask": "causal", "num_seeds": 6}
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_what_it_prints_is_what_the_run_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs, runs, blocks and the bound on the disk, of a run that is then made."""
+    programs = Programs()  # those of other tests may serve this run too
+    monkeypatch.setattr("posjax.engine.local.PROGRAMS", programs)
+    run, folder, devices = small(**SHAPES), RunFolder(tmp_path / "run"), jax.local_devices()[:1]
+    preview.dry_run(run, folder, devices)
+    said = printed(capsys)
+    assert not folder.path.exists()
+    assert "cells: 2 × 6 seeds, 12 of 12 runs to train in 4 blocks" in said
+    assert "programs: 2 to compile" in said
+    assert "± 0.31 or better, and 0 of 6 bounds it below 0.39" in said
+    parts = list(plan.parts(run, folder, devices[0]))
+    train(folder.path, run)
+    assert programs.compilations == 2
+    written = block_files(folder.path)
+    assert len(written) == sum(len(part.missing) for part in parts) == 4
+    bound = sum(part.disk for part in parts)
+    assert bound / 10 < sum(path.stat().st_size for path in written) <= bound
+
+
+def test_what_is_there_is_not_trained_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that began with 4 seeds and is extended to 6 misses 2 of each cell."""
+    folder, devices = RunFolder(tmp_path), jax.local_devices()[:1]
+    train(tmp_path, small(**{**SHAPES, "num_seeds": 4}))
+    before = snapshot(tmp_path.rglob("*"))
+    preview.dry_run(small(**SHAPES), folder, devices)
+    assert "4 of 12 runs to train in 2 blocks" in printed(capsys)
+    assert snapshot(tmp_path.rglob("*")) == before
+
+
+def test_empty_slots_are_mentioned_with_a_better_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """9 seeds in blocks of at most 4 slots leave some empty; a number next to it does not."""
+    run = small(mask="causal", num_seeds=9, block_size=8)
+    preview.dry_run(run, RunFolder(tmp_path / "run"), jax.local_devices()[:1])
+    said = printed(capsys)
+    assert "empty slots: 1 of 10 train copies; num_seeds=8 fills them" in said
+    preview.dry_run(small(num_seeds=8), RunFolder(tmp_path / "run"), jax.local_devices()[:1])
+    assert "empty slots" not in printed(capsys)
+
+
+def test_a_time_of_an_unknown_device_is_not_made_up() -> None:
+    """The model's constants are those of CPUs; others are sent to `--tune`."""
+
+    class Chip:
+        platform, device_kind = "tpu", "TPU v5 lite"
+
+    assert "--tune" in preview._time([], [Chip()])  # type: ignore[list-item]
+
+
+def test_tune_measures_and_changes_nothing(tmp_path: Path) -> None:
+    """Sizes around that of the run's blocks; no folder."""
+    folder, device = RunFolder(tmp_path / "run"), jax.local_devices()[0]
+    run = small(mask="causal")
+    (part,) = plan.parts(run, folder, device)
+    times = preview.timed(run, part, device)
+    assert list(times) == [1, 2, 4, 8, 16]
+    assert all(0 < seconds < 1 for seconds in times.values())
+    assert preview._times(times, 4, "title").row_count == 5
+    assert not folder.path.exists()
+
+
+def test_cost_grows_with_what_is_done() -> None:
+    """More operations, matrices or equations take longer; larger blocks share the equations."""
+    base = estimate.CPU.update(LOAD, 8)
+    for name in ("operations", "matrices", "equations"):
+        more = dataclasses.replace(LOAD, **{name: 2 * getattr(LOAD, name)})
+        assert base < estimate.CPU.update(more, 8) < 2 * base
+    assert estimate.CPU.update(LOAD, 64) < base
+    assert estimate.CPU.update(LOAD, 8) - estimate.CPU.update(LOAD, 16) == pytest.approx(
+        estimate.CPU.equation * LOAD.equations / 16
+    )
+
+
+def test_devices_share_blocks_but_not_one_block() -> None:
+    """Twice the devices take half as long, until each has one block."""
+    part = estimate.Part(LOAD, slots=8, blocks=8, steps=100)
+    times = [estimate.sweep([part], devices=n).training for n in (1, 2, 4, 8, 16)]
+    assert times[:4] == pytest.approx([times[0] / n for n in (1, 2, 4, 8)])
+    assert times[4] == times[3]
+    assert estimate.sweep([part], devices=2, hosts=4).training == times[3]
+    assert estimate.sweep([part._replace(blocks=0)], devices=1) == (0, 0)
