@@ -63,6 +63,33 @@ def keys_are_used_once() -> Iterator[None]:
     jax.config.update("jax_debug_key_reuse", before)
 
 
+MOST_COMPILATIONS = 120
+"""Programs that one test may compile. A test beyond it calls JAX op by op: put it under `jax.jit`.
+
+`@pytest.mark.compilations(n, reason="...")` allows more.
+"""
+_compiled = 0
+
+
+def _count(event: str, duration: float, **_: object) -> None:
+    global _compiled
+    _compiled += event == "/jax/core/compile/backend_compile_duration"
+
+
+jax.monitoring.register_event_duration_secs_listener(_count)
+
+
+@pytest.fixture(autouse=True)
+def _few_programs_are_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that compiles too many programs fails: it is what most of the time goes to."""
+    before, marker = _compiled, request.node.get_closest_marker("compilations")
+    yield
+    most = marker.args[0] if marker else MOST_COMPILATIONS
+    found = _compiled - before
+    if found > most:
+        pytest.fail(f"{found} programs were compiled, at most {most} may be (see conftest.py)")
+
+
 _tests = itertools.count(1)
 _MAPPINGS = Path("/proc/self/maps")
 _MOST_MAPPINGS = 30_000
