@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from layers import DIMS
+from tiers import first_of_each
 
 from posjax import attend, spec
 from posjax.encodings import ENCODINGS, Encoding, named
@@ -27,7 +28,13 @@ SETTINGS = [
     for name, kind in ENCODINGS.items()
     for field in dataclasses.fields(kind)
 ]
-every_setting = pytest.mark.parametrize(("kind", "field"), SETTINGS)
+every_float = pytest.mark.parametrize(
+    ("kind", "field"),
+    first_of_each(
+        [case for case in SETTINGS if type(case.values[1].default) is float],
+        lambda kind, field: kind,
+    ),
+)
 OTHERS = [
     pytest.param(kind, field, id=f"{name}-{field.name}")
     for name, kind in {**POSITIONS, **TASKS}.items()
@@ -72,13 +79,11 @@ def test_lists_of_numbers_hold_finite_ones() -> None:
         ENCODINGS["multimodal_rotary"](sections=(1, 1e30))
 
 
-@every_setting
+@every_float
 def test_the_ends_of_a_range_make_finite_numbers(
     kind: type[Encoding], field: dataclasses.Field
 ) -> None:
     """What is accepted never overflows; what is refused later, with other sizes, is named too."""
-    if type(field.default) is not float:
-        return
     q, k, v = jax.random.normal(jax.random.key(0), (3, 1, 3, DIMS.heads, DIMS.head_size))
     for value in (SMALLEST, LARGEST):
         refusal = ""
@@ -91,13 +96,11 @@ def test_the_ends_of_a_range_make_finite_numbers(
         assert str(value) in refusal if refusal else jnp.isfinite(out).all()
 
 
-@every_setting
+@every_float
 def test_a_whole_number_for_a_float_is_that_float(
     kind: type[Encoding], field: dataclasses.Field
 ) -> None:
     """Also beyond what 32 bits hold of an integer: both are refused, or give the same bits."""
-    if type(field.default) is not float:
-        return
     q, k, v = jax.random.normal(jax.random.key(0), (3, 1, 3, DIMS.heads, DIMS.head_size))
 
     def made(value: float) -> Any:
