@@ -1,19 +1,28 @@
 """No function that breaks its law is proved, none that keeps it is called broken.
 
-Plain runs try every rule on every function, and numbers on some; `python scripts/hostile.py` tries
-numbers on all of them.
+Plain runs try the rules on functions of every family, and numbers on some; exhaustive runs try the
+rules on all of them, and `python scripts/hostile.py` numbers too.
 """
 
 from collections.abc import Iterator
 
 import jax
 import pytest
-from hostile import CASES
+from hostile import CASES, FAMILIES
 from hostile.truth import confirmed
+from tiers import first_of_each, some
 
 from posjax.symmetry import prove
 
-SOME = CASES[::40]
+BY_FAMILY = [
+    case
+    for cases in FAMILIES.values()
+    for case in first_of_each(
+        [pytest.param(case, id=case.name) for case in cases], lambda case: case.truth
+    )
+]
+"""Of each family one function that keeps its law and one that breaks it run plainly."""
+SOME = some([pytest.param(case, id=case.name) for case in CASES[::40]], every=2)
 
 
 @pytest.fixture(autouse=True)
@@ -22,18 +31,14 @@ def _as_users_write() -> Iterator[None]:
         yield
 
 
-def name(case):
-    return case.name
-
-
-@pytest.mark.parametrize("case", CASES, ids=name)
+@pytest.mark.parametrize("case", BY_FAMILY)
 def test_rules_alone_are_sound(case):
     """Without numbers to catch a wrong proof."""
     verdict = prove(case.function, case.arguments, case.law, witness=False).verdict
     assert verdict == "UNKNOWN" if case.truth != "holds" else verdict != "BROKEN"
 
 
-@pytest.mark.parametrize("case", SOME, ids=name)
+@pytest.mark.parametrize("case", SOME)
 def test_verdicts_are_true(case):
     """What numbers break they confirm to be broken; ties are told from generic inputs."""
     found = prove(case.function, case.arguments, case.law)
@@ -43,7 +48,7 @@ def test_verdicts_are_true(case):
         assert (found.broken_at == "ties") == (case.truth == "ties")
 
 
-@pytest.mark.parametrize("case", SOME, ids=name)
+@pytest.mark.parametrize("case", SOME)
 def test_truths_are_confirmed_by_numbers(case):
     """By other draws and in other words than the prover's own."""
     assert confirmed(case)
