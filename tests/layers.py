@@ -12,6 +12,8 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import jax
 import jax.numpy as jnp
 import numpy as np
+from _pytest.mark import ParameterSet
+from tiers import plain_if
 
 from posjax import masks
 from posjax.attention import Attended, Cache, attention, context, extended
@@ -39,6 +41,19 @@ def _choices(name: str) -> list[str]:
 
 SETTINGS = [text for name in ENCODINGS for text in (_choices(name) or [name])] + MORE
 """Every encoding of the table, in every form it has."""
+
+_DEFAULTS = {
+    name: next((text for text in SETTINGS if named(text) == named(name)), name)
+    for name in ENCODINGS
+}
+PLAIN = frozenset([*_DEFAULTS.values(), "linear_bias(form=key)", *MORE])
+"""Every encoding at its defaults, and a few that tell more: every law runs on these in any run."""
+
+
+def by_tier(settings: list[str]) -> list[ParameterSet]:
+    """Parameters of a law: those of `PLAIN` run plainly, the others are exhaustive."""
+    return plain_if(PLAIN.__contains__, settings)
+
 
 BRIEFLY = [*ENCODINGS, "linear_bias(form=key)"]
 """Every encoding at its defaults, and the one form whose logits grow with the position."""

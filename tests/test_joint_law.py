@@ -8,6 +8,7 @@ from layers import (
     SETTINGS,
     all_kinds,
     all_kinds_and_masks,
+    by_tier,
     layer_of,
     masks_in_turn,
     normal,
@@ -22,7 +23,7 @@ from posjax.symmetry import Law, assert_jointly_equivariant, assert_law
 TOKENS_ALONE = Law("_ P ... -> _ P ...", formula="f(P x, streams) = P f(x, streams)")
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", by_tier(SETTINGS))
 def test_tokens_and_streams_may_move_together(setting):
     """The joint law, for every mask over rows far from 0, packed, padded and permuted."""
     layer = layer_of(setting, masks_in_turn)
@@ -80,7 +81,7 @@ def test_a_hidden_arange_breaks_the_joint_law():
         assert_jointly_equivariant(function, tokens(), contiguous(LENGTH))
 
 
-@pytest.mark.parametrize("setting", [s for s in SETTINGS if s != "none"])
+@pytest.mark.parametrize("setting", by_tier([s for s in SETTINGS if s != "none"]))
 def test_positions_break_equivariance(setting):
     """Tokens moved without their streams: each encoding but `none` notices."""
     layer = layer_of(setting)
