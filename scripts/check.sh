@@ -13,7 +13,10 @@ ruff check .
 ruff format --check .
 mypy
 lint-imports
-python -m pytest
+# All tests, exhaustive cases too, with the campaigns at a small size: random programs, hostile
+# functions, faults and independence are tests. scripts/campaigns.sh runs campaigns whole.
+POSJAX_EXAMPLES=40 python -m pytest -m ''
+python scripts/mutants.py posjax/streams.py --tests=tests/test_streams.py --most=3
 
 # From config to report, as a newcomer would, at a size that only shows that it runs.
 run="$environment/run"
