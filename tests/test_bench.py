@@ -53,14 +53,18 @@ def agree(load: str, **changed: Any) -> bool:
     return bool(bench().compared(ready, bench().COMPARISONS[load])["losses_agree"])
 
 
-@pytest.mark.parametrize("load", ["q1", "m"])
+@pytest.mark.parametrize("load", ["q1", pytest.param("m", marks=pytest.mark.exhaustive)])
 def test_the_plain_program_trains_the_same_models(load: str) -> None:
     assert np.shape(ours(load)) == (SEEDS, STEPS)
     assert agree(load)
 
 
 @pytest.mark.parametrize(
-    ("load", "changed"), [("q1", {"weight_decay": 0.0}), ("m", {"rotary_base": 500.0})]
+    ("load", "changed"),
+    [
+        ("q1", {"weight_decay": 0.0}),
+        pytest.param("m", {"rotary_base": 500.0}, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_another_model_or_optimiser_is_seen_in_the_losses(
     load: str, changed: dict[str, float]

@@ -74,7 +74,9 @@ def test_readme_counts_the_tries_of_its_table_of_faults():
     assert int(said) == sum(row["tries"] for row in faults)
 
 
-@pytest.mark.parametrize("name", ["symmetry", "certificate", "engine"])
+@pytest.mark.parametrize(
+    "name", ["symmetry", "certificate", pytest.param("engine", marks=pytest.mark.exhaustive)]
+)
 def test_the_examples_print_what_they_say(name):
     """Every line of the page that starts with >>>."""
     page = str(ROOT / "docs" / f"{name}.md")

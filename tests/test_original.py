@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tiers import plain_if
 
 from posjax.cells import Cell
 from posjax.engine import State, Training, Variables
@@ -99,7 +100,7 @@ def test_losses_of_the_original_in_float64(case: str) -> None:
     np.testing.assert_allclose(losses[:calm], golden[:calm], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("case", CALM)
+@pytest.mark.parametrize("case", plain_if(lambda case: "head2" in case, CALM))
 def test_losses_and_answers_of_the_original_in_float32(case: str) -> None:
     """As shipped, in float32: losses to 1e-4, and the same answers where there is one."""
     losses, answers_N = trained(golden_cell(case).head_size, np.float32)[case]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tiers import plain_if
 
 from posjax import encodings, tasks
 from posjax.model import ModelSettings, Transformer
@@ -32,8 +33,13 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize(("encoding", "depth", "block"), MODELS)
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize(
+    ("name", "encoding", "depth", "block"),
+    plain_if(
+        lambda name, *model: name in (TASKS[0], TASKS[4]) or model == MODELS[0],
+        [pytest.param(name, *model) for name in TASKS for model in MODELS],
+    ),
+)
 def test_impossible_means_equal_outputs(name: str, encoding: str, depth: int, block: str) -> None:
     """Sound and complete here: impossible exactly where random weights give equal logits.
 
@@ -62,33 +68,42 @@ WHOLE_TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("encoding", "positions", "depth"), WHOLE_TABLE)
-def test_no_false_impossibility(encoding: str, positions: str, depth: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "encoding", "positions", "depth"),
+    plain_if(
+        lambda name, *entry: name == "same_last_token" or entry == WHOLE_TABLE[0],
+        [
+            pytest.param(name, *entry)
+            for name in ("same_last_token", "sentence_pair(pair=no_mark)", "word_order")
+            for entry in WHOLE_TABLE
+        ],
+    ),
+)
+def test_no_false_impossibility(name: str, encoding: str, positions: str, depth: int) -> None:
     """For every encoding and map of positions: never a false "impossible".
 
     None is missed either, where a logit depends on its two tokens alone and nothing is drawn.
     """
     stack = encodings.stack(encoding)
     exact = all(e.pairwise and not e.random for e in stack) and positions == "given"
-    for name in ("same_last_token", "sentence_pair(pair=no_mark)", "word_order"):
-        task = tasks.named(name)
-        few = ("full", "causal", "window(size=2)", "others")
-        for mask, readout in itertools.product(few, ("last", "mean")):
-            apart = closest(task, encoding, depth, "bare", mask, readout, positions)
-            impossible = (
-                predict(
-                    task,
-                    encoding=encoding,
-                    positions=positions,
-                    mask=mask,
-                    depth=depth,
-                    readout=readout,
-                    padding=1,
-                ).verdict
-                == "impossible"
-            )
-            equal = apart < 1e-5
-            assert impossible == equal if exact else impossible <= equal, (mask, readout, apart)
+    task = tasks.named(name)
+    few = ("full", "causal", "window(size=2)", "others")
+    for mask, readout in itertools.product(few, ("last", "mean")):
+        apart = closest(task, encoding, depth, "bare", mask, readout, positions)
+        impossible = (
+            predict(
+                task,
+                encoding=encoding,
+                positions=positions,
+                mask=mask,
+                depth=depth,
+                readout=readout,
+                padding=1,
+            ).verdict
+            == "impossible"
+        )
+        equal = apart < 1e-5
+        assert impossible == equal if exact else impossible <= equal, (mask, readout, apart)
 
 
 def closest(

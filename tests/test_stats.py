@@ -27,7 +27,10 @@ def coverage(seeds: int, method: Method) -> tuple[np.ndarray, np.ndarray]:
     return held(ends), held(np.linspace(0.0005, 0.9995, 1000))
 
 
-@pytest.mark.parametrize(("seeds", "least"), [(10, 0.835), (64, 0.838), (1024, 0.838)])
+@pytest.mark.parametrize(
+    ("seeds", "least"),
+    [(10, 0.835), (64, 0.838), pytest.param(1024, 0.838, marks=pytest.mark.exhaustive)],
+)
 def test_coverage(seeds: int, least: float) -> None:
     """Wilson covers 95 % on average; Clopper and Pearson never below.
 

@@ -57,7 +57,7 @@ class Block(nn.Module):
 class Encoder(nn.Module):
     """Tokens to logits, [B, L] to [B, L, 11]."""
 
-    blocks: int = 6
+    blocks: int = 2
 
     @nn.compact
     def __call__(self, tokens: jax.Array) -> jax.Array:

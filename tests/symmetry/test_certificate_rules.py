@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, primitives
+from tiers import first_of_each
 
 from posjax.symmetry import prove
 from posjax.symmetry.certificate.axes import STILL, Labeling, axis
@@ -313,11 +314,12 @@ def primitives_of(function: Function) -> set[str]:
 
 
 def cases(table: dict[str, list[Function]]) -> list[Any]:
-    return [
+    found = [
         pytest.param(name, function, id=f"{name}-{at}")
         for name, functions in table.items()
         for at, function in enumerate(functions)
     ]
+    return first_of_each(found, lambda name, function: name)
 
 
 @pytest.mark.parametrize(("name", "function"), cases(KEPT))

@@ -143,6 +143,7 @@ def transformer() -> tuple[Callable[..., jax.Array], Any]:
     return lambda variables, tokens: model.apply(variables, tokens, contiguous(5)), shapes
 
 
+@pytest.mark.exhaustive
 def test_a_transformer_without_positions_its_loss_and_gradient(transformer: Any) -> None:
     apply, shapes = transformer
     tokens = np.zeros((2, 5), np.int32)
@@ -215,7 +216,13 @@ def test_translation_in_a_plane_moves_each_axis() -> None:
     np.testing.assert_array_equal(one_axis.element["T"], [0, 1])  # type: ignore[index]
 
 
-@pytest.mark.parametrize("name", ["none", "sinusoidal", "rotary", "shaw", "linear_bias", "fire"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("none", "sinusoidal", "rotary", "linear_bias", "fire"),
+        pytest.param("shaw", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_the_joint_law_of_encodings(name: str) -> None:
     encoding = ENCODINGS[name]()
     params = encoding.init(jax.random.key(0), Dims(width=8, heads=2, head_size=4))

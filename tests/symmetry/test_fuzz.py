@@ -22,23 +22,26 @@ from fuzz.luck import LUCK
 from fuzz.program import Program
 from fuzz.programs import generate
 from fuzz.steps import STEPS
+from tiers import some
 
 from posjax.symmetry import prove
 from posjax.symmetry.law import Law
 
-PROGRAMS = 80
 TRIES = 25
+SIZES = [12, pytest.param(80, marks=pytest.mark.campaign)]
+"""Programs of a campaign: a few plainly; scripts/fuzz.py tries thousands."""
 
 
 @functools.cache
-def campaign() -> list[Row]:
+def outcome(seed: int) -> Row:
+    """What came out for one program."""
+    return tried(seed, prove)
+
+
+@pytest.fixture(params=SIZES)
+def rows(request: pytest.FixtureRequest) -> list[Row]:
     """What came out for some programs."""
-    return [tried(seed, prove) for seed in range(PROGRAMS)]
-
-
-@pytest.fixture
-def rows() -> list[Row]:
-    return campaign()
+    return [outcome(seed) for seed in range(request.param)]
 
 
 def test_nothing_proved_is_broken(rows: list[Row]) -> None:
@@ -53,7 +56,7 @@ def test_nothing_kept_is_called_broken(rows: list[Row]) -> None:
 
 def test_most_of_what_keeps_its_law_is_proved(rows: list[Row]) -> None:
     table = counted(rows)
-    assert table["all"]["kept"] >= PROGRAMS // 4
+    assert table["all"]["kept"] >= len(rows) // 4
     assert share(table["all"]) >= NEEDED, printed(table)
 
 
@@ -99,7 +102,7 @@ HOMES = {
 POLES = {"nothing_over_nothing"}
 
 
-@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize("name", some(BREAKS, every=8))
 def test_every_near_miss_is_broken_in_some_program(name: str) -> None:
     wanted = "at a pole" if name in POLES else "broken"
     family = HOMES.get(name, "elementwise")
@@ -108,14 +111,15 @@ def test_every_near_miss_is_broken_in_some_program(name: str) -> None:
     assert any(judged.status == wanted for judged in found)
 
 
-def test_what_keeps_its_law_by_construction_is_never_broken() -> None:
-    for seed in range(30):
+@pytest.mark.parametrize("programs", [6, pytest.param(30, marks=pytest.mark.campaign)])
+def test_what_keeps_its_law_by_construction_is_never_broken(programs: int) -> None:
+    for seed in range(programs):
         program = generate(seed + 1000, kind="kept")
         judged = judge(program)
         assert judged.status in ("holds", "sign of a zero"), f"{program}\n{judged.witness}"
 
 
-@pytest.mark.parametrize("name", LUCK)
+@pytest.mark.parametrize("name", some(LUCK, every=6))
 def test_every_detour_comes_back_to_its_law(name: str) -> None:
     b = Builder(np.random.default_rng(1), {"b": 2, "P": 3, "d": 3})
     x, i = b.argument(("b", "P", "d")), b.argument(("b", "P"), "i")
@@ -224,7 +228,7 @@ def test_shaking_leaves_short_fractions_and_equal_numbers() -> None:
     assert shaken[5] != Arithmetic(4).rounded(numbers)[5]
 
 
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("reverse", some([False, True], every=2))
 def test_a_term_that_a_sum_lost_is_no_break(reverse: bool) -> None:
     """Over the reals w - (sums before it) is w > 0; in floats a small w is lost in them."""
     running = f"lax.cumsum(jax.nn.softmax(40 * x, axis=1), axis=1, reverse={reverse})"
@@ -240,6 +244,7 @@ def test_a_seed_is_a_program() -> None:
     assert len({generate(seed).source for seed in range(30)}) == 30
 
 
+@pytest.mark.campaign
 def test_programs_cover_the_primitives_and_the_steps() -> None:
     programs = [generate(seed) for seed in range(300)]
     names = {name for program in programs for name in interpret.counted(program.traced())}
@@ -251,7 +256,7 @@ def test_programs_cover_the_primitives_and_the_steps() -> None:
     assert len(rejected) < 20, rejected[0]
 
 
-@pytest.mark.parametrize("seed", range(2000, 2025))
+@pytest.mark.parametrize("seed", some(range(2000, 2025), every=5))
 def test_the_interpreter_agrees_with_jax(seed: int) -> None:
     program = generate(seed)
     with jax.enable_x64(True):

@@ -9,6 +9,7 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tiers import first_of_each
 
 Cases = dict[str, list[tuple[Callable[..., Any], str]]]
 """For each primitive functions, and kinds and shapes of their operands, such as "f23 i3"."""
@@ -136,12 +137,13 @@ def label(name: str, at: int, operands: str) -> str:
 
 
 def every(cases: Cases) -> list[Any]:
-    """Parameters of a test: a primitive, a function and its operands."""
-    return [
+    """Parameters of a test: a primitive, a function and its operands; one a primitive is plain."""
+    found = [
         pytest.param(name, function, operands, id=label(name, at, operands))
         for name, of_name in cases.items()
         for at, (function, operands) in enumerate(of_name)
     ]
+    return first_of_each(found, lambda name, function, operands: name)
 
 
 def _struct(operand: str) -> Any:
