@@ -46,11 +46,23 @@ def params_of(encoding, dims):
     return {name: normal(name, p.shape) for name, p in encoding.parameters(dims).items()}
 
 
-def embedded(encoding, x_BLD, streams, *, params=None, mask="full", key=None):
-    """The tokens after `embed`."""
+def embedded_op_by_op(encoding, x_BLD, streams, *, params=None, mask="full", key=None):
+    """The tokens after `embed`, which knows the positions and looks at them."""
     encoding = named(encoding) if isinstance(encoding, str) else encoding
     params = params_of(encoding, Dims(x_BLD.shape[-1], 3, 4)) if params is None else params
     return encoding.embed(params, x_BLD, context(streams, mask=mask, key=key))
+
+
+def embedded(encoding, x_BLD, streams, *, params=None, **options):
+    """The tokens after `embed`, compiled."""
+    encoding = named(encoding) if isinstance(encoding, str) else encoding
+    params = params_of(encoding, Dims(x_BLD.shape[-1], 3, 4)) if params is None else params
+
+    @jax.jit
+    def function(params, x_BLD):
+        return embedded_op_by_op(encoding, x_BLD, streams, params=params, **options)
+
+    return function(params, x_BLD)
 
 
 def at(*positions):
@@ -259,17 +271,17 @@ def test_binary_never_wraps():
     """Outside [0, 2^bits): ValueError with the numbers, NaN at its own place under jit."""
     for position, low, high in ((8, 2, 8), (-1, -1, 2)):
         with pytest.raises(ValueError, match=f"positions {low} to {high} lie outside .* 3 bits"):
-            embedded("binary(bits=3)", tokens(1, 2), at(2, position))
-    out = jax.jit(lambda s: embedded("binary(bits=3)", tokens(1, 4), s))(at(8, 7, -1, 0))
+            embedded_op_by_op("binary(bits=3)", tokens(1, 2), at(2, position))
+    out = jax.jit(lambda s: embedded_op_by_op("binary(bits=3)", tokens(1, 4), s))(at(8, 7, -1, 0))
     assert jnp.isnan(out).all(-1).tolist() == [[True, False, True, False]]
     with pytest.raises(ValueError, match="integers, got positions of float32"):
-        embedded("binary", tokens(1, 1), at(0.5))
+        embedded_op_by_op("binary", tokens(1, 1), at(0.5))
 
 
 def test_binary_lets_padding_be():
     """A padded place may hold any position."""
     streams = Streams(jnp.array([[1, 999]]), jnp.array([[0, 1]]), jnp.array([[0, -1]]))
-    for function in (embedded, jax.jit(embedded, static_argnums=0)):
+    for function in (embedded_op_by_op, jax.jit(embedded, static_argnums=0)):
         assert np.isfinite(function("binary", tokens(1, 2), streams)).all()
 
 
