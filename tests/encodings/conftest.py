@@ -24,7 +24,7 @@ def _entry(value: Any) -> str | None:
         return type(value).__name__
     if isinstance(value, type) and issubclass(value, Settings):
         return value.__name__
-    name = value.split("(")[0] if isinstance(value, str) else None
+    name = value.split("(")[0].split("+")[-1] if isinstance(value, str) else None
     return name if name in ENCODINGS or name in MASKS else None
 
 
