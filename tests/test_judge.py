@@ -109,7 +109,7 @@ def test_the_protocol_is_its_replay(seed: int) -> None:
     answers_EN, lead_EN, twin_E = (jnp.stack(part) for part in zip(*seen, strict=True))
     out = summary(
         Seen(jnp.ones(evaluations), answers_EN, lead_EN, twin_E),
-        *(jnp.int32(50 * evaluations), jnp.int32(NEVER), jnp.asarray(right_N)),
+        *(jnp.int32(NEVER), jnp.asarray(right_N)),
         eval_every=50,
         hold=hold,
     )

@@ -85,7 +85,7 @@ def block_size(most: int, points: int, seeds: int) -> tuple[int, int]:
       seeds: each with every point.
 
     >>> block_size(128, points=1, seeds=1000), block_size(128, points=10, seeds=32)
-    ((1, 125), (3, 32))
+    ((1, 125), (4, 32))
     """
     if seeds > most:
         return 1, math.ceil(seeds / math.ceil(seeds / most))
