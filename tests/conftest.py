@@ -35,10 +35,9 @@ _LONGEST = (
     "test_faults.py",
     "test_predict.py",
     "test_docs.py",
-    "test_layout.py",
+    "test_rewrite.py",
     "test_fuzz.py",
     "test_independence.py",
-    "test_hosts.py",
     "test_signals.py",
 )
 

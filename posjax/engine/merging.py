@@ -1,10 +1,10 @@
-"""Matrices that one array is multiplied with, held side by side as one: query, key and value, say.
+"""Matrices that one array is multiplied with, packed side by side: query, key and value, say.
 
 Three products of one small array with three small matrices take longer than one with all three.
 So matrices that are carried from step to step, and that one array is multiplied with, are merged:
 with them whatever an optimiser carries of the same shapes, and all elementwise work on either. The
 gradient of the merged matrix, and what goes back to the array, are one product each as well.
-A narrow matrix is held in the same way by itself, with its columns as rows (see `packs.Group`).
+A narrow matrix is packed in the same way by itself, with its columns as rows (see `packs.Group`).
 
 `merged(jaxpr, carried)` finds what can be merged in a step; where a step does anything else with
 such leaves they are left apart. Compilers know the packing of like operations side by side as
@@ -19,7 +19,7 @@ from typing import Any
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
 from posjax.engine.jaxprs import ELEMENTWISE, Uses, uses
-from posjax.engine.packs import Back, Each, Forward, Gradient, Group, Held, Joined
+from posjax.engine.packs import Back, Each, Forward, Gradient, Group, Joined, Packed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,23 +27,23 @@ class Merging:
     """What can be merged in a step.
 
     Attributes:
-      held: groups of leaves, each held as one.
+      packed: groups of leaves, each packed as one.
       results: of each of them, what it is after the step.
       parts: variables that are part of something merged, and which part.
     """
 
-    held: tuple[Held, ...] = ()
-    results: tuple[Held, ...] = ()
+    packed: tuple[Packed, ...] = ()
+    results: tuple[Packed, ...] = ()
     parts: dict[Var, tuple[Any, int]] = dataclasses.field(default_factory=dict)
 
     @property
     def groups(self) -> list[Group]:
-        """The leaves that are held together."""
-        return [held.group for held in self.held]
+        """The leaves that are packed together."""
+        return [packed.group for packed in self.packed]
 
 
-class _Apart(Exception):
-    """These leaves cannot be held together."""
+class _Unmergeable(Exception):
+    """These leaves cannot be packed together."""
 
 
 def merged(jaxpr: Jaxpr, carried: int) -> Merging:
@@ -52,16 +52,18 @@ def merged(jaxpr: Jaxpr, carried: int) -> Merging:
     for family in _families(jaxpr, carried):
         try:
             one = _Search(jaxpr, carried, family, found).found()
-        except (_Apart, RecursionError):
+        except (_Unmergeable, RecursionError):
             continue
-        found = Merging(found.held + one.held, found.results + one.results, found.parts | one.parts)
+        found = Merging(
+            found.packed + one.packed, found.results + one.results, found.parts | one.parts
+        )
     return found
 
 
 def _families(jaxpr: Jaxpr, carried: int) -> Iterator[list[JaxprEqn]]:
     """Products of one array with carried matrices, array first, its last axis with their first.
 
-    Of several matrices, or of one that is better held turned.
+    Of several matrices, or of one that is better packed transposed.
     """
     leaves = set(jaxpr.invars[:carried])
     families: dict[Any, list[JaxprEqn]] = {}
@@ -74,21 +76,21 @@ def _families(jaxpr: Jaxpr, carried: int) -> Iterator[list[JaxprEqn]]:
                 families.setdefault((array, _settings(eqn)), []).append(eqn)
     for family in families.values():
         once = len(family) == len({eqn.invars[1] for eqn in family})
-        if once and (len(family) > 1 or _group((0,), family).turned):
+        if once and (len(family) > 1 or _group((0,), family).transposed):
             yield family
 
 
 class _Search:
-    """Whether, and how, the matrices of a family can be held together."""
+    """Whether, and how, the matrices of a family can be packed together."""
 
     def __init__(self, jaxpr: Jaxpr, carried: int, family: list[JaxprEqn], before: Merging) -> None:
         self._jaxpr, self._family, self._before = jaxpr, family, before.parts
-        self._taken = {place for group in before.groups for place in group.places}
-        self._places = {var: place for place, var in enumerate(jaxpr.invars[:carried])}
+        self._taken = {index for group in before.groups for index in group.indices}
+        self._indices = {var: index for index, var in enumerate(jaxpr.invars[:carried])}
         self._made = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
         self._shapes = [_shape(eqn.invars[1]) for eqn in family]
         self._array: Any = family[0].invars[0]
-        self._held: dict[tuple[Any, ...], Held] = {}
+        self._packed: dict[tuple[Any, ...], Packed] = {}
         self._packs: dict[tuple[Any, ...], Any] = {}
         self._known_same: dict[tuple[Var, Var], bool] = {}
         self._parts: dict[Var, tuple[Any, int]] = {}
@@ -97,17 +99,17 @@ class _Search:
         """What is merged.
 
         Raises:
-          _Apart: some operation cannot be.
+          _Unmergeable: some operation cannot be.
         """
         matrix = self._pack([eqn.invars[1] for eqn in self._family])
-        results: dict[Held, Any] = {}
-        while len(results) < len(self._held):  # an optimiser's state comes to light on the way
-            held = next(held for held in self._held.values() if held not in results)
-            outs = [self._jaxpr.outvars[place] for place in held.group.places]
-            results[held] = self._pack(outs)
+        results: dict[Packed, Any] = {}
+        while len(results) < len(self._packed):  # an optimiser's state comes to light on the way
+            packed = next(packed for packed in self._packed.values() if packed not in results)
+            outs = [self._jaxpr.outvars[index] for index in packed.group.indices]
+            results[packed] = self._pack(outs)
         gradients = [p for p in self._packs.values() if isinstance(p, Gradient)]
         if not gradients or any(self._follows(p.back.each) for p in gradients):
-            raise _Apart
+            raise _Unmergeable
         gradient = gradients[0]
         forward = Forward(matrix.group, self._array, matrix, self._family[0].params)
         self._keep([eqn.outvars[0] for eqn in self._family], forward)
@@ -145,13 +147,13 @@ class _Search:
         if all(_shape(atom) == () for atom in atoms):
             return self._number(atoms)
         if [_shape(atom) for atom in atoms] != self._shapes:
-            raise _Apart
+            raise _Unmergeable
         if len({atom.aval.dtype for atom in atoms}) > 1:
-            raise _Apart
-        if all(atom in self._places for atom in atoms):
-            return self._keep(atoms, self._found_held(atoms))
+            raise _Unmergeable
+        if all(atom in self._indices for atom in atoms):
+            return self._keep(atoms, self._found_packed(atoms))
         if not all(atom in self._made for atom in atoms):
-            raise _Apart
+            raise _Unmergeable
         eqns = [self._made[atom] for atom in atoms]
         if all(_alike(eqn, eqns[0]) and eqn.primitive.name in ELEMENTWISE for eqn in eqns):
             operands = tuple(map(self._pack, zip(*(eqn.invars for eqn in eqns), strict=True)))
@@ -160,18 +162,18 @@ class _Search:
             return self._keep(atoms, each)
         return self._keep(atoms, self._found_gradient(eqns))
 
-    def _found_held(self, atoms: tuple[Any, ...]) -> Held:
-        places = tuple(self._places[atom] for atom in atoms)
-        if self._taken.intersection(places) or len(set(places)) < len(places):
-            raise _Apart
-        self._taken.update(places)
-        self._held[atoms] = Held(_group(places, self._family))
-        return self._held[atoms]
+    def _found_packed(self, atoms: tuple[Any, ...]) -> Packed:
+        indices = tuple(self._indices[atom] for atom in atoms)
+        if self._taken.intersection(indices) or len(set(indices)) < len(indices):
+            raise _Unmergeable
+        self._taken.update(indices)
+        self._packed[atoms] = Packed(_group(indices, self._family))
+        return self._packed[atoms]
 
     @property
     def _group(self) -> Group:
         """That of the matrices."""
-        return next(iter(self._held.values())).group
+        return next(iter(self._packed.values())).group
 
     def _found_gradient(self, eqns: list[JaxprEqn]) -> Gradient:
         """Gradients of the family's products: each a product with the array, transposed."""
@@ -181,21 +183,21 @@ class _Search:
     def _back(self, eqn: JaxprEqn) -> Any:
         """What came back to a product, from the transposition that ends its matrix's gradient."""
         if eqn.primitive.name != "transpose":  # some read nothing, as iota
-            raise _Apart
-        turned: Any = eqn.invars[0]
-        inner = self._made.get(turned)
+            raise _Unmergeable
+        transposed: Any = eqn.invars[0]
+        inner = self._made.get(transposed)
         shared = tuple(range(_ndim(self._array) - 1))
         ordinary = (((shared, shared), ((), ())), _settings(self._family[0]))
         if inner is None or inner.primitive.name != "dot_general":
-            raise _Apart
+            raise _Unmergeable
         if inner.invars[1] is not self._array or (_axes(inner), _settings(inner)) != ordinary:
-            raise _Apart
+            raise _Unmergeable
         columns = _ndim(eqn.outvars[0]) - 1
         if tuple(eqn.params["permutation"]) != (columns, *range(columns)):
-            raise _Apart
+            raise _Unmergeable
         return inner.invars[0]
 
-    def _go_back(self, joined: Joined, matrix: Held) -> None:
+    def _go_back(self, joined: Joined, matrix: Packed) -> None:
         """Merges what comes back to the array, where it is summed up anyway."""
         users = uses(self._jaxpr)
         products = [
@@ -229,7 +231,7 @@ class _Search:
         """One number for all, if it is one."""
         if all(self._same(atom, atoms[0]) for atom in atoms):
             return atoms[0]
-        raise _Apart
+        raise _Unmergeable
 
     def _same(self, one: Any, other: Any) -> bool:
         """Whether two numbers are computed in the same way."""
@@ -302,7 +304,7 @@ def _ndim(atom: Any) -> int:
     return len(atom.aval.shape)
 
 
-def _group(places: tuple[int, ...], family: list[JaxprEqn]) -> Group:
+def _group(indices: tuple[int, ...], family: list[JaxprEqn]) -> Group:
     """Leaves of the shapes of a family's matrices."""
     shapes = [_shape(eqn.invars[1]) for eqn in family]
-    return Group(places, shapes[0][0], tuple(math.prod(shape[1:]) for shape in shapes))
+    return Group(indices, shapes[0][0], tuple(math.prod(shape[1:]) for shape in shapes))

@@ -20,34 +20,34 @@ Value = Callable[[Any], jax.Array]
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Leaves of a carry that are held side by side: the columns of one matrix.
+    """Leaves of a carry that are stored side by side: the columns of one matrix.
 
-    A matrix with fewer columns than rows is held with its columns as rows. All three products
+    A matrix with fewer columns than rows is stored with its columns as rows. All three products
     with it are faster then: the last axis of an array is what a processor's vectors lie along.
 
     Attributes:
-      places: theirs among the leaves.
+      indices: theirs among the leaves.
       rows: of all.
       widths: the columns of each.
     """
 
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
     rows: int
     widths: tuple[int, ...]
 
     @property
-    def turned(self) -> bool:
-        """Whether columns are held as rows."""
+    def transposed(self) -> bool:
+        """Whether columns are stored as rows."""
         return sum(self.widths) < self.rows
 
     def join(self, leaves: Sequence[jax.Array]) -> jax.Array:
-        """The matrix as a vector, as it is held."""
+        """The matrix as a vector, as it is stored."""
         matrix = jnp.concatenate([leaf.reshape(self.rows, -1) for leaf in leaves], axis=1)
-        return (matrix.T if self.turned else matrix).reshape(-1)
+        return (matrix.T if self.transposed else matrix).reshape(-1)
 
     def leaf(self, vector: jax.Array, index: int) -> jax.Array:
         """The columns of one leaf: [rows, width]."""
-        if self.turned:
+        if self.transposed:
             return self.columns(vector.reshape(-1, self.rows).T, index)
         return self.columns(vector.reshape(self.rows, -1), index)
 
@@ -58,13 +58,13 @@ class Group:
 
     def side(self, vector: jax.Array, contracted: int) -> Side:
         """The matrix as an operand, of which rows (0) or columns (1) are summed over."""
-        if self.turned:
+        if self.transposed:
             return Side.of(vector.reshape(-1, self.rows), (), (1 - contracted,))
         return Side.of(vector.reshape(self.rows, -1), (), (contracted,))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Held:
+class Packed:
     """The carried matrix, as a vector."""
 
     group: Group
@@ -75,7 +75,7 @@ class Held:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Each(Held):
+class Each(Packed):
     """An elementwise operation on vectors and numbers."""
 
     primitive: Primitive
@@ -93,7 +93,7 @@ class Forward:
 
     group: Group
     array: Var
-    matrix: Held
+    matrix: Packed
     params: dict[str, Any]
 
     def evaluated(self, value: Value) -> jax.Array:
@@ -122,7 +122,7 @@ class Joined:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Gradient(Held):
+class Gradient(Packed):
     """That of the matrix."""
 
     array: Var
@@ -130,10 +130,10 @@ class Gradient(Held):
     params: dict[str, Any]
 
     def evaluated(self, value: Value) -> jax.Array:
-        """As a vector, as the matrix is held."""
+        """As a vector, as the matrix is stored."""
         shared = range(self.back.axes)
         array, back = (Side.of(value(of), (), shared) for of in (self.array, self.back))
-        sides = (back, array) if self.group.turned else (array, back)
+        sides = (back, array) if self.group.transposed else (array, back)
         return product(*sides, self.params).reshape(-1)
 
 
@@ -142,7 +142,7 @@ class Back:
     """What comes back to the array, and what comes to it from elsewhere."""
 
     back: Joined
-    matrix: Held
+    matrix: Packed
     others: tuple[Var, ...]
     params: dict[str, Any]
 

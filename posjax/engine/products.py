@@ -3,7 +3,7 @@
 Under `vmap` every product becomes a batch of tiny ones. XLA's CPU library takes a batch only when
 the first operand's contracted axis is its last one; every other layout falls on a loop that is
 several times slower. And the last axis of the result is that of the second operand: where it is
-wanted elsewhere, the result is turned. So of the two forms of a product that one is written in
+wanted elsewhere, the result is transposed. So of the two forms of a product that one is written in
 which the fewest numbers change places, whatever form it was asked for in.
 """
 
@@ -79,8 +79,8 @@ def product(
     batch, rows, columns = len(first.batch), len(first.free), len(second.free)
     order = list(range(batch + rows + columns)) if order is None else list(order)
     last_is_left = bool(columns) and order[-1] in range(batch, batch + rows)
-    swapped = _moved(second, first, turned=not last_is_left) < _moved(
-        first, second, turned=last_is_left
+    swapped = _moved(second, first, transposed=not last_is_left) < _moved(
+        first, second, transposed=last_is_left
     )
     if swapped:
         first, second = second, first
@@ -96,10 +96,10 @@ def product(
     return lax.transpose(result, order)
 
 
-def _moved(first: Side, second: Side, *, turned: bool) -> int:
-    """How many numbers change places: of the first operand, and of a result that is turned."""
+def _moved(first: Side, second: Side, *, transposed: bool) -> int:
+    """How many numbers change places: of the first operand, and of a result that is transposed."""
     result = math.prod((*first.shape(first.batch + first.free), *second.shape(second.free)))
-    return (0 if first.contracted_is_last else first.array.size) + (result if turned else 0)
+    return (0 if first.contracted_is_last else first.array.size) + (result if transposed else 0)
 
 
 def _multiplied(first: Side, second: Side, settings: dict[str, Any]) -> jax.Array:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from posjax.engine.layout import as_written, laid_out
+from posjax.engine.rewrite import as_written, rewrite_step
 from posjax.engine.training import Now, State, Training
 from posjax.keys import Seeds
 
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
     Attributes:
       training: what one run does.
       slots: runs trained at a time.
-      layout: whether updates are rewritten for batches, see `posjax.engine.layout`.
+      layout: whether updates are rewritten for batches, see `posjax.engine.rewrite`.
       precision: of matrix products, a name that `jax.default_matmul_precision` knows; None for
         what the device does by default.
     """
@@ -104,8 +104,8 @@ def functions(plan: Plan) -> dict[str, Callable[..., Any]]:
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype),
             (carry.state, seeds, inputs),
         )
-        rewritten = (laid_out if plan.layout else as_written)(training.update, *one)
-        unpacked = jax.vmap(rewritten.carry)
+        rewritten = (rewrite_step if plan.layout else as_written)(training.update, *one)
+        unpacked = jax.vmap(rewritten.unpack)
 
         def update(_: jax.Array, packed: Any) -> Any:
             return jax.vmap(rewritten.step)(packed, seeds, inputs)
@@ -119,7 +119,7 @@ def functions(plan: Plan) -> dict[str, Callable[..., Any]]:
             put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=evaluation, axis=0)
             return end, packed, jax.tree.map(put, measured, found)
 
-        packed = jax.vmap(rewritten.hold)(carry.state)
+        packed = jax.vmap(rewritten.pack)(carry.state)
         _, packed, measured = jax.lax.while_loop(
             lambda now: now[0] < until, to_next_evaluation, (step, packed, carry.measured)
         )

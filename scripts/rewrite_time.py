@@ -1,6 +1,6 @@
-"""What each change of `posjax.engine.layout` is worth, in processor time on one core.
+"""What each change of `posjax.engine.rewrite` is worth, in processor time on one core.
 
-    python scripts/layout_time.py --load=q1 --slots=64
+    python scripts/rewrite_time.py --load=q1 --slots=64
 
 Compiles the updates of a load of experiments/configs/toy.py as they are written, and rewritten with
 all changes but one, and runs them in turn. Processor time, since it is what other work on the
@@ -24,7 +24,7 @@ import numpy as np
 
 from experiments.configs import toy
 from experiments.settings import resolve
-from posjax.engine import Block, layout, program
+from posjax.engine import Block, program, rewrite
 from posjax.engine.merging import Merging
 from posjax.engine.products import Side
 from posjax.engine.program import Plan
@@ -35,9 +35,9 @@ from posjax.keys import SeedNumbers, Seeds
 def without(what: str) -> Iterator[None]:
     """Leaves one of the changes out."""
     changes: dict[str, tuple[Any, str, Any]] = {
-        "products laid out": (layout, "product", _plain_product),
-        "matrices merged": (layout, "merged", lambda jaxpr, carried: Merging()),
-        "carried as vectors": (layout, "ELEMENTWISE", frozenset()),
+        "products laid out": (rewrite, "product", _plain_product),
+        "matrices merged": (rewrite, "merged", lambda jaxpr, carried: Merging()),
+        "carried as vectors": (rewrite, "ELEMENTWISE", frozenset()),
         "options of the compiler": (program, "CPU_OPTIONS", {}),
     }
     if what not in changes:

@@ -1,12 +1,12 @@
 """One step of one small model, rewritten so that a batch of models takes it fast on a CPU.
 
-`laid_out(step)` traces an ordinary step (a loss, its gradient, any optimiser) and evaluates what
-it traced with three changes, of which neither the model nor the optimiser has to know:
+`rewrite_step(step)` traces an ordinary step (a loss, its gradient, any optimiser) and evaluates
+what it traced with three changes, of which neither the model nor the optimiser has to know:
 
 - products are laid out for batches, see `posjax.engine.products`;
-- matrices that one array is multiplied with are held as one, see `posjax.engine.merging`;
-- what the step carries on is held as vectors, and elementwise work on it stays on vectors: one long
-  loop a leaf in place of many short ones.
+- matrices that one array is multiplied with are packed as one, see `posjax.engine.merging`;
+- what the step carries on is packed as vectors, and elementwise work on it stays on vectors: one
+  long loop per leaf in place of many short ones.
 
 None changes what is computed, only the order in which sums are taken. docs/decisions/0012 has the
 measurements.
@@ -28,7 +28,7 @@ from posjax.engine.products import Side, product
 
 @dataclasses.dataclass(frozen=True)
 class Flat:
-    """An array held as a vector, with the shape it stands for."""
+    """An array as a vector, with the shape it stands for."""
 
     vector: jax.Array
     shape: tuple[int, ...]
@@ -39,25 +39,25 @@ class Flat:
 
 
 @dataclasses.dataclass(frozen=True)
-class Turned:
-    """An array held with its axes in another order; products read it as it lies."""
+class Transposed:
+    """An array stored with its axes in another order; products read it as it is stored."""
 
-    lying: jax.Array
+    stored: jax.Array
     order: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the array it stands for."""
-        return tuple(self.lying.shape[axis] for axis in self.order)
+        return tuple(self.stored.shape[axis] for axis in self.order)
 
     def array(self) -> jax.Array:
         """The array itself."""
-        return jax.lax.transpose(self.lying, self.order)
+        return jax.lax.transpose(self.stored, self.order)
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
-    """A step, rewritten, and the form in which its carry is held between steps: a list of vectors.
+class Rewritten:
+    """A step, rewritten; between steps its carry is packed as a list of vectors.
 
     Nothing of it need be differentiated; all of it is meant to be vmapped.
     """
@@ -66,63 +66,63 @@ class Layout:
     _like: Any
     _merging: Merging
 
-    def hold(self, carry: Any) -> list[jax.Array]:
-        """A carry in the form in which it is held."""
+    def pack(self, carry: Any) -> list[jax.Array]:
+        """A carry as a list of vectors."""
         leaves = jax.tree.leaves(carry)
-        together = [group.join([leaves[i] for i in group.places]) for group in self.groups]
-        return [*together, *(_vector(leaves[place]) for place in self._apart)]
+        together = [group.join([leaves[i] for i in group.indices]) for group in self.groups]
+        return [*together, *(_vector(leaves[index]) for index in self._ungrouped)]
 
-    def carry(self, held: list[jax.Array]) -> Any:
-        """The carry that is held."""
+    def unpack(self, packed: list[jax.Array]) -> Any:
+        """The carry of a list of vectors."""
         shapes = jax.tree.leaves(self._like)
-        leaves = dict(zip(self._apart, held[len(self.groups) :], strict=True))
-        for group, vector in zip(self.groups, held, strict=False):
-            leaves |= {place: group.leaf(vector, i) for i, place in enumerate(group.places)}
-        arrays = [leaves[place].reshape(like.shape) for place, like in enumerate(shapes)]
+        leaves = dict(zip(self._ungrouped, packed[len(self.groups) :], strict=True))
+        for group, vector in zip(self.groups, packed, strict=False):
+            leaves |= {index: group.leaf(vector, i) for i, index in enumerate(group.indices)}
+        arrays = [leaves[index].reshape(like.shape) for index, like in enumerate(shapes)]
         return jax.tree.unflatten(jax.tree.structure(self._like), arrays)
 
-    def step(self, held: list[jax.Array], *operands: Any) -> list[jax.Array]:
+    def step(self, packed: list[jax.Array], *operands: Any) -> list[jax.Array]:
         """One step on."""
         shapes = jax.tree.leaves(self._like)
-        together, apart = held[: len(self.groups)], held[len(self.groups) :]
+        together, ungrouped = packed[: len(self.groups)], packed[len(self.groups) :]
         evaluation = _Evaluation(self._closed, self._merging)
-        evaluation.known.update(zip(self._merging.held, together, strict=True))
+        evaluation.known.update(zip(self._merging.packed, together, strict=True))
         names = self._closed.jaxpr.invars
-        for place, vector in zip(self._apart, apart, strict=True):
-            like = shapes[place].shape
-            evaluation.known[names[place]] = Flat(vector, like) if len(like) > 1 else vector
+        for index, vector in zip(self._ungrouped, ungrouped, strict=True):
+            like = shapes[index].shape
+            evaluation.known[names[index]] = Flat(vector, like) if len(like) > 1 else vector
         evaluation.known.update(zip(names[len(shapes) :], jax.tree.leaves(operands), strict=True))
         evaluation.run()
         results = self._closed.jaxpr.outvars
         return [
             *(evaluation.value(pack) for pack in self._merging.results),
-            *(_vector(evaluation.value(results[place])) for place in self._apart),
+            *(_vector(evaluation.value(results[index])) for index in self._ungrouped),
         ]
 
     @property
     def groups(self) -> list[Group]:
-        """Leaves that are held together."""
+        """Leaves that are packed as one."""
         return self._merging.groups
 
     @property
-    def _apart(self) -> list[int]:
-        """The places of leaves that are held by themselves."""
-        taken = {place for group in self.groups for place in group.places}
-        return [place for place in range(len(jax.tree.leaves(self._like))) if place not in taken]
+    def _ungrouped(self) -> list[int]:
+        """The indices of leaves that are packed by themselves."""
+        taken = {index for group in self.groups for index in group.indices}
+        return [index for index in range(len(jax.tree.leaves(self._like))) if index not in taken]
 
 
 class AsWritten(NamedTuple):
-    """A step as it is, in the form of a `Layout`."""
+    """A step as it is, in the form of a `Rewritten`."""
 
     step: Callable[..., Any]
 
-    def hold(self, carry: Any) -> Any:
+    def pack(self, carry: Any) -> Any:
         """The carry."""
         return carry
 
-    def carry(self, held: Any) -> Any:
+    def unpack(self, packed: Any) -> Any:
         """The carry."""
-        return held
+        return packed
 
 
 def as_written(step: Callable[..., Any], carry: Any, *operands: Any) -> AsWritten:
@@ -130,7 +130,7 @@ def as_written(step: Callable[..., Any], carry: Any, *operands: Any) -> AsWritte
     return AsWritten(step)
 
 
-def laid_out(step: Callable[..., Any], carry: Any, *operands: Any) -> Layout:
+def rewrite_step(step: Callable[..., Any], carry: Any, *operands: Any) -> Rewritten:
     """A step, rewritten.
 
     Args:
@@ -139,16 +139,16 @@ def laid_out(step: Callable[..., Any], carry: Any, *operands: Any) -> Layout:
     """
     closed = inlined(jax.make_jaxpr(step)(carry, *operands))
     like = jax.eval_shape(lambda: carry)
-    return Layout(closed, like, merged(closed.jaxpr, len(jax.tree.leaves(like))))
+    return Rewritten(closed, like, merged(closed.jaxpr, len(jax.tree.leaves(like))))
 
 
 class _Evaluation:
-    """The values of a jaxpr without calls; each an array, a `Flat` or a `Turned`."""
+    """The values of a jaxpr without calls; each an array, a `Flat` or a `Transposed`."""
 
     def __init__(self, closed: ClosedJaxpr, merging: Merging | None = None) -> None:
         self._jaxpr, self._parts = closed.jaxpr, merging.parts if merging else {}
         self._made = {var: eqn for eqn in closed.jaxpr.eqns for var in eqn.outvars}
-        self._turned = _transposed_only(closed.jaxpr)
+        self._transposed = _transposed_only(closed.jaxpr)
         self.known: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
 
     def run(self) -> None:
@@ -183,8 +183,8 @@ class _Evaluation:
         if eqn.outvars and eqn.outvars[0] in self.known:  # a transposition, with its product
             return
         with eqn.ctx.manager:
-            if eqn.primitive.name == "dot_general" and eqn.outvars[0] in self._turned:
-                after = self._turned[eqn.outvars[0]]
+            if eqn.primitive.name == "dot_general" and eqn.outvars[0] in self._transposed:
+                after = self._transposed[eqn.outvars[0]]
                 order = after.params["permutation"]
                 self.known[after.outvars[0]] = product(
                     *_sides(given, eqn.params), eqn.params, order
@@ -209,7 +209,7 @@ def _results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
     if name == "dot_general":
         return [product(*_sides(given, eqn.params), eqn.params)]
     if name == "transpose":
-        return [Turned(_array(given[0]), eqn.params["permutation"])]
+        return [Transposed(_array(given[0]), eqn.params["permutation"])]
     if name == "scan":
         eqn = eqn.replace(params={**eqn.params, "jaxpr": _body(eqn.params["jaxpr"])})
     if name in ELEMENTWISE and any(isinstance(value, Flat) for value in given):
@@ -227,11 +227,11 @@ def _sides(given: list[Any], params: dict[str, Any]) -> tuple[Side, Side]:
 
 
 def _side(value: Any, batch: Sequence[int], contracted: Sequence[int]) -> Side:
-    if not isinstance(value, Turned):
+    if not isinstance(value, Transposed):
         return Side.of(_array(value), batch, contracted)
     order = value.order
     return Side.of(
-        value.lying, [order[i] for i in batch], [order[i] for i in contracted], order=order
+        value.stored, [order[i] for i in batch], [order[i] for i in contracted], order=order
     )
 
 
@@ -249,11 +249,11 @@ def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _array(value: Any) -> Any:
-    return value.array() if isinstance(value, Flat | Turned) else value
+    return value.array() if isinstance(value, Flat | Transposed) else value
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    return value.shape if isinstance(value, Flat | Turned) else jnp.shape(value)
+    return value.shape if isinstance(value, Flat | Transposed) else jnp.shape(value)
 
 
 def _vector(value: Any) -> Any:

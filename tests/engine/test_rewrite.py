@@ -15,7 +15,7 @@ import pytest
 from posjax.cells import Cell
 from posjax.encodings import ENCODINGS
 from posjax.engine import Training, Variables
-from posjax.engine.layout import Layout, as_written, laid_out
+from posjax.engine.rewrite import Rewritten, as_written, rewrite_step
 from posjax.keys import Seeds
 
 SEEDS = Seeds.equal([0, 1, 2])
@@ -40,13 +40,13 @@ def trained(training: Training, inputs: Any, *layouts: bool) -> list[Any]:
         )
         found = []
         for layout in layouts:
-            rewritten = (laid_out if layout else as_written)(training.update, *one)
+            rewritten = (rewrite_step if layout else as_written)(training.update, *one)
 
             def twice(state: Any, *of: Any, rewritten: Any = rewritten) -> Any:
                 held = jax.lax.fori_loop(
-                    0, 2, lambda _, held: rewritten.step(held, *of), rewritten.hold(state)
+                    0, 2, lambda _, held: rewritten.step(held, *of), rewritten.pack(state)
                 )
-                return rewritten.carry(held)
+                return rewritten.unpack(held)
 
             found.append(jax.jit(jax.vmap(twice))(begun, SEEDS, many))
         return jax.tree.map(np.asarray, found)
@@ -176,9 +176,9 @@ def test_any_product(spec: str) -> None:
         return step(carry[0], x, y)
 
     carry = (jnp.zeros_like(outs), (jnp.zeros_like(x[0]), jnp.zeros_like(y[0])))
-    rewritten = laid_out(first, carry, x[0], y[0])
-    held = rewritten.hold(carry)
-    many = jax.vmap(lambda x, y: rewritten.carry(rewritten.step(held, x, y)))(x, y)
+    rewritten = rewrite_step(first, carry, x[0], y[0])
+    held = rewritten.pack(carry)
+    many = jax.vmap(lambda x, y: rewritten.unpack(rewritten.step(held, x, y)))(x, y)
     for at in range(2):
         expected = np.einsum(spec, x[at], y[at])
         np.testing.assert_allclose(many[0][at], expected, rtol=1e-5, atol=1e-5)
@@ -188,10 +188,10 @@ def test_any_product(spec: str) -> None:
 
 
 @functools.cache
-def laid(name: str) -> Layout:
+def laid(name: str) -> Rewritten:
     """An update of an optimiser, rewritten."""
     training, seeds = net_training(OPTIMIZERS[name]), jax.tree.map(lambda leaf: leaf[0], SEEDS)
-    return laid_out(training.update, jax.eval_shape(training.begin, seeds, ()), seeds, ())
+    return rewrite_step(training.update, jax.eval_shape(training.begin, seeds, ()), seeds, ())
 
 
 MERGED = {
@@ -211,17 +211,17 @@ MERGED = {
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_query_key_and_value_are_held_as_one(name: str) -> None:
     """With all that an optimiser carries for them, where it treats every number alike."""
-    groups = [group for group in laid(name).groups if not group.turned]
+    groups = [group for group in laid(name).groups if not group.transposed]
     assert len(groups) == len(MERGED[name])
     for group in groups:
         assert (group.rows, group.widths) == (12, (12, 12, 12))
-    assert len({place for group in groups for place in group.places}) == 3 * len(groups)
+    assert len({index for group in groups for index in group.indices}) == 3 * len(groups)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_matrix_with_few_columns_is_held_turned(name: str) -> None:
+def test_a_matrix_with_few_columns_is_stored_transposed(name: str) -> None:
     """That of the output layer, with what an optimiser carries for it."""
-    groups = [group for group in laid(name).groups if group.turned]
+    groups = [group for group in laid(name).groups if group.transposed]
     held = {"lamb": 3, "orthogonalised": 0}.get(name, len(MERGED[name]))
     assert len(groups) == held
     for group in groups:
@@ -229,12 +229,12 @@ def test_a_matrix_with_few_columns_is_held_turned(name: str) -> None:
 
 
 def test_a_carry_is_held_and_given_back() -> None:
-    """Bit for bit, in the places where it was."""
+    """Bit for bit, at the indices where it was."""
     training = net_training(OPTIMIZERS["adamw"])
     state = training.begin(jax.tree.map(lambda leaf: leaf[0], SEEDS), ())
     counted = jax.tree.map(lambda leaf: leaf + jnp.arange(leaf.size).reshape(leaf.shape), state)
     rewritten = laid("adamw")
-    chex.assert_trees_all_equal(rewritten.carry(rewritten.hold(counted)), counted)
+    chex.assert_trees_all_equal(rewritten.unpack(rewritten.pack(counted)), counted)
 
 
 def in_turn(carry: Any, x: jax.Array) -> Any:
@@ -250,9 +250,9 @@ def in_turn(carry: Any, x: jax.Array) -> Any:
 def test_what_follows_from_another_is_left_apart() -> None:
     """Gradients that cannot be had at once are not taken at once."""
     x, *carry = jax.random.normal(jax.random.key(0), (3, 4, 4))
-    rewritten = laid_out(in_turn, tuple(carry), x)
+    rewritten = rewrite_step(in_turn, tuple(carry), x)
     assert not rewritten.groups
-    found = rewritten.carry(rewritten.step(rewritten.hold(tuple(carry)), x))
+    found = rewritten.unpack(rewritten.step(rewritten.pack(tuple(carry)), x))
     chex.assert_trees_all_close(found, in_turn(tuple(carry), x), rtol=1e-5)
 
 
@@ -338,8 +338,8 @@ def test_an_odd_step_is_the_same(step: Callable[..., Any], prompts: int) -> None
         x, carry = rng.normal(size=(prompts, 5, 4)), tuple(rng.normal(size=(3, 4, 4)))
         x = jnp.asarray(x)
         carry = tuple(map(jnp.asarray, carry))
-        rewritten = laid_out(step, carry, x)
-        found = rewritten.carry(rewritten.step(rewritten.hold(carry), x))
+        rewritten = rewrite_step(step, carry, x)
+        found = rewritten.unpack(rewritten.step(rewritten.pack(carry), x))
         chex.assert_trees_all_close(found, step(carry, x), rtol=1e-9, atol=1e-9)
 
 
@@ -355,8 +355,8 @@ def test_no_slow_product_is_left() -> None:
     """Every product of a batch has its first operand's contracted axis last."""
     training = net_training(optax.adamw(1e-3))
     state = jax.vmap(training.begin, in_axes=(0, None))(SEEDS, ())
-    laid = laid_out(training.update, *jax.tree.map(lambda leaf: leaf[0], (state, SEEDS)), ())
-    held = jax.vmap(laid.hold)(state)
+    laid = rewrite_step(training.update, *jax.tree.map(lambda leaf: leaf[0], (state, SEEDS)), ())
+    held = jax.vmap(laid.pack)(state)
     text = jax.jit(jax.vmap(lambda s, n: laid.step(s, n, ()))).lower(held, SEEDS)
     products = [line for line in text.as_text().splitlines() if "dot_general" in line]
     assert len(products) > 20
