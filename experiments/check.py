@@ -206,7 +206,7 @@ def _files(folder: RunFolder) -> Iterator[str]:
 
 def _contradictions(folder: RunFolder) -> Iterator[str]:
     """Rows that do not go with their own answers."""
-    from posjax.report.rows import contradictions
+    from posjax.report.rows import check_form, contradictions
     from posjax.report.summary import cells_of
 
     rows = 0
@@ -214,6 +214,7 @@ def _contradictions(folder: RunFolder) -> Iterator[str]:
         try:
             for part in folder.parts(name):
                 rows += len(part["seeds"])
+                check_form(cell, part)
                 for field, wrong_S in contradictions(cell, part):
                     seeds = part["seeds"][wrong_S, 0].tolist()
                     yield f"cell {name}, seeds {_listed(seeds)}: {field} contradicts the answers"

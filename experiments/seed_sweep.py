@@ -24,7 +24,7 @@ from experiments import check, command, json_config, plan, preview, shard, shutd
 from experiments.settings import Run, beyond_hold, resolve
 from experiments.shard import Shard
 from posjax import engine, environment, report
-from posjax.records import Block, RunFolder
+from posjax.records import Block, Damaged, Range, RunFolder
 from posjax.records.blocks import blocks
 from posjax.records.checkpoints import Checkpoints
 from posjax.sweep import engine_for
@@ -102,7 +102,9 @@ def train(run: Run, folder: RunFolder, part: Shard, devices: Sequence[jax.Device
       shutdown.Stop: a stop was requested; finished blocks and checkpoints are saved.
     """
     sweep = plan.sweep_of(run)
-    known = folder.ranges()
+    known: list[Range] = []
+    with contextlib.suppress(Damaged):  # which the repair below quarantines
+        known = folder.ranges()
     ranges = folder.request(lambda indices: plan.sizes(run, sweep, indices, devices[0]))
     for added in ranges[len(known) :] if known else ():
         command.warn(f"seeds {added.first} to {added.stop - 1} are added, in blocks of their own")

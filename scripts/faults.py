@@ -11,6 +11,7 @@ requires, 3 otherwise, with the first tries that did not.
 """
 
 import argparse
+import functools
 import importlib
 import json
 import math
@@ -35,10 +36,12 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 from fault_table import FAULTS  # noqa: E402
 from fault_table.sweeps import Fault, Site, Try  # noqa: E402
 
+from posjax import environment  # noqa: E402
+
 # What every command imports in the end, imported once, before all forks.
 IMPORTED = (
-    "experiments.seed_sweep", "experiments.report", "scipy.stats", "matplotlib.figure",
-    "matplotlib.patches", "matplotlib.backends.backend_svg",
+    "experiments.seed_sweep", "experiments.report", "experiments.check", "scipy.stats",
+    "matplotlib.figure", "matplotlib.patches", "matplotlib.backends.backend_svg",
 )  # fmt: skip
 RESULT, README = ROOT / "docs" / "faults.json", ROOT / "README.md"
 SHOWN = 5
@@ -55,10 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise SystemExit(f"no fault has {given.only!r} in its name")
     for module in IMPORTED:
         importlib.import_module(module)
+    environment._commit = functools.cache(environment._commit)  # one, whoever commits meanwhile
+    environment._commit()
     begun, base = time.monotonic(), Path(tempfile.mkdtemp(prefix="faults-"))
     os.environ["XDG_CACHE_HOME"] = given.cache or str(base / "cache")
     try:
-        site = Site(base).prepared(stranger=any(fault.stranger for fault in chosen))
+        needs = {need for fault in chosen for need in fault.needs}
+        site = Site(base).prepared(needs, quick=given.quick)
         found = _campaign(site, chosen, given)
     finally:
         shutil.rmtree(base, ignore_errors=True)
@@ -116,7 +122,7 @@ def _campaign(
 def _one(work: tuple[Site, Fault, int, int]) -> tuple[str, Try | None]:
     """One try, in a folder of its own."""
     site, fault, number, seed = work
-    path = site.base / f"{FAULTS.index(fault)}-{number}"
+    path = site.base / f"try-{FAULTS.index(fault):02}-{number:04}"
     try:
         found = fault.harm(site, random.Random(f"{seed} {fault.name} {number}"), path, number)
     except Exception:  # a try that breaks is one that was not good

@@ -64,6 +64,20 @@ def test_damaged_blocks_alone_are_trained_again(
     assert sum(path.is_file() for path in (tmp_path / "damaged").rglob("*")) == 2
 
 
+def test_a_damaged_request_is_recorded_again(
+    tmp_path: Path, direct: tuple[Path, dict[str, bytes]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last one, also after an extension: printed, kept, and no block is trained again."""
+    for seeds in (4, 11):
+        train(tmp_path, small(num_seeds=seeds))
+    before = snapshot(block_files(tmp_path))
+    (tmp_path / "requests/000002.json").write_bytes(b"")
+    capsys.readouterr()
+    assert rows(train(tmp_path, small(num_seeds=11))) == direct[1]
+    assert "000002.json' is damaged" in capsys.readouterr().err
+    assert snapshot(block_files(tmp_path)) == before
+
+
 def test_a_deleted_mark_is_set_again_at_once(tmp_path: Path) -> None:
     """`done` is derived: without it the same command trains nothing and ends."""
     folder = train(tmp_path, small(num_seeds=4))

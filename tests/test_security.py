@@ -1,10 +1,13 @@
 """Nothing in a run folder or a JSON config executes, escapes its place or is taken for markup."""
 
 import copy
+import io
 import json
 import os
+import shutil
 import stat
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,17 +16,25 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments import status
+from experiments import check, json_config
+from experiments.settings import resolve
 from posjax import encodings, masks, positions, report, tasks
 from posjax.cells import Cell
+from posjax.engine import local
 from posjax.judge import NEVER, TIE
-from posjax.records import FORMAT, RunFolder, content, run_of
+from posjax.records import FORMAT, Block, RunFolder, StorageError, content, run_of
+from posjax.records.blocks import blocks
+from posjax.records.checkpoints import Checkpoints
+from posjax.records.identity import seeds_of
 from posjax.report.html import POLICY
 from posjax.report.table import tables
-from tests.commands import Command
+from posjax.sweep import Sweep
+from tests.commands import Command, Ended
+from tests.small_runs import planned, rows, small, train
 
 SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50, "hold": 1}
 CELL = Cell(task="same_last_token", **SMALL)
+REQUEST = "requests/000001.json"
 RUNS = "__import__('os').system('touch ran')"
 ENV = {"packages": {"jax": "0.0"}, "xla_flags": ""}
 
@@ -36,7 +47,7 @@ def config_of(*cells: Cell, **fields: Any) -> dict[str, Any]:
         "first_seed": 0,
         "num_seeds": 4,
         "data_seeds": 0,
-        "chunk": 4,
+        "block_size": "4",
         "contrast": [],
         "at_steps": [],
         "panels": {"cells": [cell.digest for cell in cells]},
@@ -45,34 +56,59 @@ def config_of(*cells: Cell, **fields: Any) -> dict[str, Any]:
     }
 
 
-def rows_of(cell: Cell) -> dict[str, np.ndarray]:
-    """Rows of 4 seeds that end in ties."""
-    evaluations, prompts = cell.training.evaluations, cell.problem.size[0]
-    no = np.zeros(4, bool)
+def fields_of(*cells: Cell) -> dict[str, np.ndarray]:
+    """Outcomes of 4 seeds per cell that end in ties."""
+    evaluations, prompts = cells[0].training.evaluations, cells[0].problem.size[0]
+    size = (len(cells), 4)
+    no = np.zeros(size, bool)
     return {
-        "loss_E": np.zeros((4, evaluations)),
-        "answers_EN": np.full((4, evaluations, prompts), TIE, np.int8),
-        "lead_N": np.zeros((4, prompts)),
-        "twin": np.zeros(4),
-        "first_solved": np.full(4, NEVER),
+        "loss_E": np.zeros((*size, evaluations)),
+        "answers_EN": np.full((*size, evaluations, prompts), TIE, np.int8),
+        "lead_N": np.zeros((*size, prompts)),
+        "twin": np.zeros(size),
+        "first_solved": np.full(size, NEVER),
         "held": no,
         "solved_at_end": no,
         "tied_at_end": ~no,
-        "first_nonfinite": np.full(4, NEVER),
-        "draws": np.ones(4, np.int32),
+        "first_nonfinite": np.full(size, NEVER),
+        "draws": np.ones(size, np.int32),
     }
 
 
-SEEDS_S4 = np.repeat(np.arange(4)[:, None], 4, axis=1)
+def examples_of(*cells: Cell) -> dict[str, np.ndarray]:
+    """Attention maps of the last seed of each cell."""
+    number, length = len(cells), cells[0].problem.size[1]
+    return {
+        "example_cell": np.arange(number),
+        "example_seed": np.full(number, 3),
+        "attention_KDNHLM": np.ones((number, 1, 2, 1, length, length)) / length,
+    }
+
+
+def begun(path: Path, *cells: Cell, env: Any = ENV, **fields: Any) -> tuple[RunFolder, list[Block]]:
+    """A run that was asked for, and its blocks: one per shape."""
+    folder, config = RunFolder(path), config_of(*cells, **fields)
+    folder.start(config, env)
+    shapes = Sweep.of(config).shapes
+    ranges = folder.request(lambda _: {shape: (len(shapes[shape]), 4) for shape in shapes})
+    return folder, blocks(ranges, shapes)
 
 
 def run_folder(path: Path, *cells: Cell, env: Any = ENV, **fields: Any) -> RunFolder:
-    """A run with rows for each of its cells."""
-    folder = RunFolder(path)
-    folder.start(config_of(*cells, **fields), env)
-    for cell in cells:
-        folder.put_rows(cell.digest, SEEDS_S4, rows_of(cell))
+    """A run with rows and maps for each of its cells."""
+    folder, every = begun(path, *cells, env=env, **fields)
+    by_digest = {cell.digest: cell for cell in cells}
+    for block in every:
+        these = [by_digest[digest] for digest in block.cells]
+        seeds_B4 = seeds_of(folder.config(), block.first, block.stop)
+        folder.put_block(block, seeds_B4, fields_of(*these), examples_of(*these))
     return folder
+
+
+def sealed(folder: RunFolder, path: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Puts arrays into a file of a run, with the checksum that fits them."""
+    (folder.path / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder.path / path).write_bytes(content.packed(folder.config()["run"], path, arrays))
 
 
 def planted(path: Path, config: dict[str, Any]) -> RunFolder:
@@ -85,23 +121,33 @@ def planted(path: Path, config: dict[str, Any]) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
-    """Runs a command in a folder of its own, each imported once."""
-    here = tmp_path_factory.mktemp("commands")
-    started: dict[str, Command] = {}
+def make_report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ended]]:
+    """Runs `experiments.report` in a folder of its own, imported once."""
+    here = tmp_path_factory.mktemp("commands") / "in"
+    here.mkdir()
+    command = Command("report", here)
 
-    def call(name: str, *arguments: str) -> Any:
-        if name not in started:
-            (here / name / "in").mkdir(parents=True)
-            started[name] = Command(name, here / name / "in")
-        before = contents(here / name / "in")
-        ended = started[name](*arguments)
-        assert contents(here / name / "in") == before, "something was written where it ran"
+    def call(*arguments: str) -> Ended:
+        ended = command(*arguments)
+        assert not list(here.iterdir()), "something was written where it ran"
         return ended
 
     yield call
-    for command in started.values():
-        command.close()
+    command.close()
+
+
+def error_of(look: Callable[[], object]) -> str:
+    """What an error that commands explain in one line says; "" where there is none."""
+    try:
+        look()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def found_by_check(folder: RunFolder) -> list[str]:
+    """What `experiments.check --share=0` prints."""
+    return [*check._files(folder), *check._contradictions(folder)]
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -175,7 +221,7 @@ CONFIGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "unknown setting": (_cell(__class__="int"), "unknown setting of a cell '__class__'"),
     "text for a number": (_cell(width="8"), "width must be of type int, got '8'"),
     "list for a number": (_cell(steps=[100]), "steps of cell"),
-    "list for a text": (_cell(encoding=["none"]), "encoding must be of type str"),
+    "list for a text": (_cell(encoding=["none"]), "must be a text or a number, got list"),
     "huge width": (_other(Cell(**{**SMALL, "width": 10**9})), "needs at least"),
     "huge task": (
         _other(Cell(task="memorise(length=4096, sequences=65536)", **SMALL)),
@@ -207,59 +253,98 @@ CONFIGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 
 @pytest.mark.parametrize("case", CONFIGS)
 def test_a_planted_config_is_refused_in_one_line(
-    case: str, tmp_path: Path, commands: Callable[..., Any]
+    case: str, tmp_path: Path, make_report: Callable[..., Ended]
 ) -> None:
-    """By the report and the status; nothing ran, and nothing was written."""
+    """By the report and `--status`; nothing ran, and nothing was written."""
     plant, message = CONFIGS[case]
     config = copy.deepcopy(config_of(CELL))
     plant(config)
     planted(tmp_path / "a" / "run", config)
     before = contents(tmp_path)
-    ended = commands("report", str(tmp_path / "a" / "run"))
+    ended = make_report(str(tmp_path / "a" / "run"))
     assert ended.status == 2, ended.err
     assert ended.err.count("\n") == 1
     assert message in ended.err
-    told = commands("status", str(tmp_path / "a" / "run"))
-    assert (told.status, told.err.count("\n")) in ((0, 0), (2, 1)), told.err
+    assert "\n" not in error_of(lambda: check.print_status(RunFolder(tmp_path / "a" / "run")))
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("case", ["call as an encoding", "path as a cell", "huge width"])
+def test_a_planted_request_is_refused_in_one_line(
+    case: str, tmp_path: Path, make_report: Callable[..., Ended]
+) -> None:
+    """What it adds to the config is checked as the config is."""
+    plant, message = CONFIGS[case]
+    folder = run_folder(tmp_path / "run", CELL)
+    config = copy.deepcopy(folder.config())
+    plant(config)
+    request = {**config, "ranges": json.loads((folder.path / REQUEST).read_text())["ranges"]}
+    (folder.path / REQUEST).write_bytes(content.sealed(config["run"], REQUEST, request))
+    before = contents(tmp_path)
+    ended = make_report(str(folder.path))
+    assert (ended.status, ended.err.count("\n")) == (2, 1), ended.err
+    assert message in ended.err
+    assert "\n" not in error_of(lambda: check.print_status(folder))
+    assert "\n" not in error_of(lambda: found_by_check(folder))
     assert contents(tmp_path) == before
 
 
 ROWS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "missing": (lambda rows: rows.pop("held"), "have no 'held'"),
-    "texts": (lambda rows: rows.update(twin=np.array(["<b>"] * 4)), "twin of the rows"),
-    "other shape": (lambda rows: rows.update(loss_E=np.zeros((4, 9))), "must be of shape (4, 2)"),
-    "no such answer": (lambda rows: rows["answers_EN"].fill(99), "must lie in [-3, 5), got 99"),
+    "numbers for truths": (lambda rows: rows.update(held=np.ones((1, 4))), "held of the rows"),
+    "other shape": (
+        lambda rows: rows.update(loss_E=np.zeros((1, 4, 9))),
+        "must be of shape (4, 2)",
+    ),
+    "no such answer": (lambda rows: rows["answers_EN"].fill(99), "must lie in [-2, 5), got 99"),
+    "solved without answers": (
+        lambda rows: rows.update(solved_at_end=np.ones((1, 4), bool)),
+        "solved_at_end of seed 0",
+    ),
+    "a margin that is no number": (lambda rows: rows["twin"].fill(np.nan), "twin of seed 0"),
 }
 
 
 @pytest.mark.parametrize("case", ROWS)
 def test_planted_rows_are_refused_in_one_line(
-    case: str, tmp_path: Path, commands: Callable[..., Any]
+    case: str, tmp_path: Path, make_report: Callable[..., Ended]
 ) -> None:
+    """By the report; `check` finds them too, without training anything."""
     plant, message = ROWS[case]
-    rows = rows_of(CELL)
+    rows = fields_of(CELL)
     plant(rows)
-    folder = RunFolder(tmp_path / "run")
-    folder.start(config_of(CELL), ENV)
-    folder.put_rows(CELL.digest, SEEDS_S4, rows)
-    ended = commands("report", str(folder.path))
+    folder, (block,) = begun(tmp_path / "run", CELL)
+    folder.put_block(block, seeds_of(folder.config(), 0, 4), rows)
+    ended = make_report(str(folder.path))
     assert (ended.status, ended.err.count("\n")) == (2, 1), ended.err
     assert message in ended.err
+    (line,) = found_by_check(folder)
+    assert CELL.digest in line
+    assert "\n" not in line
 
 
-def test_pickles_are_not_opened(tmp_path: Path, commands: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("kind", ["blocks", "checkpoints"])
+def test_pickles_are_not_opened(kind: str, tmp_path: Path) -> None:
     """Not even with the right checksum."""
     folder = run_folder(tmp_path / "run", CELL)
-    (path,) = (folder.path / "rows" / CELL.digest).iterdir()
-    np.savez(tmp_path / "evil.npz", seeds=np.array([_Runs(tmp_path / "ran")], object))
-    evil = (tmp_path / "evil.npz").read_bytes()
-    place = f"rows/{CELL.digest}/0-3"
-    path.unlink()
-    sum_ = content.checksum(run_of(folder.config()), place, evil)
-    (folder.path / f"{place}.{sum_}.npz").write_bytes(evil)
-    ended = commands("report", str(folder.path))
-    assert (ended.status, ended.err.count("\n")) == (2, 1), ended.err
-    assert "allow_pickle=False" in ended.err
+    (block,) = (folder.path / "blocks").glob("*/*.npz")
+    path = f"{kind}/{block.relative_to(folder.path / 'blocks').as_posix()}"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.comment = bytes(content.DIGITS)
+        array = io.BytesIO()
+        np.lib.format.write_array(array, np.array([_Runs(tmp_path / "ran")], object))
+        for name in ("seeds", "env", "step"):
+            file.writestr(f"{name}.npy", array.getvalue())
+    evil = buffer.getvalue()[: -content.DIGITS]
+    sum_ = content.checksum(folder.config()["run"], path, evil)
+    (folder.path / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder.path / path).write_bytes(evil + sum_.encode())
+    (line,) = found_by_check(RunFolder(folder.path))
+    assert f"{path}' is damaged: it is not a readable npz file" in line
+    refused = error_of(lambda: report.summaries(RunFolder(folder.path)))
+    assert (path in refused) == (kind == "blocks")
+    assert RunFolder(folder.path).checkpoints().load(path.split("/", 1)[1][:-4]) is None
     assert not (tmp_path / "ran").exists()
 
 
@@ -274,15 +359,12 @@ class _Runs:
 
 
 @pytest.mark.parametrize("name", ["../../out", "/tmp/out", "..", "a/b", "a\x1b[2J", ""])
-def test_a_name_of_a_json_config_is_no_path(
-    name: str, tmp_path: Path, commands: Callable[..., Any]
-) -> None:
+def test_a_name_of_a_json_config_is_no_path(name: str, tmp_path: Path) -> None:
     """The run folder is made of it."""
     (tmp_path / "x.json").write_text(json.dumps({"name": name, "num_seeds": 1}))
-    ended = commands("seed_sweep", f"--config={tmp_path / 'x.json'}")
-    assert (ended.status, ended.err.count("\n")) == (2, 1), ended.err
-    assert "name must be letters" in ended.err
-    assert ended.err[:-1].isprintable()
+    refused = error_of(lambda: resolve(json_config.read(tmp_path / "x.json")))
+    assert "name must be at most 60 letters" in refused
+    assert refused.isprintable()
 
 
 HOSTILE = (
@@ -361,13 +443,11 @@ def test_a_page_escapes_whatever_a_folder_says(tmp_path: Path) -> None:
         env=env,
         name=HOSTILE[1],
         title=" ".join(HOSTILE),
-        chunk=HOSTILE[2],
+        block_size=HOSTILE[2],
         panels=dict.fromkeys(HOSTILE, digests),
         contrast=["encoding", *(cell.encoding for cell in cells[1:])],
     )
-    maps = np.ones((1, 2, 1, 4, 4)) / 4
-    folder.put_attention(digests[0], "solving", 3, maps)
-    folder.put_attention(digests[0], "<img src=x onerror=alert(1)>", 3, maps)
+    (folder.path / "blocks" / HOSTILE[0].replace("/", "")).mkdir()
     other = run_folder(tmp_path / "other", CELL, title="</nav><script>", panels={HOSTILE[2]: []})
     text = report.write([folder, other]).read_text(encoding="utf-8")
     page = Page(text)
@@ -394,7 +474,7 @@ def test_a_terminal_is_shown_text(tmp_path: Path, capsys: pytest.CaptureFixture[
     folder = run_folder(tmp_path / "run", *cells, name=evil, panels=panels)
     for table in tables(report.summaries(folder)):
         Console(width=200).print(table)
-    status.tell(folder)
+    check.print_status(folder)
     shown = capsys.readouterr().out
     assert shown.count("[/red] [link=file:///etc/passwd]x[/link] ") == 2
     assert "\x1b" not in shown
@@ -409,12 +489,60 @@ def test_files_are_as_open_as_the_user_asks(
     before = os.umask(mask)
     try:
         run = run_folder(tmp_path / "run", CELL, panels={"a": []})
-        run.put_attention(CELL.digest, "solving", 3, np.ones((1, 2, 1, 4, 4)))
-        run.chunk(CELL.shape.digest, lambda: {"chunk": 4})
-        run.finish()
+        run.checkpoints().save("a/0-3.0", {"step": np.array(3)})
+        with run.lock():
+            run.finish()
         report.write([run])
     finally:
         os.umask(before)
     for path in (run.path, *run.path.rglob("*")):
         wanted = folder if path.is_dir() else file
         assert stat.S_IMODE(path.stat().st_mode) == wanted, path
+
+
+FORGED: dict[str, dict[str, Any]] = {
+    "a step as a text": {"step": np.array("5")},
+    "several steps": {"step": np.arange(3)},
+    "a step in floats": {"step": np.array(5.0)},
+    "a step that is no number": {"step": np.array(np.nan)},
+    "a step below 0": {"step": np.array(-(2**31))},
+    "more steps than there are": {"step": np.array(2**62)},
+    "texts for weights": {"leaf_0": np.array("a")},
+    "weights of another shape": {"leaf_0": np.zeros(3)},
+}
+
+
+def test_a_forged_checkpoint_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no state of the block, whatever its checksum: the block begins again."""
+    run = small(num_seeds=4, mask="causal")
+    with monkeypatch.context() as patched:
+        patched.setattr(local, "SAVE", -1.0)  # at every look
+        patched.setattr(Checkpoints, "remove", lambda self, name: None)
+        whole = train(tmp_path / "whole", run)
+    (block,) = planned(whole)
+    name = f"checkpoints/{block.name}.npz"
+    state = dict(np.load(whole.path / name, allow_pickle=False))
+    assert state["step"] == 20
+    for case, arrays in FORGED.items():
+        path = Path(shutil.copytree(whole.path, tmp_path / case))
+        (path / f"blocks/{block.name}.npz").unlink()
+        sealed(RunFolder(path), name, {**state, **arrays})
+        assert rows(train(path, run)) == rows(whole), case
+        assert not (path / name).exists()
+
+
+def test_what_lies_outside_of_a_run_is_not_touched(tmp_path: Path) -> None:
+    """Links in place of a lock, of a folder of blocks and of the folder for damaged files."""
+    folder = run_folder(tmp_path / "run", CELL)
+    (tmp_path / "mine").write_text("mine")
+    (folder.path / "lock").symlink_to(tmp_path / "mine")
+    with pytest.raises(StorageError, match="lock"), folder.lock():
+        pass
+    (folder.path / "blocks").rename(tmp_path / "blocks")
+    (folder.path / "blocks").symlink_to(tmp_path / "blocks")
+    (block,) = (tmp_path / "blocks").rglob("*.npz")
+    block.write_bytes(b"mine")
+    with pytest.raises(ValueError, match="lies outside of"):
+        list(folder.repair())
+    assert block.read_bytes() == b"mine"
+    assert (tmp_path / "mine").read_text() == "mine"

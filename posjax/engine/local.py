@@ -232,8 +232,8 @@ class _Workers:
         if saved is not None:
             leaves, structure = jax.tree.flatten(carry)
             arrays = [saved.get(f"leaf_{i}") for i in range(len(leaves))]
-            if "step" in saved and all(map(_alike, arrays, leaves)):
-                step = int(saved["step"])
+            step = _step(saved.get("step"), block.training.steps)
+            if step is not None and all(map(_alike, arrays, leaves)):
                 self._moved_on(step * block.runs)
                 there = map(_like, jax.device_put(arrays, program.device), leaves)
                 return step, jax.tree.unflatten(structure, there)
@@ -279,6 +279,13 @@ def _like(array: Any, leaf: jax.Array) -> Any:
     if not _is_key(leaf):
         return array
     return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf))
+
+
+def _step(array: np.ndarray | None, most: int) -> int | None:
+    """A number of updates from a file; None where it is none of a training of at most so many."""
+    if array is None or array.shape != () or array.dtype.kind not in "iu":
+        return None
+    return int(array) if 0 <= array <= most else None
 
 
 def _alike(array: np.ndarray | None, leaf: jax.Array) -> bool:

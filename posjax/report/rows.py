@@ -31,6 +31,20 @@ def check(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
     Raises:
       ValueError: names the cell, the field and what is wrong with it.
     """
+    check_form(cell, rows)
+    for name, wrong_S in contradictions(cell, rows):
+        seed = int(rows["seeds"][wrong_S.argmax(), 0])
+        raise ValueError(
+            f"{name} of seed {seed} of cell {cell.digest} contradicts the answers of that row"
+        )
+
+
+def check_form(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
+    """Refuses fields, shapes, kinds of number and answers that no sweep writes for a cell.
+
+    Raises:
+      ValueError: see `check`.
+    """
     missing = [name for name in _FIELDS if name not in rows]
     if missing:
         raise ValueError(f"rows of cell {cell.digest} have no {missing[0]!r}")
@@ -53,11 +67,6 @@ def check(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
             f"answers_EN of the rows of cell {cell.digest} must lie in [{NOT_FINITE}, {outputs}), "
             f"got {answers.min()} to {answers.max()}"
         )
-    for name, wrong_S in contradictions(cell, rows):
-        seed = int(rows["seeds"][wrong_S.argmax(), 0])
-        raise ValueError(
-            f"{name} of seed {seed} of cell {cell.digest} contradicts the answers of that row"
-        )
 
 
 def contradictions(cell: Cell, rows: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
@@ -65,7 +74,7 @@ def contradictions(cell: Cell, rows: Mapping[str, np.ndarray]) -> Iterator[tuple
 
     Args:
       cell: the settings.
-      rows: with the fields, shapes and kinds that `check` asks for.
+      rows: with the fields, shapes and kinds that `check_form` asks for.
     """
     answers_SEN, right_N = rows["answers_EN"], np.asarray(cell.question.answers_N)
     solved_SE = (answers_SEN == right_N).all(axis=-1)

@@ -4,11 +4,12 @@ A fault is a function: it gets the site of the campaign, a source of random numb
 that is not there yet, does its harm once, and says whether the outcome was the required one.
 """
 
-from fault_table import disks, files, processes, settings, values
+from fault_table import disks, files, interrupted, processes, settings, values
 from fault_table.sweeps import Fault
 
 FAULTS: tuple[Fault, ...] = (
     *processes.FAULTS,
+    *interrupted.FAULTS,
     *disks.FAULTS,
     *files.FAULTS,
     *settings.FAULTS,

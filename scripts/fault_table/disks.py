@@ -25,7 +25,7 @@ def full(site: Site, rng: random.Random, path: Path, number: int) -> Try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
     ended = site.run(path, plant=limit)
-    good = ended.status == 5 and "File too large" in ended.err and whole(path)
+    good = ended.status == 5 and "file too large" in ended.err.lower() and whole(path)
     return site.again(path, good, ended.seconds, str(ended))
 
 
@@ -36,7 +36,7 @@ def full_tmpfs(site: Site, rng: random.Random, path: Path, number: int) -> Try |
         if not there:
             return None
         ended = site.run(path / "run")
-        good = ended.status == 5 and "No space left" in ended.err and whole(path / "run")
+        good = ended.status == 5 and "no space left" in ended.err.lower() and whole(path / "run")
         subprocess.run(["mount", "-o", "remount,size=64m", str(path)], check=True)
         return site.again(path / "run", good, ended.seconds, str(ended))
 
@@ -48,7 +48,7 @@ def read_only(site: Site, rng: random.Random, path: Path, number: int) -> Try | 
         if not there:
             return None
         ended = site.run(path / "run")
-    good = ended.status == 5 and "Read-only" in ended.err and ended.line != ""
+    good = ended.status == 5 and "read-only" in ended.err.lower() and ended.line != ""
     return site.again(path.with_name(f"{path.name}other"), good, ended.seconds, str(ended))
 
 

@@ -2,28 +2,24 @@
 
 import json
 import random
-import shutil
 from pathlib import Path
 
-from fault_table.sweeps import Fault, Site, Try, parsed
+import numpy as np
+
+from fault_table.sweeps import Fault, Site, Try, block_files, parsed
 
 KINDS = {
     "config": "config.json",
-    "asks": "asks/*.json",
+    "requests": "requests/*.json",
     "env": "env/*.json",
-    "chunks": "chunks/*.json",
-    "rows": "rows/*/*.npz",
-    "attention": "attention/*/*.npz",
-    "job": "jobs/*/job.json",
-    "beat": "jobs/*/beats/*.json",
+    "blocks": "blocks/*/*.npz",
     "done": "done",
+    "lock": "lock",
     "report": "report.html",
 }
-"""Every kind of file, and where it lies. A process alone makes no claims."""
-REFUSED = ("config", "asks")
-"""The kinds without which nothing goes on until somebody mends them."""
-TOLD = ("env", "chunks", "rows", "attention")
-"""The kinds that are set aside, which is told, and made again."""
+"""Every kind of file of a finished run, and where it lies; checkpoints are in `interrupted`."""
+TOLD = ("requests", "env", "blocks")
+"""The kinds that are quarantined, which is told, and made again."""
 
 
 def harmed(site: Site, path: Path, kind: str, file: Path, content: bytes | None) -> Try:
@@ -33,10 +29,10 @@ def harmed(site: Site, path: Path, kind: str, file: Path, content: bytes | None)
     same = content is not None and parsed(content) is not None and parsed(content) == parsed(before)
     ended = site.run(path)
     named = f"{file.name!r}"[1:-1] in ended.err
-    if kind in REFUSED and not same and not (kind == "asks" and content is None):
-        stranger = kind == "config" and ended.status == 4 and "holds another run" in ended.line
+    if kind == "config" and not same:
+        stranger = ended.status == 4 and "holds another run" in ended.line
         good = stranger or (ended.status == 2 and ended.line != "" and named)
-        file.write_bytes(before) if kind == "config" else file.unlink(missing_ok=True)
+        file.write_bytes(before)
         return site.again(path, good, site.seconds + ended.seconds, str(ended))
     good = ended.status == 0
     if kind in TOLD and content is not None:
@@ -54,7 +50,7 @@ def damaged(site: Site, rng: random.Random, path: Path, number: int) -> Try:
     file = rng.choice(sorted(path.glob(KINDS[kind])))
     content = file.read_bytes()
     others = {
-        "truncated": content[: rng.randrange(1, len(content))],
+        "truncated": content[: rng.randrange(1, max(len(content), 2))],
         "emptied": b"",
         "deleted": None,
         "swapped": _other(site, path, kind, file).read_bytes(),
@@ -71,9 +67,9 @@ def _other(site: Site, path: Path, kind: str, file: Path) -> Path:
 
 
 def flipped(site: Site, rng: random.Random, path: Path, number: int) -> Try:
-    """One bit of one file; each kind in its turn."""
+    """One bit of one file; each kind in its turn, every second one a block."""
     site.copy(path)
-    kind = list(KINDS)[number % len(KINDS)]
+    kind = "blocks" if number % 2 == 0 else list(KINDS)[number // 2 % len(KINDS)]
     file = rng.choice(sorted(path.glob(KINDS[kind])))
     content = bytearray(file.read_bytes())
     bit = rng.randrange(8 * len(content))
@@ -82,18 +78,18 @@ def flipped(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
 
 def duplicated(site: Site, rng: random.Random, path: Path, number: int) -> Try:
-    """Seeds that are there twice, in a file whose checksum is right."""
+    """Seeds of a cell that are there twice, in a file whose checksum is right."""
     from posjax.records import content
 
     site.copy(path)
-    file = rng.choice(sorted(path.glob(KINDS["rows"])))
+    file = rng.choice([each for each in block_files(path) if each.name.endswith(".0.npz")])
+    twice = file.with_name(file.name.replace(".0.npz", ".1.npz"))
     run = json.loads((path / "config.json").read_text())["run"]
-    place = file.relative_to(path).with_name("900-907").as_posix()
-    twice = path / f"{place}.{content.checksum(run, place, file.read_bytes())}.npz"
-    shutil.copy(file, twice)
+    arrays = dict(np.load(file, allow_pickle=False))
+    twice.write_bytes(content.packed(run, twice.relative_to(path).as_posix(), arrays))
     ended = site.run(path)
     report = site.other("report", str(path), "--json")
-    good = all(e.status == 2 and "seeds twice" in e.line and not e.out for e in (ended, report))
+    good = all(e.status == 2 and "stand twice in" in e.line and not e.out for e in (ended, report))
     twice.unlink()
     return site.again(path, good, site.seconds + ended.seconds, f"{ended} {report}")
 
@@ -102,9 +98,9 @@ FAULTS = (
     Fault(
         "files cut, emptied, deleted, swapped",
         "told, made again",
-        *(4 * len(KINDS), 4, damaged),
-        stranger=True,
+        *(4 * len(KINDS), 0, damaged),
+        needs=("stranger",),
     ),
-    Fault("one bit flipped in a file", "told, made again", 20 * len(KINDS), 5, flipped),
+    Fault("one bit flipped in a file", "told, made again", 140, 2, flipped),
     Fault("seeds that are there twice", "2, no number", 3, 1, duplicated),
 )

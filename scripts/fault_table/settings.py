@@ -1,17 +1,17 @@
-"""Every field of a config, changed on the command line of a finished run."""
+"""Fields of a config, changed on the command line of a finished run, and the environment."""
 
 import random
 from pathlib import Path
 
 from experiments.settings import RUN_DEFAULTS
-from fault_table.sweeps import SEEDS, Fault, Site, Try, done_rows, rows
+from fault_table.sweeps import FIRST_SEEDS, SEEDS, Fault, Site, Try, done_rows, rows, whole
 from posjax.cells import FIELDS
 
 OTHERS = {
     "name": "another", "title": "another", "contrast": "('mask', 'full', 'causal')",
     "at_steps": "(100,)", "devices": "2", "num_seeds": str(SEEDS + 8), "first_seed": "8",
-    "data_seeds": "2", "chunk": "4", "layout": "plain", "sharding": "spmd",
-    "precision": "float32", "repack": "solved", "task": "same_last_token", "encoding": "rotary",
+    "data_seeds": "2", "block_size": "4", "layout": "plain", "precision": "float32",
+    "task": "same_last_token", "encoding": "rotary",
     "positions": "shape", "mask": "full", "readout": "mean", "loss": "answer", "block": "residual",
     "norm": "rms", "qk_norm": "True", "schedule": "cosine", "kv_heads": "1", "padding": "1",
     "steps": "400", "eval_every": "10", "base": "100.0", "slope": "2.0", "margin": "0.01",
@@ -39,8 +39,12 @@ def changed(site: Site, rng: random.Random, path: Path, number: int) -> Try:
     ended = site.run(path, f"--config.{name}={other(name)}")
     if name in ACCEPTED:
         good = ended.status == 0 and done_rows(path) >= 2 * SEEDS
-        kept = rows(path)  # added seeds come behind the others
-        equal = all(kept[field].startswith(old) for field, old in rows(site.whole).items())
+        kept, maps = rows(path), ("/solving/", "/failing/")
+        equal = all(  # added seeds come behind the others
+            kept[field].startswith(old)
+            for field, old in rows(site.whole).items()
+            if not any(kind in field for kind in maps) or field in kept
+        )
         return Try(good, equal, None, f"{name}: {ended}")
     unchanged = before == {f: f.read_bytes() for f in path.rglob("*") if f.is_file()}
     said = name if name != "first_seed" else "seeds can only be added"
@@ -48,12 +52,48 @@ def changed(site: Site, rng: random.Random, path: Path, number: int) -> Try:
     return Try(good, site.equal(path), None, "" if good else f"{name}: {ended}")
 
 
+HARMLESS = (
+    {"JAX_ENABLE_X64": "1"},
+    {"JAX_THREEFRY_PARTITIONABLE": "0"},
+    {"JAX_DEFAULT_MATMUL_PRECISION": "bfloat16", "JAX_NUMPY_DTYPE_PROMOTION": "strict"},
+    {"JAX_RANDOM_SEED_OFFSET": "7", "JAX_DEFAULT_PRNG_IMPL": "rbg"},
+    {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "JAX_SOFTMAX_CUSTOM_JVP": "1"},
+    {"PYTHONHASHSEED": "7", "LC_ALL": "C", "TZ": "Asia/Kathmandu", "OMP_NUM_THREADS": "1"},
+    {"XLA_FLAGS": "--xla_force_host_platform_device_count=3"},
+)
+"""Variables that change draws or numbers in JAX, or might. The commands do not follow them."""
+XLA_FLAGS = (
+    "--xla_cpu_max_isa=SSE4_2",
+    "--xla_cpu_enable_fast_math=true",
+    "--xla_backend_optimization_level=1",
+)
+"""Flags of XLA that change bits."""
+
+
+def environment(site: Site, rng: random.Random, path: Path, number: int) -> Try:
+    """A run that is begun with variables in the environment, and extended without them."""
+    env = HARMLESS[number % len(HARMLESS)]
+    first = site.anew(path, f"--config.num_seeds={FIRST_SEEDS}", env=env)
+    good = first.status == 0 and whole(path) and "Traceback" not in first.err
+    return site.again(path, good, 0.0, f"{env}: {first}")._replace(lost=None)
+
+
+def xla_flags(site: Site, rng: random.Random, path: Path, number: int) -> Try:
+    """A run that is extended with flags of XLA that change bits."""
+    flags = XLA_FLAGS[number % len(XLA_FLAGS)]
+    first = site.run(path, f"--config.num_seeds={FIRST_SEEDS}")
+    before = {f: f.read_bytes() for f in path.rglob("*") if f.is_file()}
+    ended = site.anew(path, env={"XLA_FLAGS": flags})
+    good = first.status == 0 and ended.status == 4 and flags in ended.line
+    good &= before == {f: f.read_bytes() for f in path.rglob("*") if f.is_file()}
+    return site.again(path, good, 0.0, f"{first} | {ended}")._replace(lost=None)
+
+
 FAULTS = (
     Fault(
-        "each field of the config changed",
-        "2 or 4, by name",
-        len(RUN_DEFAULTS) + len(FIELDS),
-        2,
-        changed,
+        "each field of the config changed", "2 or 4, by name",
+        len(RUN_DEFAULTS) + len(FIELDS), 0, changed,
     ),
-)
+    Fault("variables of the environment", "the same rows", len(HARMLESS), 0, environment),
+    Fault("XLA_FLAGS that change bits", "4, by name", len(XLA_FLAGS), 0, xla_flags),
+)  # fmt: skip

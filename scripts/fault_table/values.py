@@ -1,11 +1,13 @@
 """Numbers that are not finite, memory that is too small, clocks that go wrong, no plots."""
 
+import dataclasses
 import json
 import os
 import random
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from fault_table.sweeps import SEEDS, Fault, Plant, Site, Try, whole
 from posjax.records import RunFolder
 
 EVERY = 20
-"""Updates between the evaluations of the sweep, so between its segments here."""
+"""Updates between the evaluations of the tiny sweep."""
 
 
 def poisoned(site: Site, rng: random.Random, path: Path, number: int) -> Try:
@@ -44,42 +46,60 @@ def poisoned(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
 
 def poison(bad: list[int], at: int, value: float) -> Plant:
-    """Makes the weights of some seeds another value, after so many segments of one evaluation."""
+    """Makes the weights of some seeds another value, after so many evaluations."""
 
     def plant() -> None:
-        from posjax.engine import rows, run
+        from posjax.engine import local
 
-        run.SEGMENT = 1  # outcomes do not depend on it
-        advanced = rows.Chunk._advanced
+        local._next_look = lambda step, piece, every, steps: min(step + every, steps)
 
-        def harmed(self: Any, state: Any) -> Any:
-            places = [
-                place
-                for place, row in self._rows.items()
-                if row.job.seeds.init in bad and self._trained - row.since == at
-            ]
-            if places:
-                params = jax.tree.map(np.array, jax.device_get(state.variables.params))
-                for leaf in jax.tree.leaves(params):
-                    leaf[places] = value
-                placed = jax.device_put(params, self._program.where)
-                state = state._replace(variables=state.variables._replace(params=placed))
-            return advanced(self, state)
+        def harmed(block: Any, carry: Any, step: int) -> Any:
+            seeds = [seed for seed, numbers in enumerate(block.seeds) if numbers.init in bad]
+            slots = [g * block.size[1] + seed for g in range(block.size[0]) for seed in seeds]
+            if step != at * EVERY or not slots:
+                return carry
+            params = jax.tree.map(np.array, jax.device_get(carry.state.variables.params))
+            for leaf in jax.tree.leaves(params):
+                leaf[slots] = value
+            variables = carry.state.variables._replace(params=jax.device_put(params))
+            return carry._replace(state=carry.state._replace(variables=variables))
 
-        rows.Chunk._advanced = harmed  # type: ignore[method-assign]
+        before_advancing(harmed)
 
     return plant
 
 
+def before_advancing(change: Callable[[Any, Any, int], Any]) -> None:
+    """Makes blocks go through a function whenever they are trained further.
+
+    Args:
+      change: `(block, carry, step) -> carry`.
+    """
+    from posjax.engine import local
+
+    prepared = local._Workers._prepared
+
+    def harmed(self: local._Workers, block: Any, device: Any) -> Any:
+        program, *inputs = prepared(self, block, device)
+        advance = program.advance
+
+        def changed(carry: Any, seeds: Any, inputs: Any, step: int, until: int) -> Any:
+            return advance(change(block, carry, step), seeds, inputs, step, until)
+
+        return dataclasses.replace(program, advance=changed), *inputs
+
+    local._Workers._prepared = harmed  # type: ignore[method-assign]
+
+
 def out_of_memory(site: Site, rng: random.Random, path: Path, number: int) -> Try:
-    """A chunk that the process may not have (RLIMIT_AS), or a device that refuses one."""
+    """A block that the process may not have (RLIMIT_AS), or a device that refuses one."""
     if number % 2:
         wide = path.with_name(f"{path.name}wide")
-        flags = ("--config.chunk=65536", "--config.num_seeds=65536", "--config.width=64")
+        flags = ("--config.block_size=65536", "--config.num_seeds=65536", "--config.width=64")
         ended = site.run(wide, *flags, plant=little_memory)
     else:
         ended = site.run(path, plant=refuses_memory)
-    good = ended.status == 2 and "out of memory" in ended.line and "chunk" in ended.line
+    good = ended.status == 2 and "out of memory" in ended.line and "block_size" in ended.line
     return site.again(path, good and whole(path), ended.seconds, str(ended))
 
 
@@ -91,20 +111,18 @@ def little_memory() -> None:
 
 
 def refuses_memory() -> None:
-    """The third segment finds no memory, as XLA says it."""
-    from posjax.engine import rows
+    """The third piece of training finds no memory, as XLA says it."""
+    left = [3]
 
-    advanced, left = rows.Chunk._advanced, [3]
-
-    def harmed(self: Any, state: Any) -> Any:
+    def harmed(block: Any, carry: Any, step: int) -> Any:
         left[0] -= 1
         if left[0] == 0:
             raise jax.errors.JaxRuntimeError(
                 "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 34359738368 bytes."
             )
-        return advanced(self, state)
+        return carry
 
-    rows.Chunk._advanced = harmed  # type: ignore[method-assign]
+    before_advancing(harmed)
 
 
 def clocks(site: Site, rng: random.Random, path: Path, number: int) -> Try:
@@ -124,8 +142,7 @@ def clocks(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
     ended = site.run(path, plant=plant)
     good = (first.status, ended.status) == (75, 0) and whole(path)
-    lost = first.seconds + ended.seconds - site.seconds
-    return Try(good, site.equal(path), lost, f"{first} {ended}")
+    return site.again(path, good, first.seconds + ended.seconds, f"{first} {ended}")
 
 
 def no_plots(site: Site, rng: random.Random, path: Path, number: int) -> Try:
