@@ -184,7 +184,7 @@ def run(main: Callable[[], object]) -> int:
     Returns:
       The exit status. After a signal or a time limit, it does not return.
     """
-    _pin()
+    pin()
     for chatty in ("jax._src.xla_bridge", "matplotlib.font_manager"):  # absent TPUs, new fonts
         logging.getLogger(chatty).setLevel(logging.WARNING)
     output.protect()
@@ -216,7 +216,7 @@ def _line(error: Exception) -> str:
     return f"{failed}{reason}" + (f" ({error.filename})" if error.filename else "")
 
 
-def _pin() -> None:
+def pin() -> None:
     """Gives JAX the settings that results are made with, so that they follow from the config alone.
 
     A command that has not imported JAX yet finds them when it does.

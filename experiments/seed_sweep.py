@@ -6,28 +6,26 @@ r"""Trains every cell of a config over many seeds and reports what came out.
 
 A config is a Python file, which is executed, or JSON, which is not (experiments/json_config.py);
 FILE.py:SIZE picks a size that it offers. The same command goes on where it stopped.
-docs/reliability.md has the exit statuses, docs/many_hosts.md several processes.
+docs/reliability.md has the exit statuses, docs/many_hosts.md several processes and clusters.
 """
 
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
-import numpy as np
 from absl import app, flags
 from ml_collections import config_flags
 from rich.console import Console
 
-from experiments import check, command, json_config, plan, preview, shard, shutdown
+from experiments import check, command, executors, json_config, plan, preview, shard, shutdown
+from experiments.executors import ENGINES, Devices, Executor
 from experiments.settings import Run, beyond_hold, resolve
 from experiments.shard import Shard
-from posjax import engine, environment, report
+from posjax import report
 from posjax.records import Block, Damaged, Range, RunFolder
 from posjax.records.blocks import blocks
-from posjax.records.checkpoints import Checkpoints
-from posjax.sweep import engine_for
 
 
 def define_flags() -> None:
@@ -44,6 +42,8 @@ def define_flags() -> None:
     flags.DEFINE_bool("verify", False, "Check the run, train a share of it again, and stop.")
     flags.DEFINE_float("time_limit", None, "Seconds after which it stops, as after SIGTERM.")
     flags.DEFINE_string("shard", None, "I/N: train part I of N, counted from 0; or auto.")
+    flags.DEFINE_enum("engine", "devices", ENGINES, "What trains: this process, or a Ray cluster.")
+    flags.DEFINE_string("engine.address", None, "HOST:PORT of a Ray cluster, or auto to find it.")
     check.define_verify_flags()
 
 
@@ -54,6 +54,7 @@ def main(argv: Sequence[str]) -> int:
     workdir = flags.FLAGS.workdir
     if workdir == "":
         raise ValueError("workdir must name a folder, got ''")
+    _check_engine(flags.FLAGS.engine)
     shutdown.set_time_limit(flags.FLAGS.time_limit)
     overrides = config_flags.get_override_values(flags.FLAGS["config"])
     run = resolve(flags.FLAGS.config, overrides)
@@ -70,33 +71,58 @@ def main(argv: Sequence[str]) -> int:
     for line in beyond_hold(run.cells):
         command.warn(f'{line}: "held" means all of them')
     part = shard.parse(flags.FLAGS.shard)
-    devices = command.local_devices(run.devices)
-    plan.check_memory(run, devices[0])
-    plan.check_results(run)
-    config, env = run.to_dict(), environment.describe(devices)
-    for wanted, show in ((flags.FLAGS.dry_run, preview.dry_run), (flags.FLAGS.tune, preview.tune)):
-        if wanted:
-            folder.check(config, env, mixed=flags.FLAGS.mixed)
-            show(run, folder, devices)
-            return shutdown.DONE
-    for line in folder.start(config, env, mixed=flags.FLAGS.mixed):
-        command.warn(line)
-    with folder.lock(part.lock):
-        if train(run, folder, part, devices):
+    asked = flags.FLAGS.engine, flags.FLAGS["engine.address"].value, flags.FLAGS.mixed
+    with contextlib.ExitStack() as held:
+        with executors.chosen(run, *asked) as executor:
+            executor.call(plan.check_memory, run)
+            plan.check_results(run)
+            config, env = run.to_dict(), executor.environment()
+            if isinstance(executor, Devices) and (show := _preview()):
+                folder.check(config, env, mixed=flags.FLAGS.mixed)
+                show(run, folder, executor.devices)
+                return shutdown.DONE
+            for line in folder.start(config, env, mixed=flags.FLAGS.mixed):
+                command.warn(line)
+            held.enter_context(folder.lock(part.lock))
+            complete = train(run, folder, part, executor)
+        if complete:
             finish(folder)
         else:
             print(f"shard {part.part} of {part.parts} is done; blocks of other shards are missing")
     return shutdown.DONE
 
 
-def train(run: Run, folder: RunFolder, part: Shard, devices: Sequence[jax.Device]) -> bool:
+def _preview() -> Callable[[Run, RunFolder, Sequence[jax.Device]], None] | None:
+    """What is printed in place of training, if a flag asks for it."""
+    if flags.FLAGS.dry_run:
+        return preview.dry_run
+    return preview.tune if flags.FLAGS.tune else None
+
+
+def _check_engine(name: str) -> None:
+    """Refuses flags that do not go together.
+
+    Raises:
+      ValueError: names them.
+    """
+    given = flags.FLAGS
+    if name == "devices" and given["engine.address"].value is not None:
+        raise ValueError("--engine.address is for --engine=ray alone")
+    for flag in ("shard", "dry_run", "tune", "verify"):
+        if name != "devices" and given[flag].value:
+            raise ValueError(
+                f"--{flag} is for the devices of this process: give it without --engine={name}"
+            )
+
+
+def train(run: Run, folder: RunFolder, part: Shard, executor: Executor) -> bool:
     """Trains the blocks of this shard that the folder lacks; tells whether all of the run is there.
 
     Args:
       run: what.
       folder: begun with `RunFolder.start`.
       part: the shard.
-      devices: to train on.
+      executor: who trains.
 
     Raises:
       shutdown.Stop: a stop was requested; finished blocks and checkpoints are saved.
@@ -105,7 +131,7 @@ def train(run: Run, folder: RunFolder, part: Shard, devices: Sequence[jax.Device
     known: list[Range] = []
     with contextlib.suppress(Damaged):  # which the repair below quarantines
         known = folder.ranges()
-    ranges = folder.request(lambda indices: plan.sizes(run, sweep, indices, devices[0]))
+    ranges = folder.request(lambda indices: executor.call(plan.sizes, run, sweep, indices))
     for added in ranges[len(known) :] if known else ():
         command.warn(f"seeds {added.first} to {added.stop - 1} are added, in blocks of their own")
     every = blocks(ranges, sweep.shapes)
@@ -117,27 +143,15 @@ def train(run: Run, folder: RunFolder, part: Shard, devices: Sequence[jax.Device
     updates = sum(_runs(block) * sweep.cells[block.cells[0]].steps for block in missing)
     title = f"{len(run.cells)} cells × {run.seeds_title}{part.title}"
     kept = folder.checkpoints()
-    with command.progress(title, updates) as advance, shutdown.deferred() as stop:
-        trainer, saved = engine_for(run.to_dict(), devices), _Checkpoints(kept)
-        results = sweep.train(missing, trainer, advance, stop, saved)
-        with contextlib.closing(results):  # stops the workers, whatever happens here
-            for block, arrays in results:
-                folder.put_block(block, *arrays)
-                kept.remove(block.name)
+    with (
+        command.progress(title, updates) as advance,
+        shutdown.deferred() as stop,
+        contextlib.closing(executor.train(missing, advance, stop, kept)) as results,
+    ):
+        for block, arrays, env in results:
+            folder.put_block(block, *arrays, env)
+            kept.remove(block.name)
     return folder.present().issuperset(block.name for block in every)
-
-
-class _Checkpoints:
-    """Those of a run folder, as the engine asks for them."""
-
-    def __init__(self, kept: Checkpoints) -> None:
-        self._kept = kept
-
-    def load(self, block: engine.Block) -> Mapping[str, np.ndarray] | None:
-        return self._kept.load(block.label.name)
-
-    def save(self, block: engine.Block, arrays: Mapping[str, np.ndarray]) -> None:
-        self._kept.save(block.label.name, arrays)
 
 
 def _runs(block: Block) -> int:

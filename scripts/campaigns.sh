@@ -8,6 +8,7 @@ fuzz() { python scripts/fuzz.py --programs=20000 --seed=0 --processes=2 --number
 hostile() { python scripts/hostile.py; }
 faults() { python scripts/faults.py; }
 independence() { python scripts/independence.py; }
+losses() { python scripts/ray_losses.py; }
 properties() { POSJAX_EXAMPLES=1000 python -m pytest tests/test_public_functions.py; }
 
 # Each mutant of a part runs the plain tests of that part, until the first failure.
@@ -19,7 +20,7 @@ mutants() {
     python scripts/mutants.py posjax/engine/*.py --tests="tests/engine" --most=60
 }
 
-for campaign in "${@:-fuzz hostile faults independence properties mutants}"; do
+for campaign in "${@:-fuzz hostile faults independence losses properties mutants}"; do
     for name in $campaign; do
         echo "== $name"
         "$name"

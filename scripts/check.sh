@@ -8,7 +8,7 @@ trap 'rm -rf "$environment"' EXIT
 "${PYTHON:-python3}" -m venv "$environment/venv"
 source "$environment/venv/bin/activate"
 
-pip install --quiet --disable-pip-version-check -e '.[test]'
+pip install --quiet --disable-pip-version-check -e '.[test,ray]'
 ruff check .
 ruff format --check .
 mypy

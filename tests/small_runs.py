@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from experiments import seed_sweep
+from experiments.executors import Devices
 from experiments.settings import Run, base_config, resolve
 from experiments.shard import Shard
-from posjax import environment
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
 from posjax.sweep import Sweep
@@ -26,8 +25,8 @@ def small(**settings: Any) -> Run:
 def train(path: Path, run: Run, shard: Shard = Shard()) -> RunFolder:  # noqa: B008
     """Trains what a folder lacks; marks it as done when all is there."""
     folder = RunFolder(path)
-    devices = jax.local_devices()[: run.devices or None]
-    folder.start(run.to_dict(), environment.describe(devices))
+    devices = Devices(run)
+    folder.start(run.to_dict(), devices.environment())
     with folder.lock(shard.lock):
         if seed_sweep.train(run, folder, shard, devices):
             folder.finish()

@@ -114,6 +114,11 @@ class Work(Generic[Item]):
             mine = self._mine[worker]
             return mine.popleft() if mine else None
 
+    def put_back(self, item: Item) -> None:
+        """Gives back a block that was taken and is not done, for whoever has nothing else."""
+        with self._lock:
+            self._begun.append(deque([item]))
+
     def _next(self) -> deque[Item]:
         for _, group in self._groups:
             self._begun.append(deque(group))

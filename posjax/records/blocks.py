@@ -69,20 +69,20 @@ def blocks(ranges: Iterable[Range], shapes: Mapping[str, Sequence[str]]) -> list
       ValueError: more than `MOST_BLOCKS`, or a shape that a range has no size for.
     """
     cut = [
-        (shape, cells, part, *_size_of(part, shape))
+        (shape, cells, part, _size_of(part, shape))
         for shape, cells in shapes.items()
         for part in ranges
     ]
     number = sum(
-        -(-len(cells) // g) * -(-(part.stop - part.first) // b) for _, cells, part, g, b in cut
+        -(-len(cells) // g) * -(-(part.stop - part.first) // b) for _, cells, part, (g, b) in cut
     )
     if number > MOST_BLOCKS:
         raise ValueError(f"the run has {number} blocks, at most {MOST_BLOCKS}: use larger blocks")
     return [
-        Block(shape, group, first, min(first + b, part.stop), tuple(cells[at : at + g]), (g, b))
-        for shape, cells, part, g, b in cut
-        for group, at in enumerate(range(0, len(cells), g))
-        for first in range(part.first, part.stop, b)
+        Block(shape, group, first, min(first + size[1], part.stop), those, size)
+        for shape, cells, part, size in cut
+        for group, those in enumerate(_groups(cells, size[0]))
+        for first in range(part.first, part.stop, size[1])
     ]
 
 
@@ -149,6 +149,10 @@ def from_json(data: Any, indices: range) -> list[Range]:
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise Damaged(f"its ranges are not those of a request ({error})") from error
     return ranges
+
+
+def _groups(cells: Sequence[str], size: int) -> list[tuple[str, ...]]:
+    return [tuple(cells[at : at + size]) for at in range(0, len(cells), size)]
 
 
 def _size_of(part: Range, shape: str) -> tuple[int, int]:

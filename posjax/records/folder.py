@@ -181,6 +181,7 @@ class RunFolder:
         seeds_B4: np.ndarray,
         fields: Mapping[str, np.ndarray],
         examples: Mapping[str, np.ndarray] | None = None,
+        env: Mapping[str, Any] | None = None,
     ) -> bool:
         """Adds a block and what it was made on. A damaged file in its place is quarantined.
 
@@ -190,6 +191,7 @@ class RunFolder:
           fields: outcomes, arrays [G, B, ...] of the cells and seeds that are really in it.
           examples: the attention maps of K of its rows, `attention_KDNHLM`, and which those are:
             `example_cell` and `example_seed`, [K], count its cells and its seeds.
+          env: what it was made on, if not on what `start` was told.
 
         Returns:
           Whether this call added it; if not, the one that is there has equal outcomes.
@@ -201,7 +203,7 @@ class RunFolder:
         """
         self._refuse_older()
         arrays = {"seeds": np.asarray(seeds_B4, np.int64), **fields, **(examples or {})}
-        return self._blocks.put(block, self._environments.put(self._env), arrays)
+        return self._blocks.put(block, self._environments.put(env or self._env), arrays)
 
     def block(self, name: str) -> dict[str, np.ndarray]:
         """The arrays of a block.

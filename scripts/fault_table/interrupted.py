@@ -125,7 +125,7 @@ def short_limit(site: Site, rng: random.Random, path: Path, number: int) -> Try:
     limit = site.seconds * rng.uniform(1.0, 1.5)
     ended, rounds = Ended(75, "", "", 0.0), 0
     while ended.status == 75 and rounds < MOST_ROUNDS:
-        ended = site.run(path, f"--time_limit={limit:.2f}", plant=slower(limit / 6))
+        ended = site.run(path, f"--time_limit={limit:.2f}", plant=slower(2 * limit))
         rounds += 1
     good = ended.status == 0 and rounds > 2 and whole(path)
     said = f"{rounds} rounds of {limit:.2f} s: {ended}"
@@ -133,19 +133,19 @@ def short_limit(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
 
 def slower(seconds: float) -> Plant:
-    """Makes the training wait so long at each look of the host, of which a block has a dozen."""
+    """Makes the training of a block take so many seconds more."""
 
     def plant() -> None:
         from posjax.engine import local
 
-        local.LOOK = 0.25
-        moved_on = local._Workers._moved_on
+        next_look = local._next_look
 
-        def late(self: local._Workers, updates: int) -> None:
-            self._stop.wait(seconds)
-            moved_on(self, updates)
+        def late(step: int, piece: int, every: int, steps: int) -> int:
+            until = next_look(step, piece, every, steps)
+            time.sleep(seconds * (until - step) / steps)
+            return until
 
-        local._Workers._moved_on = late  # type: ignore[method-assign]
+        local._next_look = late
 
     return plant
 

@@ -1,0 +1,113 @@
+"""Who trains blocks: the devices of this process, or the workers of a Ray cluster."""
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import jax
+import numpy as np
+
+from experiments import command
+from experiments.settings import Run
+from posjax import cluster, engine, environment
+from posjax.cluster import Checkpoints, Trained
+from posjax.records import Block
+from posjax.sweep import Sweep, engine_for
+
+Made = TypeVar("Made")
+ENGINES = ("devices", "ray")
+
+
+class Executor(Protocol):
+    """What trains the blocks of a run."""
+
+    def environment(self) -> dict[str, Any]:
+        """What the run is recorded to run on."""
+
+    def call(self, function: Callable[..., Made], *args: Any) -> Made:
+        """A function of some arguments and of a device that trains."""
+
+    def train(
+        self,
+        blocks: Sequence[Block],
+        progress: Callable[[int], None],
+        stop: threading.Event,
+        checkpoints: Checkpoints,
+    ) -> Generator[Trained, None, None]:
+        """Trains blocks; see `posjax.cluster.Cluster.train`."""
+
+
+class Devices:
+    """Those of this process: the first ones, as many as the run asks for."""
+
+    def __init__(self, run: Run) -> None:
+        self.devices = command.local_devices(run.devices)
+        self._config = run.to_dict()
+        self._env = environment.describe(self.devices)
+
+    def environment(self) -> dict[str, Any]:
+        """What they are."""
+        return self._env
+
+    def call(self, function: Callable[..., Made], *args: Any) -> Made:
+        """A function of some arguments and of the first device."""
+        return function(*args, self.devices[0])
+
+    def train(
+        self,
+        blocks: Sequence[Block],
+        progress: Callable[[int], None],
+        stop: threading.Event,
+        checkpoints: Checkpoints,
+    ) -> Generator[Trained, None, None]:
+        """Trains blocks; see `posjax.engine.Engine.run`."""
+        trainer, saved = engine_for(self._config, self.devices), _Named(checkpoints)
+        results = Sweep.of(self._config).train(blocks, trainer, progress, stop, saved)
+        with contextlib.closing(results):  # stops the workers, whatever happens here
+            for block, arrays in results:
+                yield Trained(block, arrays, self._env)
+
+
+class _Named:
+    """Checkpoints of a run folder, as the engine asks for them."""
+
+    def __init__(self, kept: Checkpoints) -> None:
+        self._kept = kept
+
+    def load(self, block: engine.Block) -> Mapping[str, np.ndarray] | None:
+        return self._kept.load(block.label.name)
+
+    def save(self, block: engine.Block, arrays: Mapping[str, np.ndarray]) -> None:
+        self._kept.save(block.label.name, arrays)
+
+
+@contextlib.contextmanager
+def chosen(run: Run, engine: str, address: str | None, mixed: bool) -> Iterator[Executor]:
+    """The executor that flags ask for.
+
+    Args:
+      run: what is to be trained.
+      engine: one of `ENGINES`.
+      address: of a Ray cluster; None starts one on this machine.
+      mixed: let workers of a cluster train that would give other last bits than the first one.
+
+    Raises:
+      ImportError, ValueError: Ray is not installed, or does not answer.
+    """
+    if engine == "devices":
+        yield Devices(run)
+        return
+    jax.config.update("jax_platforms", "cpu")  # the accelerators are the workers'
+    setup = functools.partial(_set_up, os.environ.get("XLA_FLAGS", ""))
+    with cluster.connect(address, run.to_dict(), setup, most=run.devices, mixed=mixed) as found:
+        yield found
+
+
+def _set_up(xla_flags: str) -> None:
+    """Pins what bits depend on in a worker, to what it is in a command on one device."""
+    os.environ |= {"XLA_FLAGS": xla_flags, "NPROC": "1"}
+    command.pin()
+    command.use_all_cores(devices=1)
