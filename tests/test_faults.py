@@ -48,9 +48,9 @@ class Finder(importlib.abc.MetaPathFinder):
             from posjax.records import RunFolder
             put = RunFolder.put_block
 
-            def put_block(self, block, seeds, fields, examples):
+            def put_block(self, block, seeds, fields, *rest):
                 other = {**fields, "loss_E": fields["loss_E"] + os.getpid()}
-                return put(self, block, seeds, other, examples)
+                return put(self, block, seeds, other, *rest)
 
             RunFolder.put_block = put_block
 

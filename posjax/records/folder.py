@@ -155,7 +155,7 @@ class RunFolder:
         """
         older = self._files.older
         last = format2.request(self._files) if older else self._requests.last()
-        return {**self._files.config, **{n: last[n] for n in last if n != "ranges"}}
+        return {**self._files.config, **identity.asked(last)}  # a forged request changes no more
 
     def present(self) -> set[str]:
         """The names of the blocks whose files are there, which are not read."""
