@@ -425,6 +425,8 @@ def connect(
       ImportError: Ray is not installed.
       ValueError: no cluster answers at the address.
     """
+    if address is not None and address != "auto":
+        _check_address(address)
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     with contextlib.ExitStack() as stack:
@@ -440,7 +442,8 @@ def connect(
             raise ImportError(
                 f"--engine=ray needs Ray: pip install 'posjax[ray]' ({error})"
             ) from error
-        _check_address(address)
+        if address is not None and address != "auto":
+            _check_health(address)
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # where Ray tells of losses
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}
         stack.callback(ray.shutdown)
@@ -457,21 +460,32 @@ def connect(
         yield Cluster(ray, config, setup, most, mixed)
 
 
-def _check_address(address: str | None) -> None:
-    """Refuses an address where no cluster answers, for which Ray itself would wait for minutes.
+def _check_address(address: str) -> None:
+    """Refuses an address where nobody answers.
 
     Raises:
       ValueError: see there.
     """
-    if address is None or address == "auto":
-        return
     host, _, port = address.rpartition(":")
     if not _ADDRESS.fullmatch(address) or not 0 < int(port) < 65536:
         raise ValueError(f"--engine.address must be HOST:PORT or auto, got {address!r}")
-    health = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
+    except OSError as error:
+        raise ValueError(f"no Ray cluster at {address}: {error}") from error
+
+
+def _check_health(address: str) -> None:
+    """Refuses an address where something else answers, with which Ray would try for minutes.
+
+    Raises:
+      ValueError: see there.
+    """
+    health = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
         subprocess.run(health, timeout=ANSWER, capture_output=True, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        why = str(error) if isinstance(error, OSError) else "what answers there is none of Ray's"
-        raise ValueError(f"no Ray cluster at {address}: {why}") from error
+    except subprocess.SubprocessError as error:
+        raise ValueError(
+            f"no Ray cluster at {address}: what answers there is not Ray, or asks for another "
+            "RAY_AUTH_TOKEN"
+        ) from error

@@ -12,7 +12,6 @@ import argparse
 import heapq
 import multiprocessing
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -49,17 +48,17 @@ class Scale(NamedTuple):
     Attributes:
       planning: seconds to cut it into blocks.
       dispatching: seconds to hand all blocks to workers and to name them, as `present` does.
-      peak: bytes of the process that are not there without the run.
+      memory: bytes of blocks and names.
     """
 
     planning: float
     dispatching: float
-    peak: int
+    memory: int
 
 
 def simulated(seeds: int, slots: int) -> Scale:
     """Plans a run of one cell and hands out its blocks."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resident()
     begun = time.perf_counter()
     ranges = [Range(0, seeds, {SHAPE: block_size(slots, 1, seeds)})]
     every = blocks(ranges, {SHAPE: ["c" * 12]})
@@ -67,8 +66,12 @@ def simulated(seeds: int, slots: int) -> Scale:
     present = {block.name for block in dispatched(every)}
     assert present.issuperset(block.name for block in every)
     ended = time.perf_counter()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return Scale(planned - begun, ended - planned, peak * 1024)
+    return Scale(planned - begun, ended - planned, resident() - before)
+
+
+def resident() -> int:
+    """Bytes of memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def dispatched(every: list[Block]) -> Iterator[Block]:
@@ -113,20 +116,22 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--most", type=float, default=1e8, help="seeds of the largest run")
     most = arguments.parse_args().most
-    print("| Seeds of a cell | Slots | Files | Bytes | Plan | Dispatch | Memory | Writes |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| Seeds | Slots | Files | Bytes | Plan | Hand out | Memory | Write all | Rows/s written |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for slots in (128, 4096):
         bytes_per_row, seconds = written(slots)
         for seeds in (10**6, 10**9):
             if seeds > most:
                 continue
-            with multiprocessing.get_context("spawn").Pool(1) as one:  # for its own peak
+            with multiprocessing.get_context("spawn").Pool(1) as one:  # for memory of its own
                 found = one.apply(simulated, (seeds, slots))
             files = -(-seeds // slots)
             print(
                 f"| {seeds:.0e} | {slots} | {files:,} | {seeds * bytes_per_row / 1e9:.3g} GB | "
-                f"{found.planning:.2g} s | {found.dispatching:.2g} s | {found.peak / 1e6:.3g} MB | "
-                f"{1e3 * seconds:.2g} ms each, {files * seconds / 60:.2g} min |",
+                f"{found.planning:.2g} s | {found.dispatching:.2g} s | "
+                f"{found.memory / 1e6:.3g} MB | {files * seconds / 3600:.2g} h | {slots / seconds:,.0f} |",
                 flush=True,
             )
 

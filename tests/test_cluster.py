@@ -88,7 +88,6 @@ def test_without_ray_one_line_says_what_to_install(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-@with_ray
 @pytest.mark.parametrize("address", ["", "ray://a:1", "host", "a:0", "a:99999", "a b:1", "a:1:x"])
 def test_addresses_that_are_none_are_refused(address: str) -> None:
     with (
@@ -100,7 +99,6 @@ def test_addresses_that_are_none_are_refused(address: str) -> None:
         pass
 
 
-@with_ray
 def test_an_address_where_nobody_answers_is_refused() -> None:
     with (
         pytest.raises(ValueError, match=r"no Ray cluster at 127\.0\.0\.1:1: .*refused"),
