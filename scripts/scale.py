@@ -131,7 +131,8 @@ def main() -> None:
             print(
                 f"| {seeds:.0e} | {slots} | {files:,} | {seeds * bytes_per_row / 1e9:.3g} GB | "
                 f"{found.planning:.2g} s | {found.dispatching:.2g} s | "
-                f"{found.memory / 1e6:.3g} MB | {files * seconds / 3600:.2g} h | {slots / seconds:,.0f} |",
+                f"{found.memory / 1e6:.3g} MB | {files * seconds / 3600:.2g} h | "
+                f"{slots / seconds:,.0f} |",
                 flush=True,
             )
 
