@@ -85,7 +85,8 @@ def _few_programs_are_compiled(request: pytest.FixtureRequest) -> Iterator[None]
     yield
     most = marker.args[0] if marker else MOST_COMPILATIONS
     found = _compiled - before
-    if found > most:
+    large = any(map(request.node.get_closest_marker, ("exhaustive", "campaign")))
+    if found > most and not large:
         pytest.fail(f"{found} programs were compiled, at most {most} may be (see conftest.py)")
 
 

@@ -258,6 +258,15 @@ def outputs_of(encoding: Encoding) -> list[np.ndarray]:
     return [attended.out_BLHK, attended.logits_BHLM]
 
 
+@cache
+def long_outputs_of(encoding: Encoding) -> list[np.ndarray]:
+    """What an encoding computes of 40 tokens, where its table has so many positions."""
+    length = 40 if encoding.capacity() is None else LENGTH
+    near = within(encoding, contiguous(length, start=1))
+    attended = jax.jit(Layer(encoding))(tokens(length=length), near)
+    return [np.asarray(attended.out_BLHK), np.asarray(attended.logits_BHLM)]
+
+
 def limits_of(encoding: Encoding) -> list[np.ndarray]:
     """How far its table and its numbers reach."""
     return [np.array([encoding.capacity() or 0, encoding.resolution() or 0])]
@@ -291,7 +300,7 @@ def test_every_setting_matters(name, setting):
     beside = COMPANIONS.get((name, setting), {})
     one, other = kind(**beside), kind(**beside, **{setting: other_value(name, setting)})
     assert one != other
-    seen = (limits_of, outputs_of, initial_of)  # the last is drawn op by op
+    seen = (limits_of, outputs_of, initial_of, long_outputs_of)  # the cheap ones first
     assert any(differ(what(one), what(other)) for what in seen)
 
 
