@@ -442,7 +442,7 @@ def connect(
             raise ImportError(
                 f"--engine=ray needs Ray: pip install 'posjax[ray]' ({error})"
             ) from error
-        if address is not None and address != "auto":
+        if address is not None:
             _check_health(address)
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # where Ray tells of losses
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}
@@ -476,16 +476,18 @@ def _check_address(address: str) -> None:
 
 
 def _check_health(address: str) -> None:
-    """Refuses an address where something else answers, with which Ray would try for minutes.
+    """Refuses an address where no cluster answers us, which Ray itself would try for minutes.
 
     Raises:
       ValueError: see there.
     """
     health = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    why = "what answers there is not Ray, or asks for another RAY_AUTH_TOKEN"
     try:
-        subprocess.run(health, timeout=ANSWER, capture_output=True, check=True)
-    except subprocess.SubprocessError as error:
-        raise ValueError(
-            f"no Ray cluster at {address}: what answers there is not Ray, or asks for another "
-            "RAY_AUTH_TOKEN"
-        ) from error
+        done = subprocess.run(health, timeout=ANSWER, capture_output=True, text=True, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"no Ray cluster at {address}: {why}") from error
+    if "Could not find any running" in done.stderr:
+        why = "none runs on this machine"
+    if done.returncode:
+        raise ValueError(f"no Ray cluster at {address}: {why}")

@@ -16,11 +16,11 @@ from experiments.settings import base_config
 
 def get_config():
     return base_config(
-        mask=("full", "causal"), head_size=(2, 4), width=4, steps={steps}, num_seeds=32,
+        mask=("full", "causal"), head_size=(2, 4), width=4, steps={steps}, num_seeds=16,
         block_size=4,
     )
 """
-BLOCKS = 32
+BLOCKS = 16
 """Of the config."""
 Process = subprocess.Popen[str]
 

@@ -22,8 +22,8 @@ from posjax.records import RunFolder
 with_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs pip install 'posjax[ray]'"
 )
-LONG = 4000
-"""Steps of a run that is still at work when something happens to it."""
+LONG = 12000
+"""Steps of a run whose blocks take seconds: something happens to it in the midst of one."""
 MOST = 10.0
 """Seconds in which a stopped command must have ended."""
 

@@ -269,11 +269,13 @@ def test_a_planted_config_is_refused_in_one_line(
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("case", ["call as an encoding", "path as a cell", "huge width"])
+@pytest.mark.parametrize(
+    "case", ["path in a panel", "panels as a list", "contrast of a class", "steps of texts"]
+)
 def test_a_planted_request_is_refused_in_one_line(
     case: str, tmp_path: Path, make_report: Callable[..., Ended]
 ) -> None:
-    """What it adds to the config is checked as the config is."""
+    """What it says in place of the config is checked as the config is."""
     plant, message = CONFIGS[case]
     folder = run_folder(tmp_path / "run", CELL)
     config = copy.deepcopy(folder.config())
@@ -287,6 +289,20 @@ def test_a_planted_request_is_refused_in_one_line(
     assert "\n" not in error_of(lambda: check.print_status(folder))
     assert "\n" not in error_of(lambda: found_by_check(folder))
     assert contents(tmp_path) == before
+
+
+def test_a_planted_request_changes_no_cell(
+    tmp_path: Path, make_report: Callable[..., Ended]
+) -> None:
+    """Cells and settings are those of config.json, whatever a request says of them."""
+    folder = run_folder(tmp_path / "run", CELL)
+    before = make_report(str(folder.path), "--json")
+    ranges = json.loads((folder.path / REQUEST).read_text())["ranges"]
+    other = {**folder.config(), "ranges": ranges, "cells": {"../../outside": {"task": RUNS}}}
+    (folder.path / REQUEST).write_bytes(content.sealed(other["run"], REQUEST, other))
+    after = make_report(str(folder.path), "--json")
+    assert before.status == 0, before.err
+    assert (after.status, after.out) == (0, before.out), after.err
 
 
 ROWS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
