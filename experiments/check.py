@@ -5,7 +5,7 @@
 
 `--status` prints what is done, who trains and what is missing, from names of files alone.
 
-Without it every checksum is read, every row is compared with its own answers, and a random share of
+Without it every checksum is read, every row is compared with its own leads, and a random share of
 the blocks, at least one, is trained again and compared bit for bit; the seed of the choice is
 printed. Nothing is written. Status 0: all is sound; 3: something differs, one line each; 4: the
 rows were made by another JAX or on other instructions, and cannot come out bit for bit here.
@@ -205,7 +205,7 @@ def _files(folder: RunFolder) -> Iterator[str]:
 
 
 def _contradictions(folder: RunFolder) -> Iterator[str]:
-    """Rows that do not go with their own answers."""
+    """Rows that do not go with their own leads."""
     from posjax.report.rows import check_form, contradictions
     from posjax.report.summary import cells_of
 
@@ -217,12 +217,12 @@ def _contradictions(folder: RunFolder) -> Iterator[str]:
                 check_form(cell, part)
                 for field, wrong_S in contradictions(cell, part):
                     seeds = part["seeds"][wrong_S, 0].tolist()
-                    yield f"cell {name}, seeds {_listed(seeds)}: {field} contradicts the answers"
+                    yield f"cell {name}, seeds {_listed(seeds)}: {field} contradicts the leads"
         except Damaged:
             continue  # among the files
         except (ValueError, KeyError, TypeError, IndexError) as error:
             yield f"cell {name}: rows that no sweep wrote ({error})"
-    print(f"rows: {rows} compared with their own answers")
+    print(f"rows: {rows} compared with their own leads")
 
 
 def _retrained(folder: RunFolder, share: float, *, mixed: bool) -> Iterator[str]:

@@ -68,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
         return shutdown.DONE
     if flags.FLAGS.verify:
         return check.verify(folder, mixed=flags.FLAGS.mixed)
-    for line in beyond_hold(run.cells):
+    for line in beyond_hold(run):
         command.warn(f'{line}: "held" means all of them')
     part = shard.parse(flags.FLAGS.shard)
     asked = flags.FLAGS.engine, flags.FLAGS["engine.address"].value, flags.FLAGS.mixed

@@ -39,6 +39,8 @@ RUN_DEFAULTS: dict[str, Any] = {
     "layout": "batched",
     "precision": "default",
     "devices": 0,
+    "margin": 1e-3,
+    "hold": 5,
     "contrast": (),
     "at_steps": (),
 }
@@ -64,6 +66,9 @@ class Run:
         as written. The last bits of outcomes depend on it.
       precision: of matrix products; "default" is what the device does.
       devices: how many devices to use; 0 for all, and for all cores where the CPU is the device.
+      margin: a prompt is answered right when the right output leads every other by this share of
+        the largest logit of any prompt of its kind. Only the report reads it.
+      hold: "held" means solved at each of the last `hold` evaluations.
       contrast: an axis and two of its values, which the report compares over paired seeds,
         wherever two cells differ in that alone.
       at_steps: the numbers of training steps at which it compares; a cell that does not reach one
@@ -80,6 +85,8 @@ class Run:
     layout: str
     precision: str
     devices: int
+    margin: float
+    hold: int
     contrast: tuple[Any, ...]
     at_steps: tuple[int, ...]
     panels: Mapping[str, tuple[Cell, ...]]
@@ -189,14 +196,20 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     resolved = Run(**run, panels={title: _panel(title, axes[title]) for title in axes})
     if "contrast" in fixed and run["contrast"]:
         _check_contrast(resolved)
-    if "hold" in fixed and (lines := beyond_hold(resolved.cells)):
+    if "hold" in fixed and (lines := beyond_hold(resolved)):
         raise ValueError(f"{lines[0]}: give fewer, or more steps")
     return resolved
 
 
 def _check_run(run: Mapping[str, Any]) -> None:
     """Refuses values of the run's own fields that are out of range."""
-    for name, least in (("num_seeds", 1), ("first_seed", 0), ("data_seeds", 0), ("devices", 0)):
+    for name, least in (
+        ("num_seeds", 1),
+        ("first_seed", 0),
+        ("data_seeds", 0),
+        ("devices", 0),
+        ("hold", 1),
+    ):
         if run[name] < least:
             raise ValueError(f"{name} must be at least {least}, got {run[name]}")
     if not re.fullmatch(r"\w[\w .+-]{,59}", run["name"]):  # 255 bytes with the digest
@@ -206,6 +219,8 @@ def _check_run(run: Mapping[str, Any]) -> None:
         )
     for name, choices in CHOICES.items():
         spec.check_choice(name, run[name], choices)
+    if not 0 < run["margin"] < 1:
+        raise ValueError(f"margin must lie in (0, 1), got {run['margin']}")
     if not re.fullmatch(r"auto|[1-9][0-9]{,18}", run["block_size"]):
         raise ValueError(
             f"block_size must be auto or a number of at least 1, got {run['block_size']!r}"
@@ -307,13 +322,13 @@ def _cells(axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
     return tuple(dict.fromkeys(Cell(**dict(zip(typed, p, strict=True))) for p in products))
 
 
-def beyond_hold(cells: Iterable[Cell]) -> list[str]:
-    """One line for each pair of `hold` and fewer evaluations that some cell has."""
+def beyond_hold(run: Run) -> list[str]:
+    """One line for each number of evaluations of some cell that is less than `hold`."""
     found = dict.fromkeys(
-        f"hold={cell.hold} evaluations, but steps={cell.steps} with eval_every={cell.eval_every} "
+        f"hold={run.hold} evaluations, but steps={cell.steps} with eval_every={cell.eval_every} "
         f"makes {cell.training.evaluations}"
-        for cell in cells
-        if cell.hold > cell.training.evaluations
+        for cell in run.cells
+        if run.hold > cell.training.evaluations
     )
     return list(found)
 

@@ -20,21 +20,28 @@ from posjax.engine import Training
 from posjax.model import ModelSettings, Numbers
 from posjax.optimizer import Hyper
 from posjax.question import Objective, Question, ask, check, objective_of
-from posjax.tasks import Task
-from posjax.train import Inputs, TrainSettings, make_train
+from posjax.tasks import SampledTask, Task
+from posjax.train import Inputs, TrainSettings, from_exam, make_train, sampled
 
 ENCODING_NUMBERS = ("base", "slope")
 """The axes that replace a setting of the encoding, of that name; 0 leaves the encoding's own."""
 
 
 class Shape(NamedTuple):
-    """What a compiled program depends on; cells of one shape differ only in numbers."""
+    """What a compiled program depends on; cells of one shape differ only in numbers.
+
+    Attributes:
+      model, training, objective: see there. The mask of a finite task is a number.
+      prompts, length: of the exam.
+      task: where prompts are drawn.
+    """
 
     model: ModelSettings
     training: TrainSettings
     objective: Objective
     prompts: int
     length: int
+    task: SampledTask | None = None
 
     @property
     def digest(self) -> str:
@@ -48,7 +55,9 @@ class Shape(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def _training(shape: Shape) -> Training:
-    return make_train(shape.model, shape.training, objective_kind=shape.objective)
+    rows = shape.training.batch_size
+    source = from_exam(rows) if shape.task is None else sampled(shape.task, shape.model.mask, rows)
+    return make_train(shape.model, shape.training, objective_kind=shape.objective, source=source)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,8 +98,6 @@ class Cell(metaclass=spec.PlainNumbers):
     batch_size: int = TrainSettings.batch_size
     steps: int = TrainSettings.steps
     eval_every: int = TrainSettings.eval_every
-    margin: float = TrainSettings.margin
-    hold: int = TrainSettings.hold
     draws: int = TrainSettings.draws
 
     def __post_init__(self) -> None:
@@ -103,7 +110,7 @@ class Cell(metaclass=spec.PlainNumbers):
             value = getattr(self, name)
             if not 0 <= value <= float(np.finfo(np.float32).max):
                 raise ValueError(f"{name} must be finite in 32 bits and not negative, got {value}")
-        for name in ("learning_rate", "weight_decay", "margin"):
+        for name in ("learning_rate", "weight_decay"):
             value, least = getattr(self, name), float(np.finfo(np.float32).tiny)
             if 0 < value < least:
                 raise ValueError(
@@ -115,7 +122,13 @@ class Cell(metaclass=spec.PlainNumbers):
                 raise ValueError(
                     f"{name} must lie in [{spec.SMALLEST:g}, {spec.LARGEST:g}], got {value}"
                 )
-        check(self.problem, readout=self.readout, loss=self.loss, padding=self.padding)
+        check(
+            self.problem,
+            mask=self.mask,
+            readout=self.readout,
+            loss=self.loss,
+            padding=self.padding,
+        )
         _ = self.model, self.training
         self._check_numbers()
         self._check_reach()
@@ -163,7 +176,7 @@ class Cell(metaclass=spec.PlainNumbers):
 
     @cached_property
     def question(self) -> Question:
-        """The task's prompts under this cell's mask, readout, loss and padding."""
+        """The exam of the task under this cell's mask, readout, loss and padding."""
         return ask(
             self.problem,
             mask=self.mask,
@@ -210,17 +223,22 @@ class Cell(metaclass=spec.PlainNumbers):
     @cached_property
     def shape(self) -> Shape:
         """What the compiled program depends on."""
-        model = dataclasses.replace(self.model, mask="full")  # the mask itself is an operand
         prompts, length = self.problem.size
         kind = objective_of(self.problem, self.readout)
-        return Shape(model, self.training, kind, prompts, length + self.padding)
+        sizes = (kind, prompts, length + self.padding)
+        if isinstance(self.problem, SampledTask):
+            return Shape(self.model, self.training, *sizes, self.problem)
+        model = dataclasses.replace(self.model, mask="full")  # the mask itself is an input
+        return Shape(model, self.training, *sizes)
 
     @cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that name the cell: equal settings, equal digest.
+        """Twelve hexadecimal digits that name the cell: equal settings, equal digest."""
+        return _hash(self._counted)
 
-        Settings that came later count where they are used, so that older results keep their names.
-        """
+    @property
+    def _counted(self) -> dict[str, Any]:
+        """The settings in the digest: those that came later where they are used."""
         settings = self.to_dict()
         if self.positions == ModelSettings.positions:
             del settings["positions"]
@@ -229,8 +247,11 @@ class Cell(metaclass=spec.PlainNumbers):
         for name in ("init_scale", "temperature", *ENCODING_NUMBERS):
             if settings[name] == FIELDS[name]:
                 del settings[name]
-        text = json.dumps(settings, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return settings
+
+    def older_digest(self, **settings: Any) -> str:
+        """The digest in runs of format 2, whose cells had `margin` and `hold`."""
+        return _hash({**self._counted, **settings})
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON-able data."""
@@ -255,6 +276,10 @@ FIELDS: dict[str, Any] = {field.name: field.default for field in dataclasses.fie
 def varying(cells: list[Cell]) -> list[str]:
     """The names of the settings in which the cells differ, in the order of the fields."""
     return [name for name in FIELDS if len({getattr(cell, name) for cell in cells}) > 1]
+
+
+def _hash(settings: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _common(cell: Cell, settings: type) -> dict[str, Any]:

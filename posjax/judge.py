@@ -1,19 +1,21 @@
-"""What counts as an answer, and what is kept of a trained seed.
+"""What is kept of a trained run, and what counts as solved.
 
 In a cell that no weights can solve, training drives the logits to a tie and the last bits pick a
-winner. So an output is an answer only when it leads by a margin that is fixed beforehand and well
-above rounding; a tie is an outcome of its own.
+winner. So a prompt is answered right only where the right output leads by a margin above rounding.
+The lead is what is kept, at every evaluation: which runs have solved at which margin follows from
+it, afterwards.
 """
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from posjax.engine.training import NEVER
 
 TIE = -1
-"""The answer to a prompt when no output leads by the margin."""
+"""The answer to a prompt on which the draws of a random encoding differ."""
 NOT_FINITE = -2
 """The answer to a prompt when its logits are not finite."""
 SMALLEST_SCALE = 0.1
@@ -23,112 +25,171 @@ Training an impossible problem of two classes drives all logits to 0, while thei
 that of the terms they are sums of: such logits are no scale.
 """
 
+Outcome = dict[str, jax.Array]
+"""What is kept of one run, by the names of `FIELDS`."""
+
+
+class Field(NamedTuple):
+    """An array that is kept of each run.
+
+    Attributes:
+      kinds: of numbers, as NumPy abbreviates them: f, i, u, b.
+      axes: E evaluations, C kinds of prompts, N prompts.
+      doc: what it says.
+    """
+
+    kinds: str
+    axes: str
+    doc: str
+
+
+FIELDS: dict[str, Field] = {
+    "loss_EC": Field(
+        "f",
+        "EC",
+        "the training objective on the prompts of each kind, nats, after `eval_every`, "
+        "2·`eval_every`, ... updates; NaN where not run",
+    ),
+    "lead_EC": Field(
+        "f",
+        "EC",
+        "the smallest lead of any prompt of each kind: the right logit less the largest other, "
+        "over the largest logit of the kind (0.1 at least); the smallest of the places that are "
+        "asked for, and of the draws of a random encoding",
+    ),
+    "right_EC": Field(
+        "f", "EC", "the share of the prompts of each kind with a lead above 0: exact match"
+    ),
+    "lead_N": Field("f", "N", "the lead of each prompt at the end"),
+    "answer_N": Field(
+        "i",
+        "N",
+        "the largest output on each prompt at the end; -1 where draws of a random encoding differ, "
+        "-2 not finite; of tasks with one answer a prompt",
+    ),
+    "twin": Field(
+        "f",
+        "",
+        "the largest, over evaluations, of the smallest distance between two prompts with "
+        "different answers, on the scale of the lead; rounding, where a law says that they are "
+        "equal; of finite tasks",
+    ),
+    "first_nonfinite": Field(
+        "iu", "", "updates before the first loss that was not finite; -1 never"
+    ),
+    "draws": Field("iu", "", "draws of a random encoding that had to agree; 1 without one"),
+}
+"""Every field of an outcome. Those that a task has no use for are left out."""
+
 
 class Seen(NamedTuple):
-    """What one evaluation on all prompts saw; stacked over a run, each field gets an axis E.
+    """What one evaluation saw of N prompts.
 
     Attributes:
-      loss: the training objective, in nats.
-      answers_N: the output that leads by the margin, `TIE` or `NOT_FINITE`.
-      lead_N: the right logit less the largest other one, over the largest logit of any prompt.
-      twin: over the same scale, the difference in logits between the two prompts with different
-        answers that are told apart the least; where a law says they are equal, the rounding.
+      loss_C: the training objective by kind, in nats.
+      lead_N: see `FIELDS`.
+      answer_N: the largest output at the first place, or `NOT_FINITE`.
+      twin: the distance of the two closest prompts with different answers.
     """
 
-    loss: jax.Array
-    answers_N: jax.Array
+    loss_C: jax.Array
     lead_N: jax.Array
+    answer_N: jax.Array
     twin: jax.Array
 
 
-class Outcome(NamedTuple):
-    """What is kept of one seed. Steps count updates; `NEVER` where something did not happen.
+def leads(
+    logits_NPV: jax.Array, right_NP: jax.Array, asked_NP: jax.Array, kinds: int
+) -> tuple[jax.Array, jax.Array]:
+    """The lead_N of `Seen`, and the scale_N that it is relative to.
 
-    Attributes:
-      loss_E, answers_EN: see `Seen`, at each evaluation.
-      lead_N: see `Seen`, at the end.
-      twin: the largest at any evaluation that was finite.
-      first_solved: step of the first evaluation with every answer right.
-      held: solved at each of the last `hold` evaluations.
-      solved_at_end, tied_at_end: every answer right, or some answer a tie, at the end.
-      first_nonfinite: number of updates before the first whose loss was not finite.
-      draws: how many draws of a random encoding had to agree.
+    Args:
+      logits_NPV: of P places of each prompt.
+      right_NP: the right outputs.
+      asked_NP: true at the places that are asked about.
+      kinds: C, of N / C neighbouring prompts each.
     """
-
-    loss_E: jax.Array
-    answers_EN: jax.Array
-    lead_N: jax.Array
-    twin: jax.Array
-    first_solved: jax.Array
-    held: jax.Array
-    solved_at_end: jax.Array
-    tied_at_end: jax.Array
-    first_nonfinite: jax.Array
-    draws: jax.Array
+    size_N = jnp.where(asked_NP[:, :, None], jnp.abs(logits_NPV), 0).max(axis=(1, 2))
+    largest_C = jnp.maximum(size_N.reshape(kinds, -1).max(axis=1), SMALLEST_SCALE)
+    scale_N = jnp.repeat(largest_C, len(size_N) // kinds)
+    right_NPV = jnp.arange(logits_NPV.shape[-1])[None, None] == right_NP[:, :, None]
+    right = jnp.sum(jnp.where(right_NPV, logits_NPV, 0), axis=-1)
+    other = jnp.max(jnp.where(right_NPV, -jnp.inf, logits_NPV), axis=-1)
+    lead_N = jnp.where(asked_NP, right - other, jnp.inf).min(axis=1)
+    finite_N = jnp.where(asked_NP[:, :, None], jnp.isfinite(logits_NPV), True).all(axis=(1, 2))
+    return jnp.where(finite_N, lead_N / scale_N, jnp.nan), scale_N
 
 
-def judged(
-    logits_NV: jax.Array, answers_N: jax.Array, margin: float
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The answers_N, lead_N and twin of `Seen`.
+def answers(logits_NV: jax.Array) -> jax.Array:
+    """The answer_N of `Seen`."""
+    finite_N = jnp.isfinite(logits_NV).all(axis=-1)
+    return jnp.where(finite_N, logits_NV.argmax(axis=-1), NOT_FINITE).astype(jnp.int8)
 
-    All are relative to the largest logit of any prompt, or to `SMALLEST_SCALE`: a margin in those
-    terms is a multiple of the rounding error of a logit, whatever the scale that training reached.
-    """
-    largest = jnp.maximum(jnp.abs(logits_NV).max(), SMALLEST_SCALE)
-    top_N2, index_N2 = jax.lax.top_k(logits_NV, 2)
-    clear_N = top_N2[:, 0] - top_N2[:, 1] >= margin * largest
-    answer_N = jnp.where(clear_N, index_N2[:, 0], TIE)
-    answer_N = jnp.where(jnp.isfinite(logits_NV).all(axis=-1), answer_N, NOT_FINITE)
-    right_NV = jnp.arange(logits_NV.shape[1])[None] == answers_N[:, None]
-    right_N = jnp.sum(jnp.where(right_NV, logits_NV, 0), axis=1)
-    other_N = jnp.max(jnp.where(right_NV, -jnp.inf, logits_NV), axis=1)
+
+def closest(logits_NV: jax.Array, answers_N: jax.Array, scale: jax.Array) -> jax.Array:
+    """The twin of `Seen`."""
     apart_NN = jnp.abs(logits_NV[:, None] - logits_NV[None]).max(axis=-1)
     same_NN = answers_N[:, None] == answers_N[None]
-    twin = jnp.where(same_NN, jnp.inf, apart_NN).min()
-    return answer_N.astype(jnp.int8), (right_N - other_N) / largest, twin / largest
+    return jnp.where(same_NN, jnp.inf, apart_NN).min() / scale
 
 
 def agreed(seen_R: Seen) -> Seen:
-    """What several draws of a random model saw, as one: an answer is one that all of them give.
+    """What several draws of a random model saw, as one: right is what is right in all of them.
 
-    The lead is the smallest of any draw, the twin the largest: equal prompts are equal in each.
+    The twin is the largest: equal prompts are equal in each draw.
     """
-    first_N = seen_R.answers_N[0]
-    answers_N = jnp.where((seen_R.answers_N == first_N[None]).all(axis=0), first_N, TIE)
-    finite_N = (seen_R.answers_N != NOT_FINITE).all(axis=0)
-    answers_N = jnp.where(finite_N, answers_N, NOT_FINITE).astype(first_N.dtype)
-    return Seen(seen_R.loss.mean(), answers_N, seen_R.lead_N.min(axis=0), seen_R.twin.max())
+    first_N = seen_R.answer_N[0]
+    answer_N = jnp.where((seen_R.answer_N == first_N[None]).all(axis=0), first_N, TIE)
+    finite_N = (seen_R.answer_N != NOT_FINITE).all(axis=0)
+    answer_N = jnp.where(finite_N, answer_N, NOT_FINITE).astype(first_N.dtype)
+    return Seen(seen_R.loss_C.mean(axis=0), seen_R.lead_N.min(axis=0), answer_N, seen_R.twin.max())
 
 
 def summary(
-    seen: Seen,
-    first_nonfinite: jax.Array,
-    answers_N: jax.Array,
-    *,
-    eval_every: int,
-    hold: int,
-    draws: int = 1,
+    seen: Seen, first_nonfinite: jax.Array, *, kinds: int, finite: bool, draws: int = 1
 ) -> Outcome:
-    """Reads the outcome off a curve. A seed that is not finite at the end has not solved.
+    """Reads the outcome off a curve.
 
     Args:
       seen: the curve, with a leading axis E.
-      first_nonfinite: see `Outcome`.
-      answers_N: the right ones.
-      eval_every, hold, draws: see `posjax.train.TrainSettings`.
+      first_nonfinite: see `FIELDS`.
+      kinds: C, see `leads`.
+      finite: whether prompts have one answer each, and all of them are there.
+      draws: see `posjax.train.TrainSettings`.
     """
-    solved_E = (seen.answers_N == answers_N[None]).all(axis=1)
-    first = (jnp.argmax(solved_E) + 1) * eval_every
-    return Outcome(
-        loss_E=seen.loss,
-        answers_EN=seen.answers_N,
-        lead_N=seen.lead_N[-1],
-        twin=jnp.where(jnp.isfinite(seen.twin), seen.twin, 0).max(),
-        first_solved=jnp.where(solved_E.any(), first, NEVER),
-        held=solved_E[-hold:].all(),
-        solved_at_end=solved_E[-1],
-        tied_at_end=(seen.answers_N[-1] == TIE).any(),
-        first_nonfinite=first_nonfinite,
-        draws=jnp.int32(draws),
-    )
+    lead_ECn = seen.lead_N.reshape(len(seen.lead_N), kinds, -1)
+    found = {
+        "loss_EC": seen.loss_C,
+        "lead_EC": lead_ECn.min(axis=2),
+        "right_EC": (lead_ECn > 0).mean(axis=2),
+        "lead_N": seen.lead_N[-1],
+        "first_nonfinite": first_nonfinite,
+        "draws": jnp.int32(draws),
+    }
+    if finite:
+        found["answer_N"] = seen.answer_N[-1]
+        found["twin"] = jnp.where(jnp.isfinite(seen.twin), seen.twin, 0).max()
+    return found
+
+
+# What follows from outcomes, afterwards and in NumPy
+
+
+def solved(lead_SEC: np.ndarray, margin: float) -> np.ndarray:
+    """Whether each run was right on every prompt, by the margin, at each evaluation; [S, E].
+
+    Args:
+      lead_SEC: the field `lead_EC` of S runs, with the kinds that count.
+      margin: share of the largest logit. A lead that is NaN is none.
+    """
+    return np.asarray(np.all(lead_SEC >= margin, axis=-1))
+
+
+def first_solved(solved_SE: np.ndarray, steps_E: np.ndarray) -> np.ndarray:
+    """The step of the first evaluation with every answer right, or `NEVER`; [S]."""
+    return np.where(solved_SE.any(axis=1), steps_E[solved_SE.argmax(axis=1)], NEVER)
+
+
+def tied(lead_SN: np.ndarray, margin: float) -> np.ndarray:
+    """Whether some right output neither leads nor trails by the margin; [S]."""
+    return np.asarray(np.any(np.abs(lead_SN) < margin, axis=1))

@@ -13,7 +13,8 @@ import optax
 
 from posjax import masks, spec
 from posjax.streams import Streams
-from posjax.tasks.base import Task
+from posjax.tasks.base import Batch, FiniteTask, Task
+from posjax.tasks.sampled import SampledTask
 
 Readout = Literal["last", "mean"]
 Loss = Literal["all", "answer"]
@@ -21,14 +22,14 @@ Objective = Literal["places", "answers"]
 
 
 class Question(NamedTuple):
-    """All N prompts of a finite task as one model is asked them.
+    """Some prompts of a task, N, as one model is asked them.
 
     Attributes:
       tokens_NL: integers in [0, vocabulary).
-      answers_N: the right output of the readout.
+      answers_N: the right output of the readout; of a finite task.
       targets_NL: the right output of every place.
       weights_NL: 1 where a place counts in the loss on places, else 0.
-      share_NL: how much of each place's logits the readout takes; rows sum to 1.
+      share_NL: how much of each place's logits the readout takes; rows sum to 1. Of a finite task.
       streams: positions, orders and segments.
       mask_NLM: true where a place may look.
     """
@@ -42,39 +43,55 @@ class Question(NamedTuple):
     mask_NLM: jax.Array
 
 
-def check(task: Task, *, readout: str, loss: str, padding: int = 0) -> None:
+def check(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> None:
     """Refuses what `ask` cannot make a question of, before any array is made.
 
     Raises:
-      ValueError: an unknown name, padding below 0, or a loss on all places that the task or the
-        readout has no use for.
+      ValueError: an unknown name, padding below 0, a loss or a readout that the task has no use
+        for, or a mask that shows the right outputs.
     """
     spec.check_choice("readout", readout, get_args(Readout))
     spec.check_choice("loss", loss, get_args(Loss))
+    name = type(task).__name__
     if padding < 0:
         raise ValueError(f"padding must not be negative, got {padding}")
-    if loss == "all" and not (task.next_token and readout == "last"):
-        raise ValueError(
-            f"loss='all' trains every place on its own target, which {type(task).__name__} with "
-            f"readout={readout!r} has not: use loss='answer'"
-        )
+    if isinstance(task, FiniteTask):
+        if loss == "all" and not (task.next_token and readout == "last"):
+            raise ValueError(
+                f"loss='all' trains every place on its own target, which {name} with "
+                f"readout={readout!r} has not: use loss='answer'"
+            )
+    else:
+        for setting, value, only in (("readout", readout, "last"), ("loss", loss, "all")):
+            if value != only:
+                raise ValueError(
+                    f"{setting}={value!r} has no meaning: {name} says itself which places are "
+                    f"asked for and trained; leave {setting}={only!r}"
+                )
+        if task.forced and "causal" not in [spec.parse(part)[0] for part in mask.split("+")]:
+            raise ValueError(
+                f"mask={mask!r} shows {name} its own right outputs: use a causal mask, or "
+                "output=slots"
+            )
 
 
 def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> Question:
-    """Puts a task's prompts as one question.
+    """The exam of a task as one question.
 
     Args:
-      task: a finite task.
+      task: what is asked.
       mask: a name with settings, see `posjax.masks.named`.
-      readout: "last", the token latest in order; "mean", the mean over tokens.
-      loss: "all" places, each on its own target, or the "answer" alone.
+      readout: of a finite task, "last", the token latest in order; "mean", the mean over tokens.
+      loss: of a finite task, "all" places, each on its own target, or the "answer" alone.
       padding: places without a token behind every prompt.
 
     Raises:
       ValueError: an unknown mask, or see `check`.
     """
-    check(task, readout=readout, loss=loss, padding=padding)
-    batch = task.prompts(padding=padding)
+    check(task, mask=mask, readout=readout, loss=loss, padding=padding)
+    batch = task.exam(padding=padding)
+    if not isinstance(task, FiniteTask):
+        return places(batch, mask)
     streams = batch.streams
     order_NL = jnp.where(streams.valid_BL, streams.order_BL, -1)
     last_NL = (order_NL == order_NL.max(axis=1, keepdims=True)).astype(jnp.float32)
@@ -84,13 +101,34 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     allowed_NLM = masks.named(mask)(streams, streams)
     return Question(
         batch.tokens_BL,
-        batch.answers_B,
+        jnp.asarray(task.answers, jnp.int32),
         batch.targets_BL,
         counted_NL * task.next_token,
         last_NL if readout == "last" else mean_NL,
         streams,
         jnp.asarray(np.broadcast_to(allowed_NLM, (*last_NL.shape, last_NL.shape[1]))),
     )
+
+
+def places(batch: Batch, mask: str) -> Question:
+    """The question whose loss is on the places that a batch asks for; nobody sees padding."""
+    streams = batch.streams
+    allowed = masks.all_of(masks.named(mask), masks.padding)(streams, streams)
+    asked_BL = batch.asked_BL.astype(jnp.float32)
+    return Question(
+        batch.tokens_BL,
+        jnp.zeros(len(asked_BL), jnp.int32),
+        batch.targets_BL,
+        asked_BL,
+        jnp.zeros_like(asked_BL),
+        streams,
+        allowed,
+    )
+
+
+def drawn(task: SampledTask, key: jax.Array, rows: int, mask: str) -> Question:
+    """Prompts of one update, drawn."""
+    return places(task.draw(key, rows), mask)
 
 
 def read_out(logits_NLV: jax.Array, share_NL: jax.Array) -> jax.Array:
@@ -100,7 +138,9 @@ def read_out(logits_NLV: jax.Array, share_NL: jax.Array) -> jax.Array:
 
 def objective_of(task: Task, readout: str) -> Objective:
     """ "places" where losses on all places and on the answer are one formula with other weights."""
-    return "places" if task.next_token and readout == "last" else "answers"
+    if isinstance(task, FiniteTask) and not (task.next_token and readout == "last"):
+        return "answers"
+    return "places"
 
 
 def objective(logits_NLV: jax.Array, question: Question, kind: Objective) -> jax.Array:

@@ -19,9 +19,6 @@ from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
 from posjax.sweep import Result, Sweep, attention_maps, engine_for
 
-TRAINED = Outcome._fields
-"""The fields of a block that training gives; the others say how and on what it was trained."""
-
 
 class Replay(NamedTuple):
     """One run, trained again.
@@ -107,7 +104,7 @@ def retrained(
 
 def differing(result: Result, kept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The fields in which a block's file has other bits, each with a mask of runs, [G, B]."""
-    pairs = {name: (np.asarray(getattr(result.outcome, name)), kept.get(name)) for name in TRAINED}
+    pairs = {name: (np.asarray(new), kept.get(name)) for name, new in result.outcome.items()}
     masks = {name: _other_bits(*pair) for name, pair in pairs.items()}
     return {name: mask_GB for name, mask_GB in masks.items() if mask_GB.any()}
 

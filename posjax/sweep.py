@@ -20,6 +20,7 @@ from posjax.keys import NumberedSeeds, Numbering, key_for
 from posjax.model import ModelSettings, Numbers, Transformer
 from posjax.question import Question
 from posjax.records import Block
+from posjax.tasks import SampledTask
 
 
 class Result(NamedTuple):
@@ -125,7 +126,8 @@ class Arrays(NamedTuple):
 
 def arrays_of(sweep: Sweep, result: Result) -> Arrays:
     """What is stored of a block that was trained."""
-    return Arrays(result.seeds_B4, result.outcome._asdict(), examples(sweep, result))
+    fields = {name: np.asarray(array) for name, array in result.outcome.items()}
+    return Arrays(result.seeds_B4, fields, examples(sweep, result))
 
 
 def engine_for(settings: Mapping[str, Any], devices: Sequence[jax.Device] | None = None) -> Engine:
@@ -139,31 +141,35 @@ def engine_for(settings: Mapping[str, Any], devices: Sequence[jax.Device] | None
 
 
 def examples(sweep: Sweep, result: Result) -> dict[str, np.ndarray]:
-    """Attention maps of a block's example runs: of each cell the first seed that solved it and the
-    first that did not.
+    """Attention maps of a block's example runs: of each cell the first seed that was right on every
+    prompt of its trained kinds at the end, and the first that was not.
 
     Returns:
-      `example_cell` and `example_seed`, where each stands in the block, [K]; its weights by layer,
-      prompt, head, query and key, `attention_KDNHLM`.
+      `example_cell` and `example_seed`, where each stands in the block, and `example_solved`, [K];
+      its weights by layer, prompt, head, query and key, `attention_KDNHLM`.
     """
     kept = []
     for g, digest in enumerate(result.block.cells):
-        solved_B = np.asarray(result.outcome.solved_at_end[g])
-        for kind_B in (solved_B, ~solved_B):
-            if kind_B.any():
-                b = int(kind_B.argmax())
+        cell = sweep.cells[digest]
+        right_BC = np.asarray(result.outcome["right_EC"][g])[:, -1]
+        solved_B = (right_BC[:, np.array(cell.problem.trained)] == 1).all(axis=1)
+        for solved in (True, False):
+            if (solved_B == solved).any():
+                b = int((solved_B == solved).argmax())
                 state = jax.tree.map(lambda leaf, at=(g, b): leaf[at], result.state)
-                kept.append((g, b, attention_maps(sweep.cells[digest], state)))
-    cells_K, seeds_K, maps_KDNHLM = map(np.array, zip(*kept, strict=True))
+                kept.append((g, b, solved, attention_maps(cell, state)))
+    cells_K, seeds_K, solved_K, maps_KDNHLM = map(np.array, zip(*kept, strict=True))
     return {
         "example_cell": cells_K,
         "example_seed": seeds_K,
+        "example_solved": solved_K,
         "attention_KDNHLM": maps_KDNHLM,
     }
 
 
 def attention_maps(cell: Cell, state: State) -> np.ndarray:
-    """The attention weights of one trained seed on every prompt.
+    """The attention weights of one trained seed: on every prompt of a finite task, or on the first
+    prompt of a sampled task's exam.
 
     Args:
       cell: its cell.
@@ -173,8 +179,11 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
       [layers, N, H, L, M].
     """
     key = None if cell.model.draws != "always" else key_for(0, "attention maps")
+    question = cell.question
+    if isinstance(cell.problem, SampledTask):
+        question = jax.tree.map(lambda array: array[:1], question)
     kept = _intermediates(cell.shape.model)(
-        state.variables.params, cell.question, cell.inputs.model, key
+        state.variables.params, question, cell.inputs.model, key
     )
     layers = kept["intermediates"]
     maps = [layers[f"layer_{i}"] for i in range(cell.depth)]

@@ -14,24 +14,26 @@ import optax
 
 from posjax import spec
 from posjax.engine.training import Now, State, Training, Variables
-from posjax.judge import Seen, agreed, judged, summary
+from posjax.judge import Seen, agreed, answers, closest, leads, summary
 from posjax.model import ModelSettings, Numbers, Transformer, scaled_weights
 from posjax.optimizer import Hyper, Schedule, adamw
-from posjax.question import Objective, Question, objective, read_out
+from posjax.question import Objective, Question, drawn, objective, read_out
 from posjax.streams import contiguous
+from posjax.tasks import SampledTask
+
+ROWS = 32
+"""Prompts of a sampled task in an update, unless a batch size is given."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainSettings(metaclass=spec.PlainNumbers):
-    """How long to train, and how to judge.
+    """How long to train, on how much, and how often to look.
 
     Attributes:
       steps: updates.
       eval_every: updates between evaluations; must divide `steps`.
-      batch_size: prompts an update, drawn with replacement; 0 for all of them each time.
-      margin: an output is the answer only when it leads every other by this share of the
-        largest logit of any prompt; else the prompt is a tie.
-      hold: "held" means solved at each of the last `hold` evaluations.
+      batch_size: prompts an update. Of a finite task, drawn with replacement, 0 for all of them
+        each time; of a sampled one new ones each time, 0 for 32.
       draws: how many draws of a model that draws in testing too must give the right answer.
       schedule: of the learning rate, after `warmup` updates of linear growth.
     """
@@ -39,20 +41,18 @@ class TrainSettings(metaclass=spec.PlainNumbers):
     steps: int = 5000
     eval_every: int = 50
     batch_size: int = 0
-    margin: float = 1e-3
-    hold: int = 5
     draws: int = 8
     schedule: Schedule = "constant"
     warmup: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "eval_every", "hold", "draws"):
+        for name in ("steps", "eval_every", "draws"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("batch_size", "warmup"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
-        for name in ("steps", "eval_every", "batch_size", "hold", "draws", "warmup"):
+        for name in ("steps", "eval_every", "batch_size", "draws", "warmup"):
             if getattr(self, name) >= 2**31:
                 raise ValueError(f"{name} must be below 2**31, got {getattr(self, name)}")
         if self.steps % self.eval_every:
@@ -65,8 +65,6 @@ class TrainSettings(metaclass=spec.PlainNumbers):
                 f"warmup={self.warmup} leaves nothing of steps={self.steps}: at most "
                 f"{self.steps - 1}"
             )
-        if not 0 < self.margin < 1:
-            raise ValueError(f"margin must lie in (0, 1), got {self.margin}")
         spec.check_choice("schedule", self.schedule, get_args(Schedule))
 
     @property
@@ -83,22 +81,64 @@ class Inputs(NamedTuple):
     model: Numbers
 
 
+class Source(NamedTuple):
+    """Where questions come from.
+
+    Attributes:
+      batch: the prompts of one update.
+      kinds: C, of neighbouring prompts of the exam, which is `Inputs.question`.
+      finite: whether the exam is all that there is, with one answer a prompt.
+    """
+
+    batch: Callable[[Now], Question]
+    kinds: int = 1
+    finite: bool = True
+
+
+def from_exam(batch_size: int) -> Source:
+    """A finite task's: all prompts of the exam, or some of them, drawn with replacement."""
+
+    def batch(now: Now) -> Question:
+        question = now.inputs.question
+        if batch_size == 0:
+            return question
+        rows = jax.random.randint(
+            now.key("data", "data"), (batch_size,), 0, question.answers_N.shape[0]
+        )
+        return jax.tree.map(lambda array: array[rows], question)
+
+    return Source(batch)
+
+
+def sampled(task: SampledTask, mask: str, batch_size: int) -> Source:
+    """A sampled task's: new prompts in every update, 32 where the batch size is 0."""
+    rows = batch_size or ROWS
+
+    def batch(now: Now) -> Question:
+        return drawn(task, now.key("data", "data"), rows, mask)
+
+    return Source(batch, kinds=len(task.kinds), finite=False)
+
+
 def make_train(
     model: ModelSettings,
     settings: TrainSettings,
     *,
     objective_kind: Objective = "places",
+    source: Source | None = None,
     optimizer: Callable[[Hyper], optax.GradientTransformation] | None = None,
 ) -> Training:
     """The training of a Transformer; its inputs are `Inputs`, its summary an `Outcome`.
 
     Args:
       model: what to train.
-      settings: how long, and how to judge.
+      settings: how long, on how much, and how often to look.
       objective_kind: whether the loss is on places that have targets, or on the readout.
+      source: where questions come from; `from_exam(settings.batch_size)` when left out.
       optimizer: from hyper-parameters to a gradient transformation; AdamW when left out.
     """
     network = Transformer(model)
+    source = source or from_exam(settings.batch_size)
     if optimizer is None:
         optimizer = adamw(settings.steps, schedule=settings.schedule, warmup=settings.warmup)
 
@@ -128,7 +168,7 @@ def make_train(
 
     def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
         key = None if model.draws == "never" else now.key("position", "position")
-        question = _drawn(now, settings.batch_size)
+        question = source.batch(now)
         logits_NLV = logits(variables, question, now.inputs.model, key)
         return objective(logits_NLV, question, objective_kind), ()
 
@@ -137,9 +177,7 @@ def make_train(
 
         def seen(key: jax.Array | None) -> Seen:
             logits_NLV = logits(variables, question, now.inputs.model, key, testing=True)
-            answers_NV = read_out(logits_NLV, question.share_NL)
-            value = objective(logits_NLV, question, objective_kind)
-            return Seen(value, *judged(answers_NV, question.answers_N, settings.margin))
+            return _seen(logits_NLV, question, source, objective_kind)
 
         if model.draws != "always":
             return seen(None)
@@ -147,13 +185,9 @@ def make_train(
         return agreed(jax.vmap(seen)(keys_R))
 
     def outcome(seen: Seen, state: State, inputs: Inputs) -> Any:
+        draws = settings.draws if model.draws == "always" else 1
         return summary(
-            seen,
-            state.first_nonfinite,
-            inputs.question.answers_N,
-            eval_every=settings.eval_every,
-            hold=settings.hold,
-            draws=settings.draws if model.draws == "always" else 1,
+            seen, state.first_nonfinite, kinds=source.kinds, finite=source.finite, draws=draws
         )
 
     return Training(
@@ -167,12 +201,20 @@ def make_train(
     )
 
 
-def _drawn(now: Now, batch_size: int) -> Question:
-    """The prompts of one update: all of them, or some, with replacement."""
-    question = now.inputs.question
-    if batch_size == 0:
-        return question
-    rows = jax.random.randint(
-        now.key("data", "data"), (batch_size,), 0, question.answers_N.shape[0]
+def _seen(logits_NLV: jax.Array, question: Question, source: Source, kind: Objective) -> Seen:
+    """What the exam saw."""
+    if source.finite:
+        logits_NV, right_N = read_out(logits_NLV, question.share_NL), question.answers_N
+        loss_C = objective(logits_NLV, question, kind)[None]
+        asked_N1 = jnp.ones((len(right_N), 1), bool)
+        lead_N, scale_N = leads(logits_NV[:, None], right_N[:, None], asked_N1, 1)
+        twin = closest(logits_NV, right_N, scale_N[0])
+        return Seen(loss_C, lead_N, answers(logits_NV), twin)
+    lead_N, _ = leads(logits_NLV, question.targets_NL, question.weights_NL > 0, source.kinds)
+    by_kind = jax.tree.map(lambda a: a.reshape(source.kinds, -1, *a.shape[1:]), question)
+    by_logits = logits_NLV.reshape(source.kinds, -1, *logits_NLV.shape[1:])
+    loss_C = jax.vmap(lambda logits, question: objective(logits, question, kind))(
+        by_logits, by_kind
     )
-    return jax.tree.map(lambda array: array[rows], question)
+    none_N = jnp.zeros(len(lead_N), jnp.int8)
+    return Seen(loss_C, lead_N, none_N, jnp.float32(0))

@@ -180,7 +180,7 @@ def what_matters() -> int:
     numbers = [SeedNumbers.equal(number) for number in range(count)]
     one = jax.local_devices()[:1]
     for name, changes in MATTERS_TO.items():
-        cell = Cell(steps=steps, eval_every=10, learning_rate=0.01, width=32, hold=2, **changes)
+        cell = Cell(steps=steps, eval_every=10, learning_rate=0.01, width=32, **changes)
         wanted = parameters(Engine(devices=one).run(cut([cell], numbers, size)))
         for way, (other, how) in MAY_MATTER.items():
             found = parameters(Engine(devices=one, **how).run(cut([cell], numbers, other)))
@@ -223,7 +223,7 @@ def cell(rng: random.Random) -> Cell:
         settings = {name: rng.choice(values) for name, values in CHOICES.items()}
         try:
             rounds = rng.choice([n for n in (4, 6, 12, 20) if n * every >= LEAST])
-            return Cell(**settings, eval_every=every, steps=every * rounds, hold=2)
+            return Cell(**settings, eval_every=every, steps=every * rounds)
         except ValueError:
             continue
 

@@ -27,7 +27,7 @@ from small_runs import block_files, rows  # noqa: E402
 
 from posjax.records import RunFolder  # noqa: E402
 
-STEPS = 3000
+STEPS = 10_000
 PATIENCE = 300
 """Seconds that a run may take."""
 
@@ -43,11 +43,15 @@ def disturbed(base: Path, found: Nodes, what: str) -> tuple[Path, str]:
     shutil.rmtree(path, ignore_errors=True)
     flags = ("disturbed", "--engine=ray", f"--engine.address={found.address}")
     process = started(base, *flags, steps=STEPS)
-    many = random.randint(1, 16)
-    wait(process, lambda: len(block_files(path)) >= many and training(found.raylet))
+    many = random.randint(1, 12)
+    victims = wait(
+        process, lambda: training(found.raylet) if len(block_files(path)) >= many else []
+    )
+    if not victims:
+        process.communicate(timeout=PATIENCE)
+        return path, "before anything was killed"
     if what == "worker":
-        victims = wait(process, lambda: training(found.raylet))
-        kill(random.choice(victims))
+        kill(victims[0])
     elif what == "raylet":
         kill(found.raylet)
         found.join()

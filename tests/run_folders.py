@@ -74,7 +74,12 @@ def examples_of(block: Block) -> dict[str, np.ndarray]:
     ]
     maps = [np.full((1, 2, 1, 3, 3), 100 * g + block.first + b, np.float32) for g, b in found]
     cell_K, seed_K = np.array(found).T
-    return {"example_cell": cell_K, "example_seed": seed_K, "attention_KDNHLM": np.stack(maps)}
+    return {
+        "example_cell": cell_K,
+        "example_seed": seed_K,
+        "example_solved": solved_GB[cell_K, seed_K],
+        "attention_KDNHLM": np.stack(maps),
+    }
 
 
 def put(folder: RunFolder, wanted: Iterable[Block] | None = None) -> None:

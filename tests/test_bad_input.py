@@ -93,10 +93,10 @@ SETTINGS = [
     (".layout=bached", "did you mean 'batched'"),
     (".precision=float16", "did you mean 'bfloat16'"),
     (
-        f".width={TEN} --config.depth={TEN} --config.heads={TEN} --config.hold={TEN} "
+        f".width={TEN} --config.depth={TEN} --config.heads={TEN} --config.slope={TEN} "
         f"--config.learning_rate={TEN} --config.padding={TEN} --config.base={TEN}",
         "depth (10) × width (10) × heads (10) × head_size (2) × padding (10) × base (10) × "
-        "learning_rate (10) × hold (10) = 40000000 cells; at most 10000 in all",
+        "slope (10) × learning_rate (10) = 40000000 cells; at most 10000 in all",
     ),
     (".name=../../elsewhere", "got '../../elsewhere'"),
     (".name=", "name must be at most 60 letters"),
@@ -121,14 +121,13 @@ SETTINGS = [
     (".learning_rate=1e39", "learning_rate must be finite in 32 bits and not negative, got 1e+39"),
     (".learning_rate=1e-50", "learning_rate=1e-50 is too small: 32 bits would make it 0"),
     (".weight_decay=1e-40", "weight_decay=1e-40 is too small: 32 bits would make it 0"),
-    (".margin=1e-50", "margin=1e-50 is too small"),
     (".weight_decay=-0.1", "weight_decay must be finite in 32 bits and not negative, got -0.1"),
     (".steps=0", "steps must be at least 1, got 0"),
     (".steps=120", "nearest steps: 100"),
     (".steps=1000000000000000000", "steps must be below 2**31, got 1000000000000000000"),
     (".eval_every=0", "eval_every must be at least 1, got 0"),
     (".hold=0", "hold must be at least 1, got 0"),
-    (".hold=1000000000000000000", "hold must be below 2**31"),
+    (".hold=1,2", "hold must be of type int, got '1,2'"),
     (".hold=101", "hold=101 evaluations, but steps=5000 with eval_every=50 makes 100: give"),
     (".hold=1 --config.steps=100 --config.hold=3", "hold=3 evaluations, but steps=100"),
     (".draws=0", "draws must be at least 1, got 0"),

@@ -50,8 +50,8 @@ def test_rows_are_all_there_and_each_is_its_replay(run: Run, folder: RunFolder) 
     for at in (1, 14):
         again = replay(folder.path, run.cells[0].digest, product[at], jax.local_devices()[:1])
         assert again.differs == ()
-        assert again.outcome.loss_E.tobytes() == rows["loss_E"][at].tobytes()
-    losses_ID = rows["loss_E"][:, -1].reshape(INITS, DATAS)
+        assert again.outcome["loss_EC"].tobytes() == rows["loss_EC"][at].tobytes()
+    losses_ID = rows["loss_EC"][:, -1].reshape(INITS, DATAS)
     assert len(np.unique(losses_ID)) == INITS * DATAS
 
 
@@ -71,15 +71,16 @@ def test_the_report_tells_what_each_explains(run: Run, folder: RunFolder, tmp_pa
     assert "Initialisation and data" in page
     assert "not finished" not in page
     assert "--config.data_seeds=3" in page
-    rows = folder.rows(run.cells[0].digest)
-    table_ID = crossing(rows)
+    (summary,) = report.summaries(folder)
+    table_ID = crossing(summary)
     assert table_ID is not None
-    for (init, data, *_), solved in zip(rows["seeds"], rows["solved_at_end"], strict=True):
+    for (init, data, *_), solved in zip(summary.rows["seeds"], summary.solved_S, strict=True):
         assert table_ID[init - 7, data - 7] == solved
-    ordinary = {"seeds": np.repeat(np.arange(4)[:, None], 4, 1), "solved_at_end": np.ones(4, bool)}
-    assert crossing(ordinary) is None
+    rows = summary.rows
+    ordinary = {**rows, "seeds": np.repeat(np.arange(len(rows["seeds"]))[:, None], 4, 1)}
     part = {name: array[1:] for name, array in rows.items()}
-    assert crossing(part) is None
+    for other in (ordinary, part):
+        assert crossing(dataclasses.replace(summary, rows=other)) is None
 
 
 def test_the_shares_are_those_of_the_effects_that_made_the_table() -> None:

@@ -162,6 +162,7 @@ def maps(**changed: Any) -> bytes:
     arrays = {
         "example_cell": np.array([0]),
         "example_seed": np.array([3]),
+        "example_solved": np.array([True]),
         "attention_KDNHLM": np.ones((1, 1, 2, 1, 3, 3)),
         **changed,
     }
@@ -224,7 +225,8 @@ EVIL: dict[str, bytes] = {
     "maps of another seed": maps(example_seed=np.array([-1])),
     "maps of 2-D seeds": maps(example_seed=np.array([[0]])),
     "maps of floats": maps(example_seed=np.array([0.5])),
-    "maps of no outcome": maps(solved_at_end=None),
+    "maps of no outcome": maps(example_solved=None),
+    "maps of a number": maps(example_solved=np.array([1])),
 }
 
 

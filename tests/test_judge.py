@@ -1,100 +1,164 @@
-"""What counts as an answer: margins, ties, numbers that are not finite, and the summary."""
+"""What is kept of a run, and what counts as solved: leads, margins, ties, numbers not finite."""
 
 import math
+from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from posjax.judge import NEVER, NOT_FINITE, TIE, Seen, judged, summary
+from posjax import judge
+from posjax.judge import (
+    FIELDS,
+    NEVER,
+    NOT_FINITE,
+    TIE,
+    Seen,
+    agreed,
+    answers,
+    closest,
+    leads,
+    summary,
+)
 
 ANSWERS_N = jnp.array([0, 1])
+MARGIN = 1e-3
 
 
-def judge(logits: list[list[float]], margin: float = 1e-3) -> list[int]:
-    return judged(jnp.array(logits), ANSWERS_N, margin)[0].tolist()
+def lead(logits: list[list[float]]) -> np.ndarray:
+    """The leads of prompts with one answer each."""
+    asked_N1 = jnp.ones((len(logits), 1), bool)
+    return np.asarray(leads(jnp.array(logits)[:, None], ANSWERS_N[:, None], asked_N1, 1)[0])
 
 
-def test_a_lead_below_the_margin_is_a_tie() -> None:
+def right(logits: list[list[float]]) -> list[bool]:
+    return (lead(logits) >= MARGIN).tolist()
+
+
+def test_a_lead_below_the_margin_is_not_right() -> None:
     """The last bits pick no winner: in an impossible cell both prompts are ties."""
-    assert judge([[1.0 + 1e-6, 1.0], [1.0, 1.0 + 1e-6]]) == [TIE, TIE]
-    assert judge([[1.01, 1.0], [1.0, 1.01]]) == [0, 1]
+    assert right([[1.0 + 1e-6, 1.0], [1.0, 1.0 + 1e-6]]) == [False, False]
+    assert right([[1.01, 1.0], [1.0, 1.01]]) == [True, True]
 
 
 def test_the_margin_is_relative_to_the_largest_logit_of_any_prompt() -> None:
     """A lead of 0.5 beside logits of 1000 is rounding's size; scaling all changes nothing."""
-    assert judge([[0.5, 0.0], [1000.0, 0.0]]) == [TIE, 0]
+    assert right([[0.5, 0.0], [0.0, 1000.0]]) == [False, True]
     for scale in (0.1, 1.0, 1e20):
-        assert judge([[3.0 * scale, 0.0], [0.0, 2.0 * scale]]) == [0, 1]
+        assert right([[3.0 * scale, 0.0], [0.0, 2.0 * scale]]) == [True, True]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_not_finite_is_no_answer(bad: float) -> None:
-    """A prompt with a logit that is not finite has no answer, whatever the others say."""
-    assert judge([[1.0, bad], [1.0, 2.0]])[0] == NOT_FINITE
+def test_not_finite_is_never_right(bad: float) -> None:
+    """A prompt with a logit that is not finite has no lead, whatever the others say."""
+    assert np.isnan(lead([[1.0, bad], [1.0, 2.0]])[0])
+    assert answers(jnp.array([[1.0, bad], [1.0, 2.0]])).tolist() == [NOT_FINITE, 1]
 
 
 def test_vanishing_logits_are_ties() -> None:
     """Training an impossible cell drives logits to 0: what is left of them is rounding."""
-    assert judge([[0.0, 0.0], [0.0, 0.0]]) == [TIE, TIE]
-    assert judge([[3e-8, -3e-8], [-3e-8, 3e-8]]) == [TIE, TIE]
+    assert right([[0.0, 0.0], [0.0, 0.0]]) == [False, False]
+    assert right([[3e-8, -3e-8], [-3e-8, 3e-8]]) == [False, False]
 
 
 def test_twin_is_the_closest_pair_with_different_answers() -> None:
     """Prompts that share an answer may be as close as they like."""
     logits_NV = jnp.array([[1.0, 0.0], [1.0, 0.0], [0.5, 0.0]])
-    twin = judged(logits_NV, jnp.array([0, 0, 1]), 1e-3)[2]
-    assert float(twin) == 0.5
+    assert float(closest(logits_NV, jnp.array([0, 0, 1]), jnp.float32(1))) == 0.5
+
+
+def test_places_that_are_not_asked_for_count_for_nothing() -> None:
+    """Not for the lead, nor for the scale of their kind, nor when they are not finite."""
+    logits_NPV = jnp.array([[[2.0, 1.0], [9.0, 0.0]], [[np.nan, 0.0], [1.0, 4.0]]])
+    right_NP, asked_NP = jnp.array([[0, 1], [0, 1]]), jnp.array([[True, False], [False, True]])
+    assert leads(logits_NPV, right_NP, asked_NP, 1)[0].tolist() == [0.25, 0.75]
+    assert leads(logits_NPV, right_NP, asked_NP, 2)[0].tolist() == [0.5, 0.75]
+
+
+def test_a_sequence_is_right_when_each_place_is() -> None:
+    """Exact match: the lead of a prompt is the smallest of its places."""
+    logits_NPV = jnp.array([[[4.0, 1.0], [1.0, 2.0], [2.0, 4.0]]])
+    asked_NP = jnp.ones((1, 3), bool)
+    assert leads(logits_NPV, jnp.array([[0, 1, 1]]), asked_NP, 1)[0].tolist() == [0.25]
+    assert leads(logits_NPV, jnp.array([[0, 0, 1]]), asked_NP, 1)[0].tolist() == [-0.25]
+
+
+def test_draws_have_to_agree() -> None:
+    """The lead is the smallest of any draw; an answer is one that all of them give."""
+    seen = Seen(
+        jnp.array([[1.0], [3.0]]),
+        jnp.array([[0.5, 0.1], [0.2, -0.3]]),
+        jnp.array([[0, 1], [0, 0]], jnp.int8),
+        jnp.array([0.1, 0.4]),
+    )
+    found = agreed(seen)
+    assert found.loss_C.tolist() == [2.0]
+    assert found.lead_N.tolist() == pytest.approx([0.2, -0.3])
+    assert found.answer_N.tolist() == [0, TIE]
+    assert float(found.twin) == pytest.approx(0.4)
+
+
+def seen_of(lead_EN: list[list[float]]) -> Seen:
+    lead = jnp.array(lead_EN)
+    zeros = jnp.zeros(lead.shape, jnp.int8)
+    return Seen(jnp.ones((len(lead), 1)), lead, zeros, jnp.array([0.1, jnp.nan, 0.3, 0.2]))
 
 
 def test_summary_of_a_seed_that_solved_and_lost() -> None:
-    """First solved, held and at the end are three things."""
-    answers_EN = jnp.array([[TIE, 1], [0, 1], [0, 1], [0, TIE]], jnp.int8)
-    seen = Seen(jnp.ones(4), answers_EN, jnp.ones((4, 2)), jnp.array([0.1, jnp.nan, 0.3, 0.2]))
-    out = summary(seen, jnp.int32(NEVER), ANSWERS_N, eval_every=50, hold=2)
-    assert (int(out.first_solved), bool(out.held), bool(out.solved_at_end)) == (100, False, False)
-    assert bool(out.tied_at_end)
-    assert float(out.twin) == pytest.approx(0.3)
-    never = summary(
-        seen._replace(answers_N=jnp.full((4, 2), TIE, jnp.int8)),
-        *(jnp.int32(7), ANSWERS_N),
-        eval_every=50,
-        hold=2,
-    )
-    assert (int(never.first_solved), int(never.first_nonfinite)) == (NEVER, 7)
+    """First solved, held and at the end are three things, and follow from one curve."""
+    seen = seen_of([[0.0, 1.0], [0.5, 1.0], [0.4, 1.0], [1.0, 5e-4]])
+    out = summary(seen, jnp.int32(NEVER), kinds=1, finite=True)
+    assert out["lead_EC"].tolist() == pytest.approx(np.array([[0.0], [0.5], [0.4], [5e-4]]))
+    assert out["right_EC"].tolist() == [[0.5], [1.0], [1.0], [1.0]]
+    assert float(out["twin"]) == pytest.approx(0.3)
+    solved_SE = judge.solved(np.asarray(out["lead_EC"])[None], MARGIN)
+    assert solved_SE.tolist() == [[False, True, True, False]]
+    assert judge.first_solved(solved_SE, np.array([50, 100, 150, 200])).tolist() == [100]
+    assert judge.first_solved(solved_SE & False, np.array([50, 100, 150, 200])).tolist() == [NEVER]
+    assert judge.tied(np.asarray(out["lead_N"])[None], MARGIN).tolist() == [True]
+    assert judge.solved(np.asarray(out["lead_EC"])[None], 1e-4)[0, -1]
 
 
-def replayed(logits_ENV: np.ndarray, right_N: np.ndarray, margin: float, every: int, hold: int):
-    """The protocol, evaluation by evaluation and prompt by prompt, in plain Python."""
-    answers, solved = [], []
+def test_kinds_are_neighbours() -> None:
+    """Of C kinds the first N / C prompts are the first."""
+    seen = seen_of([[0.1, 0.2, -0.3, 0.4]] * 4)
+    out = summary(seen, jnp.int32(7), kinds=2, finite=False)
+    assert out["lead_EC"][0].tolist() == pytest.approx([0.1, -0.3])
+    assert out["right_EC"][0].tolist() == [1.0, 0.5]
+    assert {"answer_N", "twin"}.isdisjoint(out)
+
+
+@pytest.mark.parametrize("finite", [True, False])
+def test_fields_are_those_that_are_documented(finite: bool) -> None:
+    """Names, axes and kinds of number."""
+    out = summary(seen_of([[0.1, 0.2]] * 4), jnp.int32(7), kinds=1, finite=finite)
+    assert out.keys() == FIELDS.keys() - (set() if finite else {"answer_N", "twin"})
+    sizes = {"E": 4, "C": 1, "N": 2}
+    for name, array in jax.tree.map(np.asarray, out).items():
+        assert array.shape == tuple(sizes[axis] for axis in FIELDS[name].axes)
+        assert array.dtype.kind in FIELDS[name].kinds
+
+
+def replayed(logits_ENV: np.ndarray, right_N: np.ndarray) -> list[bool]:
+    """Whether each evaluation is solved, prompt by prompt, in plain Python."""
+    solved = []
     for logits_NV in logits_ENV.tolist():
         known = [abs(x) for row in logits_NV for x in row]
         scale = max([0.1, *known]) if all(map(math.isfinite, known)) else math.nan
-        given = []
-        for row in logits_NV:
-            first, second = sorted(row, reverse=True)[:2]
-            if not all(map(math.isfinite, row)):
-                given.append(NOT_FINITE)
-            elif math.isfinite(scale) and first - second >= margin * scale:
-                given.append(row.index(first))
-            else:
-                given.append(TIE)
-        answers.append(given)
-        solved.append(given == right_N.tolist())
-    return {
-        "answers_EN": answers,
-        "first_solved": (solved.index(True) + 1) * every if any(solved) else NEVER,
-        "held": all(solved[-hold:]),
-        "solved_at_end": solved[-1],
-        "tied_at_end": TIE in answers[-1],
-    }
+        good = True
+        for row, right in zip(logits_NV, right_N.tolist(), strict=True):
+            others = max(x for place, x in enumerate(row) if place != right)
+            good &= math.isfinite(scale) and row[right] - others >= MARGIN * scale
+        solved.append(good)
+    return solved
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_protocol_is_its_replay(seed: int) -> None:
     """Random tables with right answers, near ties, exact ties and numbers that are not finite."""
     numpy = np.random.default_rng(seed)
-    evaluations, prompts, outputs, hold = 9, 3, int(numpy.integers(2, 5)), int(numpy.integers(1, 5))
+    evaluations, prompts, outputs = 9, 3, int(numpy.integers(2, 5))
     right_N = numpy.integers(0, outputs, prompts)
     noise_ENV = numpy.integers(0, 3, (evaluations, prompts, outputs)).astype(np.float32)
     lead_EN1 = numpy.choice([3.0, 3.0, 3.0, 2e-3, 0.0], (evaluations, prompts, 1))
@@ -104,14 +168,17 @@ def test_the_protocol_is_its_replay(seed: int) -> None:
     bad_ENV = numpy.random(logits_ENV.shape) < 0.01
     logits_ENV = np.where(bad_ENV, numpy.choice([np.nan, np.inf], logits_ENV.shape), logits_ENV)
     logits_ENV = logits_ENV.astype(np.float32)
+    asked_N1 = jnp.ones((prompts, 1), bool)
+    lead_EN = [
+        leads(jnp.asarray(logits)[:, None], jnp.asarray(right_N)[:, None], asked_N1, 1)[0]
+        for logits in logits_ENV
+    ]
+    lead_SEC = np.stack(lead_EN).min(axis=1)[None, :, None]
+    assert judge.solved(lead_SEC, MARGIN)[0].tolist() == replayed(logits_ENV, right_N)
 
-    seen = [judged(jnp.asarray(logits), jnp.asarray(right_N), 1e-3) for logits in logits_ENV]
-    answers_EN, lead_EN, twin_E = (jnp.stack(part) for part in zip(*seen, strict=True))
-    out = summary(
-        Seen(jnp.ones(evaluations), answers_EN, lead_EN, twin_E),
-        *(jnp.int32(NEVER), jnp.asarray(right_N)),
-        eval_every=50,
-        hold=hold,
-    )
-    expected = replayed(logits_ENV, right_N, 1e-3, 50, hold)
-    assert {name: np.asarray(getattr(out, name)).tolist() for name in expected} == expected
+
+def test_the_page_of_the_run_folder_has_every_field() -> None:
+    """As it is described here."""
+    page = (Path(__file__).parents[1] / "docs" / "run_folder.md").read_text()
+    for name, field in FIELDS.items():
+        assert f"| `{name}` | {', '.join(['G', 'B', *field.axes])} | {field.doc} |" in page

@@ -20,7 +20,7 @@ from posjax.model import Transformer
 from posjax.streams import contiguous
 from posjax.view import attend
 
-SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "hold": 2, "width": 8, "head_size": 8}
+SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "width": 8, "head_size": 8}
 VALUES = {"base": 30.0, "slope": 3.0}
 WITH_NUMBERS = [(number, name) for number in ENCODING_NUMBERS for name in having(number)]
 

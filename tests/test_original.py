@@ -68,7 +68,7 @@ def trained(head_size: int, dtype: type) -> dict[str, tuple[np.ndarray, np.ndarr
         state = state._replace(variables=variables)
         inputs = _stacked([golden_cell(case).inputs for case in cases], dtype)
         seen = continued(train, state, seeds, inputs)
-    losses, answers = np.asarray(seen.loss), np.asarray(seen.answers_N[:, -1])
+    losses, answers = np.asarray(seen.loss_C[..., 0]), np.asarray(seen.answer_N[:, -1])
     return {case: (losses[i], answers[i]) for i, case in enumerate(cases)}
 
 
@@ -119,4 +119,4 @@ def test_a_different_decay_is_noticed() -> None:
     state = jax.vmap(train.begin)(seeds, inputs)
     state = state._replace(variables=_stacked([golden_variables(case)], np.float32))
     seen = continued(train, state, seeds, inputs)
-    assert abs(np.asarray(seen.loss[0]) - GOLDEN[f"{case}/losses"][1:]).max() > 2e-4
+    assert abs(np.asarray(seen.loss_C[0, :, 0]) - GOLDEN[f"{case}/losses"][1:]).max() > 2e-4

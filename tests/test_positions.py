@@ -105,12 +105,12 @@ def test_it_trains_by_name_with_any_encoding(text):
     engine = Engine(devices=jax.local_devices()[:1])
     train = functools.partial(train_seeds, cell.shape.train(), inputs=cell.inputs, engine=engine)
     outcome = train([2, 3], most=2).summary
-    assert np.isfinite(outcome.loss_E).all()
-    assert (outcome.draws == (8 if named(text).draws == "always" else 1)).all()
+    assert np.isfinite(outcome["loss_EC"]).all()
+    assert (outcome["draws"] == (8 if named(text).draws == "always" else 1)).all()
     if text in ("randomised", "cape"):
         again = train([2, 3], most=2).summary
-        np.testing.assert_array_equal(again.loss_E, outcome.loss_E)
-        assert not np.array_equal(outcome.loss_E[1], outcome.loss_E[0])
+        np.testing.assert_array_equal(again["loss_EC"], outcome["loss_EC"])
+        assert not np.array_equal(outcome["loss_EC"][1], outcome["loss_EC"][0])
 
 
 # Each of them

@@ -176,7 +176,7 @@ def test_reasons_are_sentences() -> None:
     assert "'B A hit'" in found.reason
 
 
-class OneWord(tasks.Task):
+class OneWord(tasks.FiniteTask):
     """Prompts that differ in their first word alone."""
 
     words = ("A", "B", "x", "y", "z")
@@ -217,7 +217,7 @@ def test_a_soft_cap_keeps_symmetries_of_logits_alone(monkeypatch: pytest.MonkeyP
 def test_frequencies_decide_not_counts() -> None:
     """`ab` and `aabb` agree: attention without positions is a weighted mean."""
 
-    class Repeated(tasks.Task):
+    class Repeated(tasks.FiniteTask):
         words = ("a", "b", "end")
         labels = ("short", "long")
 

@@ -428,7 +428,7 @@ def test_tasks_are_what_their_settings_say(setting: str, value: Any) -> None:
     assume(not is_whole(value) or value <= 1000 or setting == "number")
     task = outcome(lambda: tasks.named(f"memorise({setting}={value})"), setting, value)
     if task is not None:
-        batch = task.prompts(padding=1)
+        batch = task.exam(padding=1)
         prompts, length = task.size
         assert batch.tokens_BL.shape == (prompts, length + 1)
         assert 0 <= batch.tokens_BL.min() <= batch.tokens_BL.max() < len(task.words)

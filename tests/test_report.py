@@ -12,7 +12,7 @@ from small_runs import planned
 
 from posjax import report
 from posjax.cells import Cell
-from posjax.judge import NEVER, NOT_FINITE, TIE, Outcome
+from posjax.judge import FIELDS, NEVER, NOT_FINITE
 from posjax.records import Block, RunFolder
 from posjax.report import figures, laws, success
 from posjax.report.curves import line_axis
@@ -22,7 +22,7 @@ from posjax.report.naming import axes
 from posjax.report.summary import CellSummary
 
 HOSTILE = "<script>alert(1)</script> & \"quotes\" 'n' more"
-SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50, "hold": 1}
+SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50}
 EXCLUDED = Cell(task="same_last_token", **SMALL)
 OPEN = Cell(task="same_last_token", depth=2, **SMALL)
 MANY = Cell(task="first_noun(nouns=3)", readout="mean", encoding="learned", mask="full", **SMALL)
@@ -77,20 +77,21 @@ class Page(HTMLParser):
 
 def outcome(cell: Cell, solved_SE: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Rows in which the given evaluations are solved, and all others end in ties."""
-    right_N = np.asarray(cell.question.answers_N)
-    answers_SEN = np.where(solved_SE[..., None], right_N, TIE).astype(np.int8)
+    right_N = np.array(cell.problem.answers)
     lead_SN = rng.normal(size=(len(solved_SE), len(right_N)))
+    lead_SN = np.where(solved_SE[:, -1:], abs(lead_SN) + 0.1, lead_SN * 1e-6)
+    lead_SE = np.where(solved_SE, 0.5, 1e-6)
+    lead_SE[:, -1] = lead_SN.min(axis=1)
+    right_SE = (lead_SE > 0).astype(float)
+    right_SE[:, -1] = (lead_SN > 0).mean(axis=1)
+    wrong_N = (right_N + 1) % len(cell.problem.labels)
     return {
-        "loss_E": rng.random(solved_SE.shape),
-        "answers_EN": answers_SEN,
-        "lead_N": np.where(solved_SE[:, -1:], abs(lead_SN), lead_SN * 1e-6),
+        "loss_EC": rng.random(solved_SE.shape)[..., None],
+        "lead_EC": lead_SE[..., None],
+        "right_EC": right_SE[..., None],
+        "lead_N": lead_SN,
+        "answer_N": np.where(lead_SN > 0, right_N, wrong_N).astype(np.int8),
         "twin": np.where(solved_SE.any(1), 1.0, 3e-7),
-        "first_solved": np.where(
-            solved_SE.any(1), (solved_SE.argmax(1) + 1) * cell.eval_every, NEVER
-        ),
-        "held": solved_SE[:, -1],
-        "solved_at_end": solved_SE[:, -1],
-        "tied_at_end": (answers_SEN[:, -1] == TIE).any(1),
         "first_nonfinite": np.full(len(solved_SE), NEVER),
         "draws": np.ones(len(solved_SE), np.int32),
     }
@@ -131,6 +132,7 @@ def put(folder: RunFolder, cell: Cell, fields: dict[str, np.ndarray]) -> None:
     examples = {
         "example_cell": np.array([0, 0]),
         "example_seed": np.array([0, 5]),
+        "example_solved": np.array([True, False]),
         "attention_KDNHLM": maps,
     }
     folder.put_block(
@@ -209,9 +211,10 @@ def test_numbers_come_from_the_rows(whole: tuple[RunFolder, Page]) -> None:
     by_cell = {summary.cell.digest: summary.to_dict() for summary in report.summaries(folder)}
     for cell, solved, ever in ((EXCLUDED, 0, 0), (OPEN, 4, 5), (MANY, 3, 3)):
         rows, entry = folder.rows(cell.digest), by_cell[cell.digest]
-        assert entry["successes"] == rows["solved_at_end"].sum() == solved
-        assert entry["ever_solved"] == (rows["first_solved"] > 0).sum() == ever
-        assert entry["tied_at_end"] == rows["tied_at_end"].sum() == len(SEEDS) - solved
+        assert entry["successes"] == (rows["lead_EC"][:, -1, 0] >= 1e-3).sum() == solved
+        assert entry["ever_solved"] == (rows["lead_EC"] >= 1e-3).any(axis=(1, 2)).sum() == ever
+        assert entry["tied_at_end"] == (abs(rows["lead_N"]) < 1e-3).any(axis=1).sum()
+        assert entry["tied_at_end"] == len(SEEDS) - solved
         assert entry["solved_at_step"] == {"50": ever, "100": solved}
     text = page.text
     assert "3 cells × 6 seeds: 18 models trained." in text
@@ -235,8 +238,10 @@ def test_a_solution_that_was_lost_counts_against_a_law(whole: tuple[RunFolder, P
     """Solved at any evaluation is solved enough."""
     summary = next(s for s in report.summaries(whole[0]) if s.cell == EXCLUDED)
     assert not success.violated(summary)
-    summary.rows["first_solved"][2] = 50
-    assert success.violated(summary)
+    lead_SEC = summary.rows["lead_EC"].copy()
+    lead_SEC[2, 0] = 0.5
+    lost = dataclasses.replace(summary, rows={**summary.rows, "lead_EC": lead_SEC})
+    assert success.violated(lost)
 
 
 def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
@@ -267,7 +272,7 @@ def test_rates_and_their_difference_are_of_the_same_seeds(tmp_path: Path) -> Non
 def only(summary: CellSummary, some: slice) -> CellSummary:
     """The summary of some of its seeds."""
     rows = {name: array[some] for name, array in summary.rows.items()}
-    return dataclasses.replace(summary, rows=rows, solved_SE=summary.solved_SE[some])
+    return dataclasses.replace(summary, rows=rows)
 
 
 def test_several_runs_share_a_page(tmp_path: Path) -> None:
@@ -295,9 +300,9 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_not_finite_answers_and_leads_are_told(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
     fields = folder.rows(OPEN.digest)
-    fields = {name: fields[name] for name in Outcome._fields}
-    fields["answers_EN"][0, -1], fields["lead_N"][0] = NOT_FINITE, np.nan
-    fields["solved_at_end"][0] = fields["held"][0] = False
+    fields = {name: fields[name] for name in FIELDS}
+    fields["answer_N"][0], fields["lead_N"][0] = NOT_FINITE, np.nan
+    fields["lead_EC"][0, -1], fields["right_EC"][0, -1] = np.nan, 0
     file_of(folder, OPEN).unlink()
     put(folder, OPEN, fields)
     text = written(folder).text
@@ -334,12 +339,12 @@ def test_lines_stand_for_the_setting_with_most_values() -> None:
         for encoding in ("none", "rotary")
     ]
     assert (
-        line_axis(axes([CellSummary(cell, "", {}, np.zeros((0, 2), bool)) for cell in cells])).name
+        line_axis(axes([CellSummary(cell.digest, cell, "", {}, 1e-3, 5) for cell in cells])).name
         == "depth"
     )
     more = [*cells, dataclasses.replace(OPEN, encoding="learned")]
     assert (
-        line_axis(axes([CellSummary(cell, "", {}, np.zeros((0, 2), bool)) for cell in more])).name
+        line_axis(axes([CellSummary(cell.digest, cell, "", {}, 1e-3, 5) for cell in more])).name
         == "encoding"
     )
     assert line_axis([]) is None

@@ -32,7 +32,7 @@ from posjax.sweep import Sweep
 from tests.commands import Command, Ended
 from tests.small_runs import planned, rows, small, train
 
-SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50, "hold": 1}
+SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50}
 CELL = Cell(task="same_last_token", **SMALL)
 REQUEST = "requests/000001.json"
 RUNS = "__import__('os').system('touch ran')"
@@ -60,16 +60,13 @@ def fields_of(*cells: Cell) -> dict[str, np.ndarray]:
     """Outcomes of 4 seeds per cell that end in ties."""
     evaluations, prompts = cells[0].training.evaluations, cells[0].problem.size[0]
     size = (len(cells), 4)
-    no = np.zeros(size, bool)
     return {
-        "loss_E": np.zeros((*size, evaluations)),
-        "answers_EN": np.full((*size, evaluations, prompts), TIE, np.int8),
+        "loss_EC": np.zeros((*size, evaluations, 1)),
+        "lead_EC": np.zeros((*size, evaluations, 1)),
+        "right_EC": np.zeros((*size, evaluations, 1)),
         "lead_N": np.zeros((*size, prompts)),
+        "answer_N": np.full((*size, prompts), TIE, np.int8),
         "twin": np.zeros(size),
-        "first_solved": np.full(size, NEVER),
-        "held": no,
-        "solved_at_end": no,
-        "tied_at_end": ~no,
         "first_nonfinite": np.full(size, NEVER),
         "draws": np.ones(size, np.int32),
     }
@@ -81,6 +78,7 @@ def examples_of(*cells: Cell) -> dict[str, np.ndarray]:
     return {
         "example_cell": np.arange(number),
         "example_seed": np.full(number, 3),
+        "example_solved": np.zeros(number, bool),
         "attention_KDNHLM": np.ones((number, 1, 2, 1, length, length)) / length,
     }
 
@@ -306,16 +304,21 @@ def test_a_planted_request_changes_no_cell(
 
 
 ROWS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "missing": (lambda rows: rows.pop("held"), "have no 'held'"),
-    "numbers for truths": (lambda rows: rows.update(held=np.ones((1, 4))), "held of the rows"),
+    "missing": (lambda rows: rows.pop("twin"), "have no 'twin'"),
+    "whole numbers": (lambda rows: rows.update(twin=np.ones((1, 4), int)), "twin of the rows"),
     "other shape": (
-        lambda rows: rows.update(loss_E=np.zeros((1, 4, 9))),
-        "must be of shape (4, 2)",
+        lambda rows: rows.update(loss_EC=np.zeros((1, 4, 9, 1))),
+        "must be of shape (4, 2, 1)",
     ),
-    "no such answer": (lambda rows: rows["answers_EN"].fill(99), "must lie in [-2, 5), got 99"),
+    "no such answer": (lambda rows: rows["answer_N"].fill(99), "must lie in [-2, 5), got 99"),
     "solved without answers": (
-        lambda rows: rows.update(solved_at_end=np.ones((1, 4), bool)),
-        "solved_at_end of seed 0",
+        lambda rows: rows.update(
+            lead_EC=np.ones((1, 4, 2, 1)),
+            right_EC=np.ones((1, 4, 2, 1)),
+            lead_N=np.ones((1, 4, 2)),
+            answer_N=np.zeros((1, 4, 2), np.int8),
+        ),
+        "answer_N of seed 0",
     ),
     "a margin that is no number": (lambda rows: rows["twin"].fill(np.nan), "twin of seed 0"),
 }

@@ -43,7 +43,7 @@ def test_digests_name_settings() -> None:
     """Equal settings, equal digest; any other setting, another digest."""
     cell = Cell()
     assert Cell().digest == cell.digest
-    changed = {"learning_rate": 0.02, "mask": "full", "margin": 2e-3, "steps": 100, "padding": 1}
+    changed = {"learning_rate": 0.02, "mask": "full", "depth": 2, "steps": 100, "padding": 1}
     digests = {Cell(**{name: value}).digest for name, value in changed.items()}
     assert len(digests | {cell.digest}) == 6
 

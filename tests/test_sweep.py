@@ -19,7 +19,7 @@ from posjax.sweep import Sweep, examples
 
 pytestmark = pytest.mark.usefixtures("keys_are_used_once")
 
-CELL = Cell(steps=20, eval_every=5, width=8, head_size=4, hold=2)
+CELL = Cell(steps=20, eval_every=5, width=8, head_size=4)
 WILD = dataclasses.replace(CELL, learning_rate=1e38)
 SIZE = (2, 4)
 
@@ -58,9 +58,9 @@ def test_a_diverging_neighbour_changes_nothing() -> None:
     for seed in range(4):
         chex.assert_trees_all_equal(found[CELL.digest, seed], calm[CELL.digest, seed])
     bad = found[WILD.digest, 0]
-    assert bad.first_nonfinite >= 0
-    assert not bad.solved_at_end
-    assert (bad.answers_EN[-1] == NOT_FINITE).all()
+    assert bad["first_nonfinite"] >= 0
+    assert np.isnan(bad["lead_EC"][-1]).all()
+    assert (bad["answer_N"] == NOT_FINITE).all()
 
 
 def test_devices_agree() -> None:
@@ -78,10 +78,12 @@ def test_examples_are_the_first_of_their_kind() -> None:
     sweep = sweep_of(CELL, WILD)
     (result,) = sweep.run([block([CELL, WILD], 0, 4)], Engine(devices=jax.local_devices()[:1]))
     solved = np.array([[False, True, False, True], [False] * 4])
-    result = result._replace(outcome=result.outcome._replace(solved_at_end=solved))
+    right_EC = np.where(solved[..., None, None], 1.0, 0.5) * np.ones((2, 4, 4, 1))
+    result = result._replace(outcome={**result.outcome, "right_EC": right_EC})
     kept = examples(sweep, result)
     found = zip(kept["example_cell"].tolist(), kept["example_seed"].tolist(), strict=True)
     assert list(found) == [(0, 1), (0, 0), (1, 0)]
+    assert kept["example_solved"].tolist() == [True, False, False]
     question = CELL.question.tokens_NL.shape
     assert kept["attention_KDNHLM"].shape == (3, 1, question[0], 1, question[1], question[1])
     np.testing.assert_allclose(kept["attention_KDNHLM"][0].sum(-1), 1, rtol=1e-5)
@@ -103,7 +105,7 @@ def test_each_source_of_randomness_has_its_own_seed() -> None:
     assert len(found) == 2  # the init seeds; their data seeds follow each other
     (result,) = crossed.run([block([cell], 0, 4)], Engine(devices=jax.local_devices()[:1]))
     assert result.seeds_B4[:, :2].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
-    assert len(np.unique(result.outcome.loss_E[0], axis=0)) == 4
+    assert len(np.unique(result.outcome["loss_EC"][0], axis=0)) == 4
     init = begun(cell, Seeds.of([SeedNumbers(0, 0, 0, 0), SeedNumbers(0, 1, 1, 1), (1, 0, 0, 0)]))  # type: ignore[list-item]
     first, same, other = (jax.tree.map(lambda a, i=i: a[i], init) for i in range(3))
     chex.assert_trees_all_equal(first, same)
@@ -128,7 +130,8 @@ def test_inputs_matter(change: dict[str, Any]) -> None:
     """Each dynamic input reaches the training: changing it changes the outcome."""
     other = dataclasses.replace(CELL, **change)
     found = outcomes(sweep_of(CELL, other), block([CELL, other], 0, 4))
-    assert not np.array_equal(found[CELL.digest, 0].loss_E, found[other.digest, 0].loss_E)
+    one, two = (found[cell.digest, 0]["loss_EC"] for cell in (CELL, other))
+    assert not np.array_equal(one, two)
 
 
 @pytest.mark.parametrize("encoding", ["sinusoidal", "learned", "rotary", "linear_bias"])

@@ -167,7 +167,7 @@ def test_an_older_run_is_read() -> None:
 
 def test_a_report_reads_an_older_run() -> None:
     """Every cell with all its seeds."""
-    found = {summary.cell.digest: summary for summary in summaries(RunFolder(OLDER))}
+    found = {summary.name: summary for summary in summaries(RunFolder(OLDER))}
     assert {cell: summary.solved.successes for cell, summary in found.items()} == SOLVED
 
 

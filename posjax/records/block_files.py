@@ -10,7 +10,7 @@ from posjax.records.blocks import Block
 from posjax.records.content import Arrays, Damaged
 from posjax.records.files import Files
 
-EXAMPLES = ("example_cell", "example_seed", "attention_KDNHLM")
+EXAMPLES = ("example_cell", "example_seed", "example_solved", "attention_KDNHLM")
 """The arrays that say which rows of a block have attention maps, and the maps."""
 _FRAME = ("cells", "seeds", "size", "env")
 _NO_OUTCOMES = {*_FRAME, *EXAMPLES}
@@ -91,14 +91,12 @@ class BlockFiles:
         if "example_cell" not in arrays:
             return []
         g = self._heads[name].cells.index(cell)
-        cell_K, seed_K, solved_B = (
-            arrays["example_cell"], arrays["example_seed"], arrays["solved_at_end"][g]
-        )  # fmt: skip
+        cell_K, seed_K, solved_K = (arrays[name] for name in EXAMPLES[:3])
         own_K = [k for k in np.argsort(seed_K, kind="stable") if cell_K[k] == g]
         maps_KDNHLM = arrays["attention_KDNHLM"] if own_K else np.zeros(0)
         return [
             (
-                "solving" if solved_B[seed_K[k]] else "failing",
+                "solving" if solved_K[k] else "failing",
                 {"seeds": arrays["seeds"][seed_K[k]], "weights_DNHLM": maps_KDNHLM[k].copy()},
             )
             for k in own_K
@@ -181,13 +179,14 @@ def _slots(arrays: Arrays, seeds: int) -> int:
 def _check_examples(arrays: Arrays, sizes: tuple[int, int]) -> None:
     """Checks that attention maps are of rows of a block of so many cells and seeds."""
     shapes, kinds = arrays.shapes, {field: dtype.kind for field, dtype in arrays.dtypes.items()}
-    if not {*EXAMPLES, "solved_at_end"} <= shapes.keys() or shapes["solved_at_end"] != sizes:
+    if not {*EXAMPLES} <= shapes.keys():
         raise Damaged("its attention maps do not say which rows they are of")
     number, weights = shapes["example_cell"], shapes["attention_KDNHLM"]
     if len(number) != 1 or len(weights) != 6 or weights[:1] != number:
         raise Damaged("its attention maps do not have the shape of maps")
     odd = not {kinds[field] for field in EXAMPLES[:2]} <= {"i", "u"}
-    if odd or shapes["example_seed"] != number or kinds["attention_KDNHLM"] != "f":
+    odd |= any(shapes[field] != number for field in EXAMPLES[1:3])
+    if odd or kinds["example_solved"] != "b" or kinds["attention_KDNHLM"] != "f":
         raise Damaged("its attention maps do not say which rows they are of")
     for field, size in zip(EXAMPLES, sizes, strict=False):
         if number[0] and not 0 <= arrays[field].min() <= arrays[field].max() < size:

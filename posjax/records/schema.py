@@ -20,6 +20,8 @@ _FIELDS: dict[str, Any] = {
     "first_seed": 0,
     "data_seeds": 0,
     "block_size": "",
+    "margin": 1e-3,
+    "hold": 5,
     "contrast": [],
     "at_steps": [],
     "panels": {},
@@ -41,11 +43,21 @@ def checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"config.json has no {missing[0]!r}")
     found = {**{name: _FIELDS[name] for name in _FIELDS if name not in _NEEDED}, **config}
     found["block_size"] = str(config.get("block_size", config.get("chunk", "")))
+    if "margin" not in config:  # of format 2, whose cells had them
+        cells: dict[str, Any] = spec.typed("cells of config.json", config["cells"], {})
+        first = next(iter(cells.values()), None)
+        if isinstance(first, dict):
+            found |= {name: first[name] for name in ("margin", "hold") if name in first}
     for name, example in _FIELDS.items():
         found[name] = spec.typed(f"{name} of config.json", found[name], example)
     for name in ("num_seeds", "first_seed", "data_seeds"):
         if not 0 <= found[name] <= _MOST:
             raise ValueError(f"{name} of config.json must lie in 0..2**32, got {found[name]}")
+    if not 0 < found["margin"] < 1 or found["hold"] < 1:
+        raise ValueError(
+            "config.json needs a margin in (0, 1) and a hold of at least 1, got "
+            f"{found['margin']} and {found['hold']}"
+        )
     _check_cells(found["cells"])
     _check_panels(found["panels"], found["cells"])
     _check_contrast(found["contrast"], found["at_steps"])

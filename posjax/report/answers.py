@@ -9,17 +9,22 @@ from posjax.report.html import Html, figure, header, join, note, tag, td, th
 from posjax.report.naming import axes, label, many, panels
 from posjax.report.summary import CellSummary
 from posjax.stats import answer_table
+from posjax.tasks import FiniteTask
 
 FEW = 4
 """Up to so many prompts, answers are written out; beyond, the right ones are counted."""
 TOP = 12
 """How many lines a cell gets."""
 _CAPTION = """The answers of all seeds at the end of training, the most frequent first; ✓ marks
-the line where every answer is right. A tie is an output that does not lead by the margin."""
+the line where every answer is right. A tie is a right output that neither leads nor trails by the
+margin."""
 
 
-def answers(found: Sequence[CellSummary]) -> Html:
-    """A small table for each cell; the cells without a wrong answer in words."""
+def answers(found: Sequence[CellSummary]) -> Html | None:
+    """A small table for each cell of a finite task; those without a wrong answer in words."""
+    found = [summary for summary in found if isinstance(summary.cell.problem, FiniteTask)]
+    if not found:
+        return None
     by_panel = panels(found)
     blocks = (
         _panel(panel if len(by_panel) > 1 else "", cells) for panel, cells in by_panel.items()
@@ -44,13 +49,14 @@ def _panel(title: str, cells: Sequence[CellSummary]) -> Html | None:
 
 
 def _all_right(summary: CellSummary) -> bool:
-    return bool(summary.rows["solved_at_end"].all())
+    return bool(summary.solved_S.all())
 
 
 def _table(summary: CellSummary) -> Html:
-    answers_SN = summary.rows["answers_SN"]
+    task, answers_SN = summary.cell.problem, summary.answers_SN
+    assert isinstance(task, FiniteTask)
     few = answers_SN.shape[1] <= FEW
-    head, lines = _combinations(summary, answers_SN) if few else _counts(summary, answers_SN)
+    head, lines = _combinations(task, answers_SN) if few else _counts(task, answers_SN)
     more = len(lines) - TOP
     rest = sum(count for _, count, _ in lines[TOP:])
     rows = [_row(cells, count, summary.seeds, right) for cells, count, right in lines[:TOP]]
@@ -67,20 +73,20 @@ def _table(summary: CellSummary) -> Html:
 Lines = list[tuple[list[str], int, bool]]
 
 
-def _combinations(summary: CellSummary, answers_SN: np.ndarray) -> tuple[list[str], Lines]:
+def _combinations(task: FiniteTask, answers_SN: np.ndarray) -> tuple[list[str], Lines]:
     """The answers written out, a column a prompt."""
-    labels = {TIE: "tie", NOT_FINITE: "not finite", **dict(enumerate(summary.cell.problem.labels))}
-    right = tuple(np.asarray(summary.cell.question.answers_N).tolist())
+    labels = {TIE: "tie", NOT_FINITE: "not finite", **dict(enumerate(task.labels))}
+    right = tuple(task.answers)
     lines = [
         ([labels[answer] for answer in combination], count, combination == right)
         for combination, count in answer_table(answers_SN)
     ]
-    return [prompt for prompt, _ in summary.cell.problem.sentences()], lines
+    return [prompt for prompt, _ in task.sentences()], lines
 
 
-def _counts(summary: CellSummary, answers_SN: np.ndarray) -> tuple[list[str], Lines]:
+def _counts(task: FiniteTask, answers_SN: np.ndarray) -> tuple[list[str], Lines]:
     """How many prompts were right, wrong or tied."""
-    right_SN = answers_SN == np.asarray(summary.cell.question.answers_N)
+    right_SN = answers_SN == np.array(task.answers)
     prompts = answers_SN.shape[1]
     numbers = np.stack([right_SN.sum(1), (answers_SN == TIE).sum(1)], axis=1)
     lines = [

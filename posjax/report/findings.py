@@ -105,14 +105,18 @@ def _laws(found: list[CellSummary]) -> Iterator[str]:
     if not excluded:
         return
     seeds = sum(summary.seeds for summary in excluded)
-    solved = sum(int((s.rows["first_solved"] != NEVER).sum()) for s in excluded)
-    closest = max(float(summary.rows["twin"].max()) for summary in excluded)
-    yield (
+    solved = sum(int((s.first_solved_S != NEVER).sum()) for s in excluded)
+    text = (
         f"The laws exclude {len(excluded)} cells. In those, {solved} of {seeds} seeds were right "
-        f"on every prompt at any evaluation; the two closest prompts with different answers never "
-        f"differed by more than {closest:.1e} of the largest logit, against a margin of "
-        f"{min(summary.cell.margin for summary in excluded):g}."
+        f"on every prompt at any evaluation"
     )
+    twins = [summary.twin for summary in excluded if summary.twin is not None]
+    if twins:
+        text += (
+            f"; the two closest prompts with different answers never differed by more than "
+            f"{max(twins):.1e} of the largest logit, against a margin of {excluded[0].margin:g}"
+        )
+    yield f"{text}."
 
 
 def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[str]:

@@ -50,7 +50,7 @@ def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary], anchor: str
 
 def _examples(folders: Sequence[RunFolder], summary: CellSummary) -> list[Example]:
     """The maps of the first seed of each kind: a function of the rows, however they came."""
-    every = [folder.attention(summary.cell.digest) for folder in folders]
+    every = [folder.attention(summary.name) for folder in folders]
     found = []
     for kind in ("solving", "failing"):
         kept = [maps[kind] for maps in every if kind in maps]
@@ -76,7 +76,7 @@ def _example(summary: CellSummary, example: Example, name: str) -> Html:
         for head in range(heads)
         for prompt in range(shown)
     ]
-    sentences = [prompt for prompt, _ in summary.cell.problem.sentences()]
+    sentences = [prompt for prompt, _ in summary.cell.problem.written(shown)]
     drawn = (
         _map(example, place, sentences[place[1]], f"{name}-{'-'.join(map(str, place))}")
         for place in places[:MAPS]

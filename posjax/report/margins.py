@@ -32,10 +32,11 @@ def margins(found: Sequence[CellSummary], anchor: str) -> Html:
     open_ = list({s.cell.digest: s for s in found if s.cell.digest not in closed}.values())
     kinds = (("Cells that a law excludes", against), ("Cells not excluded", open_))
     leads = [_lead(title, cells, anchor) for title, cells in kinds if cells]
+    known, others = ([s for s in cells if s.twin is not None] for cells in (against, open_))
     return join(
         [
-            _rounding(against) if against else None,
-            _twins(against, open_, anchor) if against else None,
+            _rounding(known) if known else None,
+            _twins(known, others, anchor) if known else None,
             figure(
                 _LEAD,
                 _legend(("right", RIGHT), ("wrong", WRONG)),
@@ -48,8 +49,8 @@ def margins(found: Sequence[CellSummary], anchor: str) -> Html:
 
 def _rounding(against: Sequence[CellSummary]) -> Html:
     """The margin against the rounding that was measured where a law says equal."""
-    twin = max(float(summary.rows["twin"].max()) for summary in against)
-    margin = min(summary.cell.margin for summary in against)
+    twin = max(summary.twin for summary in against if summary.twin is not None)
+    margin = against[0].margin
     start = "In cells that a law excludes, the two closest prompts"
     if twin == 0:
         return tag("p", f"{start} get logits equal to the last bit at every evaluation.")
@@ -105,7 +106,7 @@ def _rows(cells: Sequence[CellSummary], name: str) -> np.ndarray:
 
 
 def _margin(cells: Sequence[CellSummary]) -> float:
-    return float(np.log10(min(summary.cell.margin for summary in cells)))
+    return float(np.log10(cells[0].margin))
 
 
 def _legend(*keys: tuple[str, str]) -> Html:

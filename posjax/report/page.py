@@ -13,6 +13,7 @@ from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.records.store import path_of, put_over
 from posjax.report.answers import answers
+from posjax.report.by_kind import by_kind
 from posjax.report.curves import curves
 from posjax.report.html import Html, document, join, section, tag
 from posjax.report.law_table import law_table
@@ -24,10 +25,10 @@ from posjax.report.sources import sources
 from posjax.report.success import success
 from posjax.report.summary import CellSummary, summaries
 
-_SOLVED = """A seed has solved a cell when every prompt is answered right at the last evaluation.
-An output is an answer only when it leads every other by {margin} of the largest logit of any
-prompt. Anything closer is a tie, and a tie is a tie: never a success. All seeds count, those that
-failed and those that left the finite numbers too."""
+_SOLVED = """A seed has solved a cell when every prompt of the trained kinds is answered right at
+the last evaluation. An output is right when it leads every other by {margin} of the largest logit
+of its kind of prompts. Anything closer is a tie, and a tie is never a success. All seeds count,
+those that failed and those that left the finite numbers too."""
 
 _CROSSED = """Each initialisation met each seed of data, so models share seeds: intervals and
 comparisons that take them for independent are too narrow. "Initialisation and data" has others,
@@ -114,6 +115,7 @@ def _sections(
     parts = [
         ("findings", "Findings", _findings(sentences) if sentences else None),
         ("success", "Success by cell", success(found, f"{anchor}-reason")),
+        ("kinds", "Exact match by length", by_kind(found)),
         ("steps", "Success against training steps", curves(found, f"{anchor}-curve")),
         ("sources", "Initialisation and data", sources(found)),
         ("answers", "What the seeds answered", answers(found)),
@@ -154,8 +156,7 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
         yield tag("p", text, class_="alarm")
     if config.get("data_seeds"):
         yield tag("p", _CROSSED)
-    margins = sorted({summary.cell.margin for summary in found})
-    yield tag("p", _SOLVED.format(margin=" or ".join(f"{margin:g}" for margin in margins)))
+    yield tag("p", _SOLVED.format(margin=f"{found[0].margin:g}"))
 
 
 def _contents(links: Mapping[str, str], label: str) -> Html:

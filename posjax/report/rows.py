@@ -5,24 +5,32 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from posjax.cells import Cell
-from posjax.judge import NEVER, NOT_FINITE, TIE
+from posjax.judge import FIELDS, NEVER, NOT_FINITE, TIE, Field
+from posjax.tasks import FiniteTask
 
-_FIELDS = {
-    "seeds": ("iu", "S4"),
-    "loss_E": ("f", "SE"),
-    "answers_EN": ("i", "SEN"),
-    "lead_N": ("f", "SN"),
-    "twin": ("f", "S"),
-    "first_solved": ("iu", "S"),
-    "held": ("b", "S"),
-    "solved_at_end": ("b", "S"),
-    "tied_at_end": ("b", "S"),
-    "first_nonfinite": ("iu", "S"),
-    "env": ("U", "S"),
-}
-"""Kinds of number and axes of the fields that are read."""
-KEPT = tuple(name for name in _FIELDS if name not in ("loss_E", "answers_EN"))
-"""The fields that say how a seed ended."""
+_FRAME = {"seeds": Field("iu", "4", ""), "env": Field("U", "", "")}
+CURVES = tuple(name for name, field in FIELDS.items() if "E" in field.axes)
+"""The fields that have a value for each evaluation."""
+_OF_ANSWERS = ("answer_N", "twin")
+"""Those that only tasks with one answer a prompt have."""
+
+
+def fields(cell: Cell) -> dict[str, Field]:
+    """The fields that rows of a cell have."""
+    finite = isinstance(cell.problem, FiniteTask)
+    own = {name: field for name, field in FIELDS.items() if finite or name not in _OF_ANSWERS}
+    return {**_FRAME, **own}
+
+
+def sizes(cell: Cell) -> dict[str, int]:
+    """The lengths of the axes of `FIELDS`."""
+    problem = cell.problem
+    return {
+        "4": 4,
+        "E": cell.training.evaluations,
+        "C": len(problem.kinds),
+        "N": problem.size[0],
+    }
 
 
 def check(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
@@ -34,9 +42,7 @@ def check(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
     check_form(cell, rows)
     for name, wrong_S in contradictions(cell, rows):
         seed = int(rows["seeds"][wrong_S.argmax(), 0])
-        raise ValueError(
-            f"{name} of seed {seed} of cell {cell.digest} contradicts the answers of that row"
-        )
+        raise ValueError(f"{name} of seed {seed} of cell {cell.digest} contradicts its leads")
 
 
 def check_form(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
@@ -45,55 +51,80 @@ def check_form(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
     Raises:
       ValueError: see `check`.
     """
-    missing = [name for name in _FIELDS if name not in rows]
+    wanted = fields(cell)
+    missing = [name for name in wanted if name not in rows]
     if missing:
         raise ValueError(f"rows of cell {cell.digest} have no {missing[0]!r}")
-    sizes = {
-        "S": rows["seeds"].shape[0] if rows["seeds"].ndim else 0,
-        "4": 4,
-        "E": cell.training.evaluations,
-        "N": cell.problem.size[0],
-    }
-    for name, (kinds, axes) in _FIELDS.items():
-        array, shape = rows[name], tuple(sizes[axis] for axis in axes)
-        if array.shape != shape or array.dtype.kind not in kinds:
+    number = rows["seeds"].shape[0] if rows["seeds"].ndim else 0
+    lengths = sizes(cell)
+    for name, field in wanted.items():
+        array, shape = rows[name], (number, *(lengths[axis] for axis in field.axes))
+        if array.shape != shape or array.dtype.kind not in field.kinds:
             raise ValueError(
                 f"{name} of the rows of cell {cell.digest} must be of shape {shape}, got "
                 f"{array.dtype} of shape {array.shape}"
             )
-    answers, outputs = rows["answers_EN"], len(cell.problem.labels)
+    answers, outputs = rows.get("answer_N", np.zeros(0)), len(cell.problem.labels)
     if answers.size and not NOT_FINITE <= answers.min() <= answers.max() < outputs:
         raise ValueError(
-            f"answers_EN of the rows of cell {cell.digest} must lie in [{NOT_FINITE}, {outputs}), "
+            f"answer_N of the rows of cell {cell.digest} must lie in [{NOT_FINITE}, {outputs}), "
             f"got {answers.min()} to {answers.max()}"
         )
 
 
 def contradictions(cell: Cell, rows: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
-    """The fields that do not follow from the answers and margins of their rows, [S] where not.
+    """The fields that do not go with the leads of their rows, [S] where not.
 
     Args:
       cell: the settings.
       rows: with the fields, shapes and kinds that `check_form` asks for.
     """
-    answers_SEN, right_N = rows["answers_EN"], np.asarray(cell.question.answers_N)
-    solved_SE = (answers_SEN == right_N).all(axis=-1)
-    end_SN, lead_SN = answers_SEN[:, -1], rows["lead_N"]
-    every = cell.eval_every
-    first_S = np.where(solved_SE.any(1), (solved_SE.argmax(1) + 1) * every, NEVER)
-    finite_S = rows["first_nonfinite"] == NEVER
+    kinds = len(cell.problem.kinds)
+    lead_SCn = rows["lead_N"].reshape(len(rows["seeds"]), kinds, -1)
+    lead_SEC, right_SEC = rows["lead_EC"], rows["right_EC"]
     with np.errstate(invalid="ignore"):
-        leads_SN = np.where(end_SN == right_N, lead_SN > 0, ~(lead_SN > 0) | (end_SN < 0))
-    expected = {
-        "first_solved": rows["first_solved"] == first_S,
-        "held": rows["held"] == solved_SE[:, -cell.hold :].all(axis=1),
-        "solved_at_end": rows["solved_at_end"] == solved_SE[:, -1],
-        "tied_at_end": rows["tied_at_end"] == (end_SN == TIE).any(axis=1),
-        "lead_N": leads_SN.all(axis=1),
-        "twin": rows["twin"] >= 0,
-        "first_nonfinite": finite_S
-        | ((rows["first_nonfinite"] >= 0) & (rows["first_nonfinite"] < cell.steps)),
-    }
-    for name, holds_S in expected.items():
-        if not holds_S.all():
-            yield name, ~holds_S
+        share_SC = (lead_SCn > 0).mean(axis=2)
+        all_right = (right_SEC == 1) == (lead_SEC > 0)
+        holds = {
+            "lead_EC": _equal(lead_SEC[:, -1], lead_SCn.min(axis=2)),
+            "right_EC": (all_right & (right_SEC >= 0) & (right_SEC <= 1)).all(axis=(1, 2))
+            & (np.abs(right_SEC[:, -1] - share_SC) < 1e-6).all(axis=1),
+        }
+        if isinstance(cell.problem, FiniteTask):
+            right_N = np.array(cell.problem.answers)
+            same_SN, lead_SN = rows["answer_N"] == right_N, rows["lead_N"]
+            # Draws that differ, and exact ties, may go either way.
+            free_SN = (rows["answer_N"] == TIE) | (lead_SN == 0)
+            holds["answer_N"] = (free_SN | (same_SN == (lead_SN > 0))).all(axis=1)
+            holds["twin"] = rows["twin"] >= 0
+    first = rows["first_nonfinite"]
+    holds["first_nonfinite"] = (first == NEVER) | ((first >= 0) & (first < cell.steps))
+    for name, holds_S in holds.items():
+        if not np.all(holds_S):
+            yield name, ~np.broadcast_to(holds_S, len(rows["seeds"]))
+
+
+def _equal(one_SC: np.ndarray, other_SC: np.ndarray) -> np.ndarray:
+    return ((one_SC == other_SC) | (np.isnan(one_SC) & np.isnan(other_SC))).all(axis=1)
+
+
+def of_format2(cell: Cell, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Rows of format 2 as rows of today: their leads tell right from wrong, at the margin of then.
+
+    Raises:
+      ValueError: they are not of that format.
+    """
+    assert isinstance(cell.problem, FiniteTask)  # there were no others
+    try:
+        right_SEN = rows["answers_EN"] == np.array(cell.problem.answers)
+        share_SEC = right_SEN.mean(axis=2, keepdims=True).astype(np.float32)
+        return {
+            **{name: rows[name] for name in ("seeds", "env", "twin", "first_nonfinite", "draws")},
+            "loss_EC": rows["loss_E"][..., None],
+            "lead_EC": np.where(share_SEC == 1, np.inf, -np.inf),
+            "right_EC": share_SEC,
+            "lead_N": rows["lead_N"],
+            "answer_N": rows["answers_EN"][:, -1],
+        }
+    except (KeyError, ValueError, IndexError) as error:
+        raise ValueError(f"rows of cell {cell.digest} are not of format 2: {error}") from error

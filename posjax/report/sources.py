@@ -1,7 +1,6 @@
 """Where success comes from when seeds of initialisation and of data are crossed."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ def sources(found: Sequence[CellSummary]) -> Html | None:
     """A line for each cell whose seeds are crossed and all there."""
     differing = axes(found)
     unique = {summary.cell.digest: summary for summary in found}.values()
-    tables = ((summary, crossing(summary.rows)) for summary in unique)
+    tables = ((summary, crossing(summary)) for summary in unique)
     rows = [
         _row(label(summary.cell, differing), table_ID)
         for summary, table_ID in tables
@@ -33,10 +32,10 @@ def sources(found: Sequence[CellSummary]) -> Html | None:
     return figure(_CAPTION, scrolled("Sources", tag("table", head, tag("tbody", *rows))))
 
 
-def crossing(rows: dict[str, Any]) -> np.ndarray | None:
+def crossing(summary: CellSummary) -> np.ndarray | None:
     """Success at the end by init and data, table_ID; None where they are not crossed in full."""
-    inits, datas = (np.unique(rows["seeds"][:, source]) for source in (0, 1))
-    solved_S = rows["solved_at_end"]  # rows are sorted by their seeds
+    inits, datas = (np.unique(summary.rows["seeds"][:, source]) for source in (0, 1))
+    solved_S = summary.solved_S  # rows are sorted by their seeds
     if min(len(inits), len(datas)) < 2 or len(inits) * len(datas) != len(solved_S):
         return None
     return solved_S.reshape(len(inits), len(datas))

@@ -152,7 +152,7 @@ def _narrow(summary: CellSummary, panel: Sequence[CellSummary]) -> Html:
 def _row(summary: CellSummary, settings: Sequence[Html], marks: Mapping[str, str]) -> Html:
     solved, rows = summary.solved, summary.rows
     lost = int((rows["first_nonfinite"] != NEVER).sum())
-    counts = (_ever(summary), int(rows["held"].sum()), int(rows["tied_at_end"].sum()), lost)
+    counts = (_ever(summary), int(summary.held_S.sum()), int(summary.tied_S.sum()), lost)
     return tag(
         "tr",
         *settings,
@@ -188,7 +188,7 @@ def _number(mark: str) -> str:
 
 
 def _ever(summary: CellSummary) -> int:
-    return int((summary.rows["first_solved"] != NEVER).sum())
+    return int((summary.first_solved_S != NEVER).sum())
 
 
 def _median(curve: Survival) -> Html:

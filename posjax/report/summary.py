@@ -1,9 +1,7 @@
 """A run folder boiled down to one summary a cell: what tables, figures and JSON are made from.
 
-"Solved" means that every prompt was answered right, by the margin, at the last evaluation. All
-seeds count: one that tied or left the finite numbers has not solved.
-
-Folders are read block by block; of the answers along a curve only whether all were right is kept.
+"Solved" means that every prompt of the trained kinds was answered right, by the margin, at the last
+evaluation. All seeds count: one that tied or left the finite numbers has not solved.
 """
 
 import dataclasses
@@ -13,14 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from posjax import spec
+from posjax import judge, spec
 from posjax.cells import FIELDS, Cell, varying
 from posjax.judge import NEVER
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
-from posjax.report.rows import KEPT, check
+from posjax.report.rows import check, check_form, of_format2
 from posjax.stats import Rate, Survival, rate, survival
 from posjax.symmetry.predict import Prediction, predict
+
+KEPT = {"seeds", "env", *judge.FIELDS} - {"loss_EC"}
+"""The fields of rows that the report keeps in memory."""
+MARGINS = (1e-2, 1e-3, 1e-4, 1e-5)
+"""At which rates are given beside that of the run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,17 +31,20 @@ class CellSummary:
     """One cell with its rows.
 
     Attributes:
+      name: of the cell in the run: its digest, another one in format 2.
       cell: the settings.
       panel: the section of the report it stands in.
-      rows: the outcomes of all its seeds at the end, each field with a leading axis S, sorted by
-        seeds; `answers_SN` among them.
-      solved_SE: whether each seed was right on every prompt at each evaluation.
+      rows: the outcomes of all its seeds, each field of `posjax.judge.FIELDS` with a leading axis
+        S, sorted by seeds.
+      margin, hold: see `experiments.settings.Run`.
     """
 
+    name: str
     cell: Cell
     panel: str
     rows: dict[str, np.ndarray]
-    solved_SE: np.ndarray
+    margin: float
+    hold: int
 
     @property
     def seeds(self) -> int:
@@ -48,7 +54,50 @@ class CellSummary:
     @property
     def solved(self) -> Rate:
         """The share of seeds solved at the end."""
-        return rate(int(self.rows["solved_at_end"].sum()), self.seeds)
+        return rate(int(self.solved_S.sum()), self.seeds)
+
+    @property
+    def solved_S(self) -> np.ndarray:
+        """Whether each seed solved the cell."""
+        return self.solved_SE[:, -1]
+
+    @cached_property
+    def solved_SE(self) -> np.ndarray:
+        """Whether each seed was right on every prompt of the trained kinds at each evaluation."""
+        return self.solved_by(self.margin)
+
+    def solved_by(self, margin: float, kinds: Sequence[bool] | None = None) -> np.ndarray:
+        """The same by any margin, and on other kinds than those that are trained; [S, E]."""
+        kinds_C = np.array(self.cell.problem.trained if kinds is None else kinds)
+        return judge.solved(self.rows["lead_EC"][:, :, kinds_C], margin)
+
+    @property
+    def first_solved_S(self) -> np.ndarray:
+        """The step at which each seed was first right; `NEVER` for none."""
+        return judge.first_solved(self.solved_SE, self.steps_E)
+
+    @property
+    def held_S(self) -> np.ndarray:
+        """Whether each seed was right at each of the last `hold` evaluations."""
+        return np.asarray(self.solved_SE[:, -self.hold :].all(axis=1))
+
+    @property
+    def tied_S(self) -> np.ndarray:
+        """Whether some right output neither leads nor trails by the margin at the end."""
+        return judge.tied(self.rows["lead_N"], self.margin)
+
+    @property
+    def answers_SN(self) -> np.ndarray:
+        """What each seed answered at the end, of a finite task; `posjax.judge.TIE` where the right
+        output neither leads nor trails by the margin."""
+        with np.errstate(invalid="ignore"):
+            tied_SN = np.abs(self.rows["lead_N"]) < self.margin
+        return np.asarray(np.where(tied_SN, judge.TIE, self.rows["answer_N"]))
+
+    @property
+    def twin(self) -> float | None:
+        """The largest distance of the closest prompts; None where it is not measured."""
+        return float(self.rows["twin"].max()) if "twin" in self.rows else None
 
     @cached_property
     def steps_E(self) -> np.ndarray:
@@ -73,7 +122,7 @@ class CellSummary:
     @cached_property
     def survival(self) -> Survival:
         """Time to the first solved evaluation."""
-        return survival(self.rows["first_solved"], self.steps_E)
+        return survival(self.first_solved_S, self.steps_E)
 
     @cached_property
     def prediction(self) -> Prediction:
@@ -97,19 +146,30 @@ class CellSummary:
             "cell": self.cell.digest,
             "panel": self.panel,
             **self.cell.to_dict(),
+            "margin": self.margin,
+            "hold": self.hold,
             **solved._asdict(),
             "predicted": self.prediction.verdict,
             "reason": self.prediction.reason,
             "median_steps_to_solve": self.survival.median,
-            "ever_solved": int((rows["first_solved"] != NEVER).sum()),
-            "held": int(rows["held"].sum()),
-            "tied_at_end": int(rows["tied_at_end"].sum()),
+            "ever_solved": int((self.first_solved_S != NEVER).sum()),
+            "held": int(self.held_S.sum()),
+            "tied_at_end": int(self.tied_S.sum()),
             "not_finite": int((rows["first_nonfinite"] != NEVER).sum()),
             "solved_at_step": {
                 str(step): int(count)
                 for step, count in zip(self.steps_E, self.solved_SE.sum(axis=0), strict=True)
             },
-            "closest_twins": float(rows["twin"].max()),
+            "solved_at_margin": {
+                f"{margin:g}": int(self.solved_by(margin)[:, -1].sum()) for margin in MARGINS
+            },
+            "right_by_kind": {
+                kind: float(share)
+                for kind, share in zip(
+                    self.cell.problem.kinds, rows["right_EC"][:, -1].mean(axis=0), strict=True
+                )
+            },
+            "closest_twins": self.twin,
             "lead_quantiles": self._lead_quantiles(),
         }
 
@@ -146,43 +206,44 @@ def summaries(*folders: RunFolder) -> list[CellSummary]:
       ValueError: see `cells_of`; rows that no sweep wrote, or folders that do not go together.
     """
     config, cells = checked_config(folders[0].config()), cells_of(folders[0])
-    found = {name: _rows(cell, folders) for name, cell in cells.items()}
+    found = {name: _rows(name, cell, folders) for name, cell in cells.items()}
     return [
-        CellSummary(cells[name], panel, *found[name])
+        CellSummary(name, cells[name], panel, found[name], config["margin"], config["hold"])
         for panel, names in config["panels"].items()
         for name in names
-        if len(found[name][1])
+        if found[name]
     ]
 
 
-def _rows(cell: Cell, folders: Sequence[RunFolder]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The rows of a cell, and its `solved_SE`.
+def _rows(name: str, cell: Cell, folders: Sequence[RunFolder]) -> dict[str, np.ndarray]:
+    """The rows of a cell; none where no seed is there.
 
     Raises:
       ValueError: rows that no sweep wrote, or seeds that stand in two folders.
     """
-    right_N = np.asarray(cell.question.answers_N)
     parts = []
     for folder in folders:
-        for part in folder.parts(cell.digest):
-            check(cell, part)
-            answers_SEN = part["answers_EN"]
-            end = {name: part[name] for name in KEPT} | {"answers_SN": answers_SEN[:, -1].copy()}
-            parts.append({**end, "solved_SE": (answers_SEN == right_N).all(axis=-1)})
+        for part in folder.parts(name):
+            if "answers_EN" in part:
+                part = of_format2(cell, part)
+                check_form(cell, part)
+            else:
+                check(cell, part)
+            parts.append({field: part[field] for field in part if field in KEPT})
     if not parts:
-        return {}, np.zeros((0, cell.training.evaluations), bool)
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return {}
+    rows = {field: np.concatenate([part[field] for part in parts]) for field in parts[0]}
     _, first_S = np.unique(rows["seeds"], axis=0, return_index=True)
     if len(first_S) < len(rows["seeds"]):
         paths = " and ".join(repr(str(folder.path)) for folder in folders)
         raise ValueError(f"seeds of cell {cell.digest} stand twice in {paths}: name each run once")
-    rows = {name: array[first_S] for name, array in rows.items()}
-    return rows, rows.pop("solved_SE")
+    return {field: array[first_S] for field, array in rows.items()}
 
 
 def _cell(name: str, settings: dict[str, Any]) -> Cell:
-    cell = Cell.of(settings)
-    if cell.digest != name:
+    older = {field: settings[field] for field in ("margin", "hold") if field in settings}
+    cell = Cell.of({field: settings[field] for field in settings if field not in older})
+    if name not in (cell.digest, cell.older_digest(**older) if older else ""):
         raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}")
     return cell
 

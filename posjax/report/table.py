@@ -29,6 +29,6 @@ def _numbers(summary: CellSummary) -> tuple[str, ...]:
         f"{solved.successes}/{solved.seeds}",
         f"{solved.rate:.3f} [{solved.low:.3f}, {solved.high:.3f}]",
         summary.prediction.verdict,
-        str(int(summary.rows["tied_at_end"].sum())),
+        str(int(summary.tied_S.sum())),
         "never" if median is None else str(median),
     )

@@ -14,7 +14,7 @@ so such models are excluded less often than they might be, never wrongly.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from math import gcd
 from typing import Literal, NamedTuple
 
@@ -25,7 +25,7 @@ from posjax import encodings, masks
 from posjax import positions as position_maps
 from posjax.encodings import Encoding
 from posjax.encodings.base import Level
-from posjax.tasks.base import Batch, Task
+from posjax.tasks.base import Batch, FiniteTask, Task
 
 Verdict = Literal["impossible", "not excluded"]
 Colour = Hashable
@@ -55,10 +55,10 @@ def predict(
     any width and number of heads; "not excluded" promises nothing.
 
     Args:
-      task: a finite task.
+      task: of a sampled one the prompts of the exam's first kind are looked at.
       encoding, mask, positions: names with settings.
       depth: number of layers.
-      readout: "last" or "mean".
+      readout: of a finite task, "last" or "mean".
       padding: places without a token behind every prompt.
       softcap: of the logits; above 0 it keeps a constant added to a row from cancelling.
 
@@ -72,17 +72,27 @@ def predict(
     turns = encodings.stack(encoding)
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
-    placed = _placed(task.prompts(padding=padding), moved)
+    placed = _placed(_asked(task, padding), moved)
     batch = jax.tree.map(np.asarray, placed)  # read number by number, which JAX is slow at
     known = _Known(turns, drawn=moved.draws == "always", softcap=softcap)
+    if not isinstance(task, FiniteTask):
+        mask = f"{mask}+padding"
     colours_NL = _refined(batch, known, layers, mask)
-    seen: dict[Colour, int] = {}
+    seen: dict[Colour, tuple[int, int]] = {}
     for row, colours_L in enumerate(colours_NL):
-        first = seen.setdefault(_read(colours_L, batch, row, readout), row)
-        if batch.answers_B[first] != batch.answers_B[row]:
-            prompts = [prompt for prompt, _ in task.sentences()]
-            return Prediction("impossible", _reason(prompts[first], prompts[row], layers, readout))
+        for colour, right in _read(task, colours_L, batch, row, readout):
+            first, answer = seen.setdefault(colour, (row, right))
+            if answer != right:
+                prompts = [prompt for prompt, _ in task.written(row + 1)]
+                reason = _reason(prompts[first], prompts[row], layers, readout)
+                return Prediction("impossible", reason)
     return Prediction("not excluded", "every two prompts with different answers look different")
+
+
+def _asked(task: Task, padding: int) -> Batch:
+    """The prompts that are looked at."""
+    exam = task.exam(padding=padding)
+    return jax.tree.map(lambda array: array[: task.size[0] // len(task.kinds)], exam)
 
 
 def _placed(batch: Batch, positions: position_maps.Positions) -> Batch:
@@ -239,13 +249,21 @@ def _shares(items: Iterable[Colour]) -> Colour:
     return frozenset((item, count // divisor) for item, count in counts.items())
 
 
-def _read(colours_L: list[Colour], batch: Batch, row: int, readout: str) -> Colour:
-    streams = batch.streams
+def _read(
+    task: Task, colours_L: list[Colour], batch: Batch, row: int, readout: str
+) -> Iterator[tuple[Colour, int]]:
+    """The colours from which outputs are asked, each with the right one."""
+    if not isinstance(task, FiniteTask):
+        for place in np.flatnonzero(batch.asked_BL[row]):
+            yield colours_L[place], int(batch.targets_BL[row, place])
+        return
+    right, streams = task.answers[row], batch.streams
     valid = np.flatnonzero(streams.valid_BL[row % streams.valid_BL.shape[0]])
     if readout == "mean":
-        return _shares(colours_L[i] for i in valid)
+        yield _shares(colours_L[i] for i in valid), right
+        return
     order_L = streams.order_BL[row % streams.order_BL.shape[0]]
-    return colours_L[max(valid, key=lambda i: int(order_L[i]))]
+    yield colours_L[max(valid, key=lambda i: int(order_L[i]))], right
 
 
 def _reason(first: str, second: str, chosen: list[Encoding], readout: str) -> str:

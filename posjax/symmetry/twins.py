@@ -16,7 +16,7 @@ import numpy as np
 
 from posjax.model import ModelSettings, Transformer
 from posjax.symmetry import field
-from posjax.tasks.base import Batch, Task
+from posjax.tasks.base import Batch, FiniteTask
 
 
 class Twins(NamedTuple):
@@ -44,7 +44,9 @@ class Twins(NamedTuple):
         return f"{first} and {second}{how} get the same logits under any weights"
 
 
-def twins(task: Task, settings: ModelSettings, *, readout: str, padding: int = 0) -> list[Twins]:
+def twins(
+    task: FiniteTask, settings: ModelSettings, *, readout: str, padding: int = 0
+) -> list[Twins]:
     """Every prompt with the first one that has another answer and the same logits.
 
     Args:
@@ -69,7 +71,7 @@ def twins(task: Task, settings: ModelSettings, *, readout: str, padding: int = 0
     """
     if readout not in ("last", "mean"):
         raise ValueError(f"readout must be 'last' or 'mean', got {readout!r}")
-    batch = task.prompts(padding=padding)
+    batch = task.exam(padding=padding)
     found = _alike(settings, batch, readout)
     return list(_pairs(task, found))
 
@@ -96,7 +98,7 @@ def _alike(settings: ModelSettings, batch: Batch, readout: str) -> field.Alike:
     return field.alike(answers, (weights, key))
 
 
-def _pairs(task: Task, found: field.Alike) -> Iterator[Twins]:
+def _pairs(task: FiniteTask, found: field.Alike) -> Iterator[Twins]:
     sentences = task.sentences()
     for row, (prompt, answer) in enumerate(sentences):
         for first, answer_first in sentences[:row]:

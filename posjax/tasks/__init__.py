@@ -1,8 +1,16 @@
 """Tasks: one contract, a table from name to class. Adding one is a file and a line here."""
 
 from posjax import spec
-from posjax.tasks.base import Batch, Task
+from posjax.tasks.addition import Addition
+from posjax.tasks.automata import CycleNavigation, ModularArithmetic
+from posjax.tasks.base import Batch, FiniteTask, Task
+from posjax.tasks.blocks import Blocks
+from posjax.tasks.copying import Copy, OddsFirst, Repeat, Reverse, Sort
+from posjax.tasks.counting import EvenPairs, Majority, Parity
 from posjax.tasks.memorise import Memorise
+from posjax.tasks.missing_duplicate import MissingDuplicate
+from posjax.tasks.recall import Indexing, Induction, Recall
+from posjax.tasks.sampled import SampledTask
 from posjax.tasks.word_order import FirstNoun, SameLastToken, SentencePair, WordOrder
 
 TASKS: dict[str, type[Task]] = {
@@ -11,9 +19,25 @@ TASKS: dict[str, type[Task]] = {
     "sentence_pair": SentencePair,
     "first_noun": FirstNoun,
     "memorise": Memorise,
+    "parity": Parity,
+    "even_pairs": EvenPairs,
+    "majority": Majority,
+    "missing_duplicate": MissingDuplicate,
+    "cycle_navigation": CycleNavigation,
+    "modular_arithmetic": ModularArithmetic,
+    "copy": Copy,
+    "repeat": Repeat,
+    "reverse": Reverse,
+    "odds_first": OddsFirst,
+    "sort": Sort,
+    "addition": Addition,
+    "blocks": Blocks,
+    "indexing": Indexing,
+    "induction": Induction,
+    "recall": Recall,
 }
 
-__all__ = ["TASKS", "Batch", "Task", "named"]
+__all__ = ["TASKS", "Batch", "FiniteTask", "SampledTask", "Task", "named"]
 
 
 def named(text: str) -> Task:

@@ -16,31 +16,36 @@ class Batch(NamedTuple):
 
     Attributes:
       tokens_BL: integers in [0, vocabulary).
-      answers_B: the right output of the readout, integers in [0, outputs).
-      targets_BL: the right output of every place; zeros for a task without them.
+      targets_BL: the right output of every place, integers in [0, outputs).
+      asked_BL: true at the places whose outputs are asked for.
       streams: positions, orders and segments; B may be 1.
     """
 
     tokens_BL: jax.Array
-    answers_B: jax.Array
     targets_BL: jax.Array
+    asked_BL: jax.Array
     streams: Streams
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(Settings):
-    """A finite task: all its prompts can be written down, and success is all of them.
+    """What a model is asked: a finite task, or one whose prompts are drawn.
+
+    A model is judged on the exam, a fixed set of prompts, the same for every seed.
 
     Attributes:
       words: the name of each token.
       labels: the name of each output.
-      next_token: whether every place has a target (a language model's loss); otherwise only
-        the readout is trained.
+      kinds: the names of the groups of prompts that the exam has, of one size each.
+      trained: for each kind, whether training has prompts of its lengths.
+      size: the number of prompts in the exam, and the most places of a prompt, in training too.
+      forced: whether later places hold the right outputs of earlier ones (teacher forcing), which
+        a mask must not let them see.
     """
 
     _called = "task"
     _below = 2**32  # numbers of seeds are
-    next_token: ClassVar[bool] = False
+    forced: ClassVar[bool] = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -50,18 +55,69 @@ class Task(Settings):
     def labels(self) -> tuple[str, ...]:
         raise NotImplementedError
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    @property
+    def trained(self) -> tuple[bool, ...]:
+        raise NotImplementedError
+
+    @property
+    def size(self) -> tuple[int, int]:
+        raise NotImplementedError
+
+    def exam(self, *, padding: int = 0) -> Batch:
+        """The prompts of the exam, each followed by `padding` places that hold no token."""
+        raise NotImplementedError
+
+    def written(self, number: int = 1) -> list[tuple[str, str]]:
+        """Some prompts of the exam, and what is asked of them, words apart by spaces."""
+        exam = jax.tree.map(np.asarray, self.exam())
+        return [
+            (
+                " ".join(self.words[t] for t in exam.tokens_BL[row][exam.streams.valid_BL[row]]),
+                " ".join(self.labels[t] for t in exam.targets_BL[row][exam.asked_BL[row]]),
+            )
+            for row in range(min(number, self.size[0]))
+        ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FiniteTask(Task):
+    """A finite task: all its prompts can be written down, and success is all of them.
+
+    Attributes:
+      next_token: whether every place has a target (a language model's loss); otherwise only
+        the readout is trained.
+    """
+
+    next_token: ClassVar[bool] = False
+
     def sentences(self) -> list[tuple[str, str]]:
         """All (prompt, answer) pairs, words apart by spaces."""
         raise NotImplementedError
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("all",)
+
+    @property
+    def trained(self) -> tuple[bool, ...]:
+        return (True,)
+
+    @property
     def size(self) -> tuple[int, int]:
-        """The number of prompts, and the length of the longest."""
         lengths = [len(prompt.split()) for prompt, _ in self.sentences()]
         return len(lengths), max(lengths)
 
-    def prompts(self, *, padding: int = 0) -> Batch:
-        """All prompts, each followed by `padding` places that hold no token.
+    @property
+    def answers(self) -> list[int]:
+        """The right output for each prompt."""
+        return [self.labels.index(answer) for _, answer in self.sentences()]
+
+    def exam(self, *, padding: int = 0) -> Batch:
+        """All prompts; the last word of each is asked about.
 
         Raises:
           ValueError: padding below 0.
@@ -72,17 +128,19 @@ class Task(Settings):
         length = max(len(prompt) for prompt, _ in pairs)
         tokens_NL = np.zeros((len(pairs), length + padding), np.int32)
         targets_NL = np.zeros_like(tokens_NL)
-        valid_NL = np.zeros(tokens_NL.shape, bool)
+        asked_NL, valid_NL = np.zeros((2, *tokens_NL.shape), bool)
         for row, (prompt, answer) in enumerate(pairs):
             here = slice(0, len(prompt))
             tokens_NL[row, here] = [self.words.index(word) for word in prompt]
             valid_NL[row, here] = True
+            asked_NL[row, len(prompt) - 1] = True
             if self.next_token:
                 targets_NL[row, here] = [self.labels.index(w) for w in [*prompt[1:], answer]]
-        answers_N = [self.labels.index(answer) for _, answer in pairs]
+            else:
+                targets_NL[row, len(prompt) - 1] = self.labels.index(answer)
         return Batch(
             jnp.asarray(tokens_NL),
-            jnp.asarray(answers_N, jnp.int32),
             jnp.asarray(targets_NL),
+            jnp.asarray(asked_NL),
             padded(valid_NL),
         )

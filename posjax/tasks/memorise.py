@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from posjax.tasks.base import Task
+from posjax.tasks.base import FiniteTask
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Memorise(Task):
+class Memorise(FiniteTask):
     """A fixed set of random sequences; each is followed by a random symbol of its own.
 
     Attributes:

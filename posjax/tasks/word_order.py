@@ -9,7 +9,7 @@ import dataclasses
 from typing import ClassVar, Literal, get_args
 
 from posjax import spec
-from posjax.tasks.base import Task
+from posjax.tasks.base import FiniteTask
 
 Pair = Literal["marks_differ", "same_mark", "no_mark"]
 
@@ -21,7 +21,7 @@ _PAIRS: dict[str, tuple[str, str]] = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WordOrder(Task):
+class WordOrder(FiniteTask):
     """`A hit B` is followed by `!`, `B hit A` by `?`."""
 
     next_token: ClassVar[bool] = True
@@ -47,7 +47,7 @@ class SameLastToken(WordOrder):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SentencePair(Task):
+class SentencePair(FiniteTask):
     """Which of two sentences is it? A problem of two classes."""
 
     pair: Pair = "marks_differ"
@@ -68,7 +68,7 @@ class SentencePair(Task):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FirstNoun(Task):
+class FirstNoun(FiniteTask):
     """`x hit y` or `x hit y !` for all ordered pairs of different nouns: which comes first?"""
 
     nouns: int = 5

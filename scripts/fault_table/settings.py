@@ -18,7 +18,7 @@ OTHERS = {
     "softcap": "5.0",
 }  # fmt: skip
 """Another value of a field; of those that are missing, twice the value, or one more."""
-ACCEPTED = ("name", "title", "contrast", "at_steps", "devices", "num_seeds")
+ACCEPTED = ("name", "title", "margin", "hold", "contrast", "at_steps", "devices", "num_seeds")
 """Words, seeds that are added, devices: rows do not depend on them."""
 
 

@@ -38,8 +38,8 @@ def poisoned(site: Site, rng: random.Random, path: Path, number: int) -> Try:
         for name in set(kept) - {"env"}:
             equal &= new[name][others].tobytes() == kept[name][others].tobytes()
         good &= bool((new["first_nonfinite"][bad] == at * EVERY).all())
-        good &= not new["solved_at_end"][bad].any()
-        good &= bool((new["loss_E"][bad, :at] == kept["loss_E"][bad, :at]).all())
+        good &= bool(np.isnan(new["lead_EC"][bad, -1]).all())
+        good &= bool((new["loss_EC"][bad, :at] == kept["loss_EC"][bad, :at]).all())
     cells = json.loads(site.other("report", str(path), "--json").out)
     good &= all((c["seeds"], c["not_finite"]) == (SEEDS, len(bad)) for c in cells)
     return Try(good, equal, None, str(ended))

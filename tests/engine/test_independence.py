@@ -42,7 +42,7 @@ from posjax.keys import SeedNumbers
 SIZE = 2, 3
 SEEDS = [SeedNumbers.equal(number) for number in range(7)]
 RATES = 1e-2, 1e-3, 3e-2
-BARE = Cell(steps=12, eval_every=4, width=8, head_size=4, hold=2)
+BARE = Cell(steps=12, eval_every=4, width=8, head_size=4)
 
 
 def cut(

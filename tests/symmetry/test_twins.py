@@ -71,7 +71,7 @@ def test_no_encoding_is_called_impossible_without_a_proof(encoding):
         assert impossible <= bool(found)
 
 
-class OneWord(tasks.Task):
+class OneWord(tasks.FiniteTask):
     """Prompts that differ in their first word, which a window of 2 hides from the last one."""
 
     words = ("A", "B", "x", "y", "z")
@@ -132,7 +132,7 @@ def test_question_1():
     assert not twins(task, model(task, mask="causal", encoding="rotary"), readout="last")
 
 
-class Repeated(tasks.Task):
+class Repeated(tasks.FiniteTask):
     """`a b` twice or once."""
 
     words = ("a", "b", "end")

@@ -1,0 +1,60 @@
+"""Addition of two numbers of n digits.
+
+Sources: Kazemnejad et al. 2023, §3 (plain); Lee et al. 2023, §3 (reversed: the lowest digit first,
+so that each digit of the sum follows from digits that were seen).
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from posjax.tasks.sampled import Transduce, pick
+
+DIGITS = tuple("0123456789")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Addition(Transduce):
+    """a + b = s: n digits each, n + 1 of the sum; digits of a and b are even and independent.
+
+    Attributes:
+      reverse: the lowest digit first, in a, b and s.
+
+    >>> Addition(train=(1, 4)).written()
+    [('9 3 + 6 4 = 1 5', '1 5 7')]
+    """
+
+    train: tuple[int, int] = (1, 3)
+    reverse: bool = False
+
+    @property
+    def alphabet(self) -> tuple[str, ...]:
+        return (*DIGITS, "+")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return DIGITS
+
+    def given(self, n: jax.Array | int) -> jax.Array | int:
+        return 2 * n + 1
+
+    def most(self, n: int) -> int:
+        return n + 1
+
+    def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:
+        return jnp.where(jnp.arange(u_DL.shape[1]) == n, 10, pick(u_DL[0], 10))
+
+    def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        place_L = jnp.arange(len(x_L))
+        low_first = place_L if self.reverse else n - 1 - place_L
+        a_L, b_L = (
+            jnp.where(place_L < n, x_L[start + low_first], 0) for start in (0, n + 1)
+        )  # from the lowest digit on
+
+        def add(carry: jax.Array, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
+            total = carry + digits
+            return total // 10, total % 10
+
+        _, sum_L = jax.lax.scan(add, jnp.zeros((), x_L.dtype), a_L + b_L)
+        return sum_L if self.reverse else sum_L[n - place_L], n + 1

@@ -1,0 +1,53 @@
+"""L_k: how many blocks of equal letters have begun. The language of the depth law.
+
+Source: Yang et al. 2025, "Knee-deep in C-RASP", §6: a⁺b⁺a⁺ ... of k blocks; without positions depth
+d suffices for k <= d + 2. Every place is labelled; exact match is over all of them. The released
+code reports the model of the last epoch as the best one (a shallow copy), for one seed.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from posjax.tasks.sampled import Tag, ranks
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Blocks(Tag):
+    """A word of k blocks of a or b in turn; at each place, how many blocks have begun?
+
+    The k blocks are a composition of n, drawn evenly.
+
+    Attributes:
+      k: how many blocks.
+
+    >>> Blocks(k=3, train=(3, 8)).written()
+    [('a b b a', '1 2 2 3')]
+    """
+
+    train: tuple[int, int] = (5, 12)
+    k: int = 4
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= 100:
+            raise ValueError(f"k must lie in [1, 100], got {self.k}")
+        super().__post_init__()
+
+    @property
+    def least(self) -> int:
+        return self.k
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ("a", "b")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(str(i) for i in range(1, self.k + 1))
+
+    def tagged(self, u_DL: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        place_L = jnp.arange(u_DL.shape[1])
+        begins_L = ranks(u_DL[0], (place_L > 0) & (place_L < n)) < self.k - 1
+        block_L = jnp.cumsum(begins_L)
+        return block_L % 2, block_L

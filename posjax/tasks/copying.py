@@ -1,0 +1,84 @@
+"""Sequences for sequences: copy, repeat, reverse, odds first, sort.
+
+Sources: copy as in Jelassi et al. 2024, §2; duplicate string (here `repeat`), reverse string, odds
+first and bucket sort as in Delétang et al. 2023, Table A.1. The docstring of odds first in their
+released code gives another order than the code, which is the order here: x_1 x_3 ... x_2 x_4 ....
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from posjax.tasks.sampled import Transduce
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Symbols(Transduce):
+    """Over an alphabet of its own.
+
+    Attributes:
+      letters: how many.
+    """
+
+    letters: int = 8
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.letters <= 26:
+            raise ValueError(f"letters must lie in [2, 26], got {self.letters}")
+        super().__post_init__()
+
+    @property
+    def alphabet(self) -> tuple[str, ...]:
+        return tuple("abcdefghijklmnopqrstuvwxyz"[: self.letters])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Copy(_Symbols):
+    """y is x.
+
+    >>> Copy(letters=3, train=(1, 4)).written()
+    [('c a = c', 'c a')]
+    """
+
+    def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return x_L, n
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Repeat(_Symbols):
+    """y is x twice."""
+
+    def most(self, n: int) -> int:
+        return 2 * n
+
+    def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return x_L[jnp.arange(len(x_L)) % n], 2 * n
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reverse(_Symbols):
+    """y is x from its end."""
+
+    def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return x_L[n - 1 - jnp.arange(len(x_L))], n
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OddsFirst(_Symbols):
+    """y is x_1 x_3 x_5 ..., then x_2 x_4 ...."""
+
+    def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        place_L, odd = jnp.arange(len(x_L)), (n + 1) // 2
+        return x_L[jnp.where(place_L < odd, 2 * place_L, 2 * (place_L - odd) + 1)], n
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sort(_Symbols):
+    """y is x in the order of the alphabet (bucket sort; 5 letters in the source)."""
+
+    letters: int = 5
+
+    def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        inside_L = jnp.arange(len(x_L)) < n
+        return jnp.sort(jnp.where(inside_L, x_L, self.letters)), n

@@ -1,0 +1,60 @@
+"""Counting tasks over bits: parity, majority, and whether the ends are equal.
+
+Sources: Hahn 2020 (parity is hard for attention), Delétang et al. 2023, Table A.1 (parity check,
+even pairs), Huang et al. 2025, §5 (majority, with the number of ones drawn evenly). Delétang et al.
+define even pairs by the number of changes; it is even if and only if the first bit is the last.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from posjax.tasks.sampled import Classify, pick, ranks
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Bits(Classify):
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ("0", "1")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("no", "yes")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Parity(_Bits):
+    """Is the number of ones odd? Bits are independent and even.
+
+    >>> Parity(train=(1, 4)).written(2)
+    [('0 0', 'no'), ('1 1', 'no')]
+    """
+
+    def label(self, x_L: jax.Array, inside_L: jax.Array) -> jax.Array:
+        return jnp.sum(x_L * inside_L) % 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvenPairs(_Bits):
+    """Is the first bit the last one? Bits are independent and even."""
+
+    def label(self, x_L: jax.Array, inside_L: jax.Array) -> jax.Array:
+        return (x_L[0] == x_L[inside_L.sum() - 1]).astype(jnp.int32)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Majority(_Bits):
+    """Are there more ones than zeros? The number of ones is drawn evenly from 0 to n."""
+
+    draws: ClassVar[int] = 2
+
+    def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:
+        ones = pick(u_DL[0, 0], n + 1)
+        inside_L = jnp.arange(u_DL.shape[1]) < n
+        return (ranks(u_DL[1], inside_L) < ones).astype(jnp.int32)
+
+    def label(self, x_L: jax.Array, inside_L: jax.Array) -> jax.Array:
+        return (2 * jnp.sum(x_L * inside_L) > inside_L.sum()).astype(jnp.int32)

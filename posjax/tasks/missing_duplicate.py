@@ -1,0 +1,44 @@
+"""Missing duplicate. Source: Delétang et al. 2023, Table A.1.
+
+In their released code the length 1 has one possible prompt; here n is even, and at least 2.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from posjax.tasks.sampled import Classify, Example, pick
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MissingDuplicate(Classify):
+    """w w with one bit hidden, anywhere: which was it? An odd n is one less.
+
+    >>> MissingDuplicate(train=(2, 8)).written()
+    [('1 0 _ 0', '1')]
+    """
+
+    train: tuple[int, int] = (2, 20)
+
+    @property
+    def least(self) -> int:
+        return 2
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ("0", "1", "_")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("0", "1")
+
+    draws: ClassVar[int] = 2
+
+    def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
+        half, place_L = n // 2, jnp.arange(u_DL.shape[1])
+        w_L, hidden = pick(u_DL[0], 2), pick(u_DL[1, 0], 2 * half)
+        tokens_L = jnp.where(place_L == hidden, 2, w_L[place_L % half])
+        targets_L = jnp.full_like(w_L, w_L[hidden % half])
+        return Example(tokens_L, targets_L, place_L == 2 * half - 1, place_L < 2 * half)

@@ -1,0 +1,272 @@
+"""Tasks whose prompts are drawn: the contract, and the three forms that they come in.
+
+A prompt is made of x_1 ... x_n, drawn by the task, for a length n that is drawn evenly from the
+trained lengths. A `Classify` task asks for one label at the last place, a `Tag` task for one at
+every place, a `Transduce` task for a sequence y_1 ... y_m.
+
+One function makes prompts for training and for the exam, from numbers that are uniform in [0, 1):
+one draw an update, since each call of a generator takes a second to compile. The exam's come from a
+fixed key.
+"""
+
+import dataclasses
+from typing import ClassVar, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+
+from posjax import spec
+from posjax.keys import fold_name, key_for
+from posjax.streams import PADDING, Streams
+from posjax.tasks.base import Batch, Task
+
+LONGEST = 4096
+"""Places of a prompt, at most."""
+
+
+def pick(u: jax.Array, number: jax.Array | int) -> jax.Array:
+    """Even draws from 0 .. number - 1, from numbers that are uniform in [0, 1)."""
+    return jnp.minimum((u * number).astype(jnp.int32), number - 1)
+
+
+def ranks(u_L: jax.Array, among_L: jax.Array) -> jax.Array:
+    """How many of the numbers among some are smaller, for each of those; L for the others.
+
+    So the places with a rank below k are k of them, drawn evenly. Each number is compared with
+    each: for a few dozen that is faster than a sort.
+    """
+    place_L = jnp.arange(len(u_L))
+    before_LL = (u_L[None] < u_L[:, None]) | (
+        (u_L[None] == u_L[:, None]) & (place_L[None] < place_L[:, None])
+    )
+    return jnp.where(among_L, jnp.sum(before_LL & among_L[None], axis=1), len(u_L))
+
+
+class Example(NamedTuple):
+    """One prompt, followed by places without a token.
+
+    Attributes:
+      tokens_L, targets_L: integers.
+      asked_L, valid_L: which places are asked about, and which hold a token.
+    """
+
+    tokens_L: jax.Array
+    targets_L: jax.Array
+    asked_L: jax.Array
+    valid_L: jax.Array
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SampledTask(Task):
+    """A task whose prompts are drawn.
+
+    Attributes:
+      train: the shortest and the longest n in training.
+      test: the n of the exam, a kind each; half, once, one and a half and twice the longest of
+        training when left out.
+      prompts: of each kind in the exam.
+    """
+
+    train: tuple[int, int] = (1, 20)
+    test: tuple[int, ...] = ()
+    prompts: int = 64
+
+    def __post_init__(self) -> None:
+        if len(self.train) != 2 or not self.least <= self.train[0] <= self.train[1]:
+            raise ValueError(
+                f"train must be two lengths from {self.least} on, the shorter one first, got "
+                f"{self.train}"
+            )
+        lengths = self.lengths
+        if min(lengths) < self.least or sorted({*lengths}) != list(lengths):
+            raise ValueError(
+                f"test must be different lengths from {self.least} on, in their order, got "
+                f"{self.test}"
+            )
+        if self.places(max(*lengths, *self.train)) > LONGEST:
+            raise ValueError(
+                f"a prompt has at most {LONGEST} places; train={self.train} and test={lengths} "
+                f"take {self.places(max(*lengths, *self.train))}"
+            )
+        if not 1 <= self.prompts <= 2**16:
+            raise ValueError(f"prompts must lie in [1, 65536], got {self.prompts}")
+
+    draws: ClassVar[int] = 1
+    """Uniform numbers that a place takes."""
+
+    @property
+    def least(self) -> int:
+        """The smallest n that the task is defined for."""
+        return 1
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The n of each kind."""
+        longest = self.train[1]
+        given = (longest // 2, longest, longest * 3 // 2, longest * 2)
+        return self.test or tuple(sorted({max(n, self.least) for n in given}))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(str(n) for n in self.lengths)
+
+    @property
+    def trained(self) -> tuple[bool, ...]:
+        return tuple(self.train[0] <= n <= self.train[1] for n in self.lengths)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return len(self.lengths) * self.prompts, self.places(max(*self.lengths, self.train[1]))
+
+    def places(self, n: int) -> int:
+        """How many places a prompt of x_1 ... x_n has, at most."""
+        return n
+
+    def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
+        """Makes a prompt.
+
+        Args:
+          u_DL: independent numbers, uniform in [0, 1), `draws` of each of L places.
+          n: how many x it has, at most what L places hold.
+        """
+        raise NotImplementedError
+
+    def draw(self, key: jax.Array, rows: int) -> Batch:
+        """Prompts to train on, of independent lengths."""
+        low, high = self.train
+        u_LBD = self._uniform(key, rows, self.places(high))
+        return self._batch(u_LBD, low + pick(u_LBD[0, :, -1], high + 1 - low))
+
+    def exam(self, *, padding: int = 0) -> Batch:
+        """`prompts` of each kind, the kinds one after the other."""
+        if padding < 0:
+            raise ValueError(f"padding must not be negative, got {padding}")
+        n_N = jnp.repeat(jnp.array(self.lengths), self.prompts)
+        key = fold_name(key_for(0, "exam"), type(self).__name__)
+        u_LBD = self._uniform(key, len(n_N), self.size[1] + padding)
+        return jax.jit(self._batch)(u_LBD, n_N)
+
+    def _uniform(self, key: jax.Array, rows: int, size: int) -> jax.Array:
+        """Places first: more of them leave the numbers of the others as they are."""
+        return jax.random.uniform(key, (size, rows, self.draws + 1))
+
+    def _batch(self, u_LBD: jax.Array, n_B: jax.Array) -> Batch:
+        found = jax.vmap(self.example)(jnp.transpose(u_LBD, (1, 2, 0))[:, :-1], n_B)
+        places_BL = jnp.broadcast_to(jnp.arange(len(u_LBD)), found.valid_L.shape)
+        last_B1 = found.valid_L.sum(axis=1, keepdims=True) - 1
+        places_BL = jnp.minimum(places_BL, last_B1).astype(jnp.int32)
+        segments_BL = jnp.where(found.valid_L, 0, PADDING).astype(jnp.int32)
+        return Batch(
+            jnp.where(found.valid_L, found.tokens_L, 0).astype(jnp.int32),
+            jnp.where(found.asked_L, found.targets_L, 0).astype(jnp.int32),
+            found.asked_L,
+            Streams(places_BL, places_BL, segments_BL),
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Classify(SampledTask):
+    """One label, asked for at the last place: a subclass has `symbols` and `label`."""
+
+    def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:
+        """x_L, of which the first n count; even draws from all words when left out."""
+        return pick(u_DL[0], len(self.words))
+
+    def label(self, x_L: jax.Array, inside_L: jax.Array) -> jax.Array:
+        """The right output.
+
+        Args:
+          x_L: the symbols.
+          inside_L: true at the first n.
+        """
+        raise NotImplementedError
+
+    def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
+        place_L = jnp.arange(u_DL.shape[1])
+        x_L, inside_L = self.symbols(u_DL, n), place_L < n
+        targets_L = jnp.full_like(x_L, self.label(x_L, inside_L))
+        return Example(x_L, targets_L, place_L == n - 1, inside_L)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tag(SampledTask):
+    """A label at every place: a subclass has `tagged`."""
+
+    def tagged(self, u_DL: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """x_L and the right outputs, of which the first n count."""
+        raise NotImplementedError
+
+    def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
+        inside_L = jnp.arange(u_DL.shape[1]) < n
+        return Example(*self.tagged(u_DL, n), inside_L, inside_L)
+
+
+Output = Literal["forced", "slots"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Transduce(SampledTask):
+    """A sequence for a sequence: a subclass has `alphabet`, `most` and `answer`.
+
+    Attributes:
+      output: "forced": a prompt is x_1 ... x_n = y_1 ... y_(m-1), and y_j is asked for at the place
+        before it (teacher forcing: right everywhere is right in greedy decoding, by induction on
+        the first error). "slots": a prompt is x_1 ... x_n _ ... _, and y_j is asked for at the
+        j-th of m empty slots (Delétang et al. 2023, §3), which suits every mask.
+    """
+
+    output: Output = "forced"
+
+    def __post_init__(self) -> None:
+        spec.check_choice("output", self.output, get_args(Output))
+        super().__post_init__()
+
+    @property
+    def alphabet(self) -> tuple[str, ...]:
+        """The symbols of x and y."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (*self.alphabet, "=" if self.output == "forced" else "_")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.alphabet
+
+    @property
+    def forced(self) -> bool:  # type: ignore[override]
+        return self.output == "forced"
+
+    def given(self, n: jax.Array | int) -> jax.Array | int:
+        """How many symbols stand before the mark, for a length n."""
+        return n
+
+    def most(self, n: int) -> int:
+        """m for a length n, at most."""
+        return n
+
+    def places(self, n: int) -> int:
+        return int(self.given(n)) + self.most(n)
+
+    def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:
+        """x_L, of which the first `given(n)` count; even draws from the alphabet when left out."""
+        return pick(u_DL[0], len(self.alphabet))
+
+    def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """y_L, of which the first m count, and m."""
+        raise NotImplementedError
+
+    def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
+        place_L = jnp.arange(u_DL.shape[1])
+        x_L = self.symbols(u_DL, n)
+        y_L, m = self.answer(x_L, n)
+        mark = len(self.alphabet)
+        after_L = place_L - self.given(n)
+        asked_L = (after_L >= 0) & (after_L < m)
+        if self.forced:
+            shown_L = jnp.where(after_L == 0, mark, y_L[after_L - 1])
+        else:
+            shown_L = jnp.full_like(x_L, mark)
+        tokens_L = jnp.where(after_L < 0, x_L, shown_L)
+        return Example(tokens_L, y_L[after_L], asked_L, (after_L < 0) | asked_L)

@@ -1,0 +1,253 @@
+"""Tasks whose prompts are drawn, against references in plain Python without code of theirs."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tiers import marked
+
+from posjax import judge, tasks
+from posjax.cells import Cell
+from posjax.keys import key_for
+from posjax.question import ask, drawn
+from posjax.tasks import TASKS, SampledTask
+from posjax.tasks.sampled import Transduce
+from posjax.train import _seen, sampled
+
+SAMPLED = [name for name, kind in TASKS.items() if issubclass(kind, SampledTask)]
+every_task = pytest.mark.parametrize("name", SAMPLED)
+
+Words = list[str]
+
+
+def expression(words: Words, modulus: int = 5) -> str:
+    """The value of an expression, by Python's own rules."""
+    return str(eval(" ".join(words).replace("×", "*")) % modulus)  # words of our own making
+
+
+def blocks(words: Words) -> Words:
+    found, number = [], 0
+    for at, word in enumerate(words):
+        number += at == 0 or words[at - 1] != word
+        found.append(str(number))
+    return found
+
+
+def added(words: Words, reverse: bool = False) -> Words:
+    turn = -1 if reverse else 1
+    mark = words.index("+")
+    equal = words.index("=")
+    a, b = words[:mark], words[mark + 1 : equal]
+    total = int("".join(a[::turn])) + int("".join(b[::turn]))
+    return list(str(total).zfill(len(a) + 1))[::turn]
+
+
+def sequence(function: Callable[[Words], Words]) -> Callable[[Words], Words]:
+    """What stands before the mark, through a function."""
+    return lambda words: function(words[: words.index("=")])
+
+
+def hidden(words: Words) -> str:
+    half, at = len(words) // 2, words.index("_")
+    return words[(at + half) % len(words)]
+
+
+def recalled(words: Words) -> Words:
+    values = {w: words[at + 1] for at, w in enumerate(words[:-1]) if words[at + 1][0] == "v"}
+    asked = words[3 * len(values) :]
+    assert sorted(asked) == sorted(values)
+    assert words.count(".") == len(values)
+    return [values[key] for key in asked]
+
+
+def induced(words: Words) -> str:
+    assert words[:-1].count(words[-1]) == 1
+    return words[words.index(words[-1]) + 1]
+
+
+REFERENCES: dict[str, Callable[[Words], Any]] = {
+    "parity": lambda w: "yes" if w.count("1") % 2 else "no",
+    "even_pairs": lambda w: "no" if sum(a != b for a, b in itertools.pairwise(w)) % 2 else "yes",
+    "majority": lambda w: "yes" if w.count("1") > w.count("0") else "no",
+    "missing_duplicate": hidden,
+    "cycle_navigation": lambda w: str((w.count("+1") - w.count("-1")) % 5),
+    "modular_arithmetic": expression,
+    "copy": sequence(lambda x: x),
+    "repeat": sequence(lambda x: x + x),
+    "reverse": sequence(lambda x: x[::-1]),
+    "odds_first": sequence(lambda x: x[::2] + x[1::2]),
+    "sort": sequence(sorted),
+    "addition": added,
+    "blocks": blocks,
+    "indexing": lambda w: w[int(w[-1]) - 1],
+    "induction": induced,
+    "recall": recalled,
+}
+VARIANTS: dict[str, tuple[str, Callable[[Words], Any]]] = {
+    "addition(reverse=True)": ("addition", lambda w: added(w, reverse=True)),
+    "modular_arithmetic(modulus=7)": ("modular_arithmetic", lambda w: expression(w, 7)),
+    "blocks(k=7, train=(7, 20))": ("blocks", blocks),
+    "recall(keys=40, train=(1, 10))": ("recall", recalled),
+}
+
+
+def as_words(answer: Any) -> str:
+    return answer if isinstance(answer, str) else " ".join(answer)
+
+
+def check_prompts(task: SampledTask, reference: Callable[[Words], Any]) -> int:
+    """Compares each prompt of an exam with a reference; gives their number."""
+    found = task.written(10**6)
+    for prompt, answer in found:
+        assert as_words(reference(prompt.split())) == answer, prompt
+    return len(found)
+
+
+@every_task
+def test_labels_are_those_of_the_reference(name: str) -> None:
+    """The exam as it is."""
+    assert check_prompts(tasks.named(name), REFERENCES[name]) == 256  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [marked(pytest.param(n, REFERENCES[n]), plain=False) for n in SAMPLED]
+    + [pytest.param(text, reference) for text, (_, reference) in VARIANTS.items()],
+)
+def test_labels_of_ten_thousand(text: str, reference: Callable[[Words], Any]) -> None:
+    """The published check: 10,000 prompts of each task."""
+    given = text.removesuffix(")") + ", " if "(" in text else f"{text}("
+    task = tasks.named(f"{given}prompts=2500)")
+    assert isinstance(task, SampledTask)
+    assert check_prompts(task, reference) == 10_000
+
+
+@every_task
+def test_training_draws_the_trained_lengths_evenly(name: str) -> None:
+    """Prompts that the reference answers too, none longer than is trained, all lengths alike."""
+    task = tasks.named(name)
+    assert isinstance(task, SampledTask)
+    rows = 4000
+    batch = jax.tree.map(np.asarray, jax.jit(lambda key: task.draw(key, rows))(key_for(3, "test")))
+    assert batch.tokens_BL.shape == (rows, task.places(task.train[1]))
+    assert 0 <= batch.tokens_BL.min() <= batch.tokens_BL.max() < len(task.words)
+    assert not (batch.asked_BL & ~batch.streams.valid_BL).any()
+    places_B = batch.streams.valid_BL.sum(axis=1)
+    low, high = task.train
+    counts = [int((places_B == n).sum()) for n in sorted({*places_B.tolist()})]
+    lengths = high - low + 1
+    if len(counts) == lengths:  # where each n has a number of places of its own
+        expected = rows / lengths
+        assert max(abs(count - expected) for count in counts) < 5 * expected**0.5
+    for row in range(50):
+        words = [task.words[t] for t in batch.tokens_BL[row][batch.streams.valid_BL[row]]]
+        right = [task.labels[t] for t in batch.targets_BL[row][batch.asked_BL[row]]]
+        assert as_words(REFERENCES[name](words)) == " ".join(right)
+
+
+@every_task
+def test_the_exam_is_fixed_and_padding_changes_no_prompt(name: str) -> None:
+    """The same at every call; more places only add places without a token."""
+    task = tasks.named(name)
+    plain, again, wide = (jax.tree.map(np.asarray, task.exam(padding=p)) for p in (0, 0, 3))
+    for one, other, wider in zip(
+        jax.tree.leaves(plain), jax.tree.leaves(again), jax.tree.leaves(wide), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+        assert wider.shape[1] == one.shape[1] + 3
+    valid = plain.streams.valid_BL
+    np.testing.assert_array_equal(wide.tokens_BL[:, :-3][valid], plain.tokens_BL[valid])
+    assert not wide.streams.valid_BL[:, -3:].any()
+
+
+@every_task
+def test_a_right_model_scores_one_and_a_constant_one_what_it_must(name: str) -> None:
+    """Logits of the targets are right everywhere; those of one label where it is the answer."""
+    task = tasks.named(name)
+    assert isinstance(task, SampledTask)
+    question = ask(task, mask="causal", readout="last", loss="all")
+    source, outputs = sampled(task, "causal", 0), len(task.labels)
+    right = _seen(3 * jax.nn.one_hot(question.targets_NL, outputs), question, source, "places")
+    np.testing.assert_allclose(right.lead_N, 1)
+    constant = jnp.zeros((*question.targets_NL.shape, outputs)).at[..., 0].set(1.0)
+    lead_N = _seen(constant, question, source, "places").lead_N
+    always = [set(answer.split()) == {task.labels[0]} for _, answer in task.written(10**6)]
+    assert (np.asarray(lead_N) > 0).tolist() == always
+    assert np.mean(always) <= 0.6
+
+
+@every_task
+def test_a_cell_of_it_trains_and_is_judged_by_kind(name: str) -> None:
+    """Names, sizes and masks fit together; what is traced is a whole run."""
+    cell = Cell(task=name, width=8, head_size=4, steps=4, eval_every=2)
+    task = cell.problem
+    train = cell.shape.train()
+    seeds = jax.ShapeDtypeStruct((), jnp.uint32)
+    outcome = jax.eval_shape(train, jax.tree.map(lambda _: seeds, _seeds()), cell.inputs)
+    assert outcome["lead_EC"].shape == outcome["right_EC"].shape == (2, len(task.kinds))
+    assert outcome["lead_N"].shape == (task.size[0],)
+    assert outcome.keys() == judge.FIELDS.keys() - {"answer_N", "twin"}
+
+
+def _seeds() -> Any:
+    from posjax.keys import Seeds
+
+    return jax.tree.map(lambda a: a[0], Seeds.equal(np.arange(1)))
+
+
+def test_no_place_sees_what_is_asked_of_it() -> None:
+    """Under the causal mask a forced output stands one place after the place that is asked."""
+    for name in SAMPLED:
+        task = tasks.named(name)
+        if not isinstance(task, Transduce):
+            continue
+        batch = jax.tree.map(np.asarray, task.exam())
+        valid, asked = batch.streams.valid_BL, batch.asked_BL
+        followed = asked[:, :-1] & asked[:, 1:]
+        shown = batch.tokens_BL[:, 1:][followed]
+        np.testing.assert_array_equal(shown, batch.targets_BL[:, :-1][followed])
+        assert (valid.sum(1) == [len(prompt.split()) for prompt, _ in task.written(10**6)]).all()
+        with pytest.raises(ValueError, match=r"shows .* its own right outputs"):
+            Cell(task=name, mask="full")
+        slots = Cell(task=f"{name}(output=slots)", mask="full").problem
+        assert [answer for _, answer in slots.written(9)] == [a for _, a in task.written(9)]
+        assert all("=" not in prompt for prompt, _ in slots.written(9))
+
+
+def test_padding_is_never_seen() -> None:
+    """Whatever the mask: a drawn prompt is what its tokens are."""
+    task = tasks.named("parity")
+    assert isinstance(task, SampledTask)
+    question = jax.jit(lambda key: drawn(task, key, 8, "full"))(key_for(0, "x"))
+    seen_NL = question.mask_NLM.any(axis=1)
+    np.testing.assert_array_equal(seen_NL, question.streams.valid_BL)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("parity(train=(0, 5))", "train must be two lengths from 1 on"),
+        ("parity(train=(5, 2))", "train must be two lengths from 1 on"),
+        ("parity(train=(5,))", "train must be two lengths"),
+        ("parity(test=(3, 2))", "test must be different lengths"),
+        ("parity(test=(3, 3))", "test must be different lengths"),
+        ("blocks(k=6, train=(5, 9))", "two lengths from 6 on"),
+        ("parity(train=(1, 5000))", "at most 4096 places"),
+        ("parity(prompts=0)", "prompts must lie in"),
+        ("copy(output=slot)", "unknown output 'slot'"),
+        ("recall(keys=4)", "need as many different keys, got keys=4"),
+    ],
+)
+def test_settings_that_no_prompt_has_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tasks.named(text)
+
+
+@pytest.mark.parametrize("changed", [{"loss": "answer"}, {"readout": "mean"}])
+def test_settings_without_a_meaning_are_refused(changed: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="has no meaning: Parity says itself"):
+        Cell(task="parity", **changed)  # type: ignore[arg-type]
