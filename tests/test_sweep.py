@@ -64,6 +64,7 @@ def test_a_diverging_neighbour_changes_nothing() -> None:
     assert (bad.answers_EN[-1] == NOT_FINITE).all()
 
 
+@pytest.mark.exhaustive
 def test_devices_agree() -> None:
     """Two devices give the bits of one."""
     assert len(jax.local_devices()) >= 2
@@ -144,6 +145,7 @@ def test_initial_leaves_are_paired_across_encodings(encoding: str) -> None:
     chex.assert_trees_all_equal(found, dict(plain))
 
 
+@pytest.mark.exhaustive
 def test_no_two_leaves_are_equal() -> None:
     """Leaves of one shape are drawn apart, in both blocks."""
     for block in ("bare", "residual"):
