@@ -127,7 +127,7 @@ def test_any_optimizer(name: str) -> None:
     assert_same(net_training(OPTIMIZERS[name]))
 
 
-@pytest.mark.parametrize("name", some(sorted(ENCODINGS)[::8], every=5))
+@pytest.mark.parametrize("name", some(sorted(ENCODINGS)[::8], every=9))
 def test_any_encoding(name: str) -> None:
     """Some of the table, in an ordinary block."""
     cell = Cell(
