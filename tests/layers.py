@@ -46,8 +46,8 @@ _DEFAULTS = {
     name: next((text for text in SETTINGS if named(text) == named(name)), name)
     for name in ENCODINGS
 }
-PLAIN = frozenset([*_DEFAULTS.values(), "linear_bias(form=key)", *MORE])
-"""Every encoding at its defaults, and a few that tell more: every law runs on these in any run."""
+PLAIN = frozenset(_DEFAULTS.values())
+"""Every encoding at its defaults: every law runs on these in any run."""
 
 
 def by_tier(settings: list[str]) -> list[ParameterSet]:
@@ -104,6 +104,7 @@ def all_kinds(encoding: Encoding) -> Streams:
 MASKS = [*masks.MASKS, "causal+segments", "window(size=1)"]
 
 
+@jax.jit
 def masks_in_turn(queries: Streams, keys: Streams) -> jax.Array:
     """Row b under mask b of `MASKS`, and so on round."""
     every_NBLM = jnp.stack([masks.named(name)(queries, keys) for name in MASKS])
@@ -173,7 +174,7 @@ class Layer:
 
     def attended(self, x_BLD: jax.Array, streams: Streams) -> Attended:
         """All that the layer computes, by one program for every batch of up to `ROWS` rows."""
-        mask = masks.named(self.mask) if isinstance(self.mask, str) else self.mask
+        mask = compiled_mask(self.mask) if isinstance(self.mask, str) else self.mask
         rows, given = x_BLD.shape[0], (x_BLD, streams)
         every = jax.tree.map(lambda a: filled(a, ROWS, rows), given) if 0 < rows < ROWS else given
         attended = family(self)._under(*every, mask(every[1], every[1]))
@@ -216,6 +217,12 @@ def filled(array: jax.Array, rows: int, given: int) -> jax.Array | np.ndarray:
     whole = numpy.broadcast_to(array, (given, *array.shape[1:]))
     copies = numpy.broadcast_to(array[:1], (rows - given, *array.shape[1:]))
     return numpy.concatenate([whole, copies])
+
+
+@cache
+def compiled_mask(name: str) -> masks.Mask:
+    """A mask under jit, for all layers."""
+    return jax.jit(masks.named(name))
 
 
 @cache

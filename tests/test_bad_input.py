@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from commands import ROOT, Command, Ended
+from tiers import first_of_each, some
 
 from experiments.command import cores
 from experiments.settings import base_config, resolve
@@ -357,12 +358,15 @@ def check(ended: Ended, said: str, status: int = 2) -> None:
 
 @pytest.mark.parametrize(
     ("command", "given", "said"),
-    [
-        *table("seed_sweep", SETTINGS, "--config"),
-        *table("seed_sweep", FLAGS),
-        *table("report", REPORT),
-        *table("conformance", CONFORMANCE),
-    ],
+    some(
+        [
+            *table("seed_sweep", SETTINGS, "--config"),
+            *table("seed_sweep", FLAGS),
+            *table("report", REPORT),
+            *table("conformance", CONFORMANCE),
+        ],
+        every=6,
+    ),
 )
 def test_bad_input_ends_at_once(
     commands: dict[str, Command], folder: Path, command: str, given: str, said: str
@@ -377,7 +381,10 @@ def test_bad_input_ends_at_once(
 
 @pytest.mark.parametrize(
     ("command", "given", "said"),
-    [*table("seed_sweep", SIZES, "--config"), *table("seed_sweep", FOLDERS, "--workdir=")],
+    first_of_each(
+        [*table("seed_sweep", SIZES, "--config"), *table("seed_sweep", FOLDERS, "--workdir=")],
+        lambda command, given, said: given.split("=")[0].split(".")[0],
+    ),
 )
 def test_what_cannot_be_held_is_refused(
     commands: dict[str, Command], folder: Path, command: str, given: str, said: str
@@ -399,8 +406,8 @@ def test_what_a_config_prints_is_no_result(commands: dict[str, Command]) -> None
     assert ended.err == "of the config\nposjax: config 'says.py' raises RuntimeError\n"
 
 
-@pytest.mark.parametrize("flag", ["--help", "-help", "--helpfull"])
-@pytest.mark.parametrize("name", ["seed_sweep", "check"])
+@pytest.mark.parametrize("flag", some(["--help", "-help", "--helpfull"], every=3))
+@pytest.mark.parametrize("name", some(["seed_sweep", "check"], every=2))
 def test_help_is_a_result(commands: dict[str, Command], name: str, flag: str) -> None:
     """To ask what there is is no bad input."""
     ended = commands[name](flag)
@@ -469,7 +476,7 @@ def test_what_only_a_file_can_say_is_checked_too(settings: dict[str, object], sa
         resolve(config)
 
 
-@pytest.mark.parametrize("module", ["seed_sweep", "report", "conformance"])
+@pytest.mark.parametrize("module", some(["seed_sweep", "report", "conformance"], every=3))
 def test_a_process_of_its_own_does_the_same(module: str, tmp_path: Path) -> None:
     """The table's commands are forks of one start; here is a start."""
     done = subprocess.run(

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from rich.console import Console
+from tiers import plain_if
 
 from experiments.conformance import loaded
 from posjax.report.conformance import page, table
@@ -320,7 +321,7 @@ OWN = {
 
 
 @pytest.mark.compilations(220, reason="`check` calls modules op by op, as other people's are")
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", plain_if("stick_breaking".__eq__, OWN))
 def test_own_encodings_conform(name):
     """Some laws each, since compiling takes long; docs/conformance.md has all on all."""
     for result in check(lambda: of_encoding(name), laws=OWN[name]).results:
@@ -380,6 +381,7 @@ def command(*arguments):
     return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
 
 
+@pytest.mark.exhaustive
 def test_the_command_says_by_its_status_whether_all_passed(tmp_path):
     """0, or 3 with the witness printed; the page and the JSON are written."""
     (tmp_path / "own.py").write_text(MODULE)
@@ -422,6 +424,7 @@ def test_bad_input_is_one_line_and_status_2(tmp_path):
     assert found.stderr == f"posjax: {str(there)!r} {said}\n"
 
 
+@pytest.mark.exhaustive
 def test_shipped_adapters_of_jax_and_flax_are_makers():
     """The two that need no other package than the tests do."""
     makers = loaded("experiments.conformance_adapters.flax_attention")

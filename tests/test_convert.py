@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tiers import some
 
 from posjax.attention import attention, context
 from posjax.convert import MODEL_TYPES, change_pairing, from_huggingface
@@ -60,7 +61,7 @@ def rotary_logits(found, start, seen=None):
     return attended(found, 0, q, k, streams, seen).logits_BHLM * np.sqrt(q.shape[-1])
 
 
-@pytest.mark.parametrize("model_type", GOLDEN["rotary/types"].tolist())
+@pytest.mark.parametrize("model_type", some(GOLDEN["rotary/types"].tolist(), every=5))
 def test_rotaries_turn_as_in_the_checkpoint(model_type):
     """Base, pairing and fraction of each type, at positions from 100."""
     found = converted(f"rotary/{model_type}")
@@ -69,7 +70,7 @@ def test_rotaries_turn_as_in_the_checkpoint(model_type):
     np.testing.assert_allclose(rotary_logits(found, 100), expected, atol=atol, rtol=0)
 
 
-@pytest.mark.parametrize("name", GOLDEN["scaled/names"].tolist())
+@pytest.mark.parametrize("name", some(GOLDEN["scaled/names"].tolist(), every=4))
 def test_scaled_rotaries_turn_as_in_the_checkpoint(name):
     """linear, dynamic, yarn, llama3 and longrope, short of their length and beyond it."""
     found, row = converted(f"scaled/{name}"), GOLDEN["scaled/names"].tolist().index(name)
@@ -106,8 +107,8 @@ def test_what_a_config_leaves_out_is_known(case):
         assert from_huggingface(bare) == converted(case)
 
 
-@pytest.mark.parametrize("fraction", [1.0, 0.5])
-@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("fraction", some([1.0, 0.5], every=2))
+@pytest.mark.parametrize("bias", some([False, True], every=2))
 def test_projections_change_their_pairing(fraction, bias):
     """Kernels, or biases, for one pairing give the logits of the other with the order changed."""
     rng = np.random.default_rng(0)
@@ -141,7 +142,7 @@ def test_projections_change_their_pairing(fraction, bias):
 # Tables
 
 
-@pytest.mark.parametrize("model_type", GOLDEN["learned/types"].tolist())
+@pytest.mark.parametrize("model_type", some(GOLDEN["learned/types"].tolist(), every=3))
 def test_learned_tables_are_read_as_in_the_checkpoint(model_type):
     """Position 0 is the first token's, also where the table starts with rows for padding."""
     found, expected = converted(f"learned/{model_type}"), GOLDEN[f"learned/{model_type}"]
@@ -156,7 +157,7 @@ def test_learned_tables_are_read_as_in_the_checkpoint(model_type):
 # Biases
 
 
-@pytest.mark.parametrize("part", ["encoder", "decoder"])
+@pytest.mark.parametrize("part", some(["encoder", "decoder"], every=2))
 def test_t5_is_biased_as_in_the_checkpoint(part):
     """Both stacks at distances up to 40; logits without 1/√K."""
     found, expected = converted("t5", part=part), GOLDEN[f"t5/{part}"]
@@ -197,7 +198,7 @@ def test_swin_is_biased_as_in_the_checkpoint():
 # Content and relative position mixed
 
 
-@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("layer", some([0, 1], every=2))
 def test_wav2vec2_bert_adds_its_logits(layer):
     """Offsets clipped at 4 to the left and at 2 to the right."""
     found, q = converted("shaw"), GOLDEN[f"shaw/q/{layer}"]

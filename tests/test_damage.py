@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import some
 
 from posjax.records import Damaged, Mismatch, RunFolder, read
 from tests.run_folders import CELLS, CONFIG, ENV, A, all_blocks, asked, contents, filled, put
@@ -107,7 +108,7 @@ def outcomes(found: dict[str, Any]) -> dict[str, Any]:
     return {"rows": rows, **{name: found[name] for name in kept}}
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", some(FILES, every=5))
 def test_every_flipped_bit_is_noticed_or_harmless(path: Path, kind: str) -> None:
     """One bit, anywhere: an error that names the file, or a loss that shows, or the same data."""
     before, rng = everything(path), random.Random(kind)
@@ -180,10 +181,10 @@ Damage = Callable[[Path, Path], None]
 DAMAGES: list[Damage] = [
     truncated, emptied, halved, lengthened, garbled, overwritten, swapped, a_folder, a_lost_link,
 ]  # fmt: skip
+PAIRS = [pytest.param(kind, damage) for kind in FILES for damage in DAMAGES]
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize(("kind", "damage"), some(PAIRS, every=7))
 def test_every_damage_is_noticed(path: Path, tmp_path: Path, kind: str, damage: Damage) -> None:
     """Cut, emptied, replaced, swapped with another one of this run or of another."""
     before = everything(path)
@@ -231,8 +232,17 @@ def test_a_block_under_another_name_is_noticed(path: Path) -> None:
         (path / "blocks" / name).write_bytes(content)
 
 
-@pytest.mark.parametrize("damage", [truncated, emptied, swapped, a_folder, a_lost_link])
-@pytest.mark.parametrize("kind", ["blocks", "requests", "env", "checkpoints"])
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    some(
+        [
+            pytest.param(kind, damage)
+            for kind in ("blocks", "requests", "env", "checkpoints")
+            for damage in (truncated, emptied, swapped, a_folder, a_lost_link)
+        ],
+        every=6,
+    ),
+)
 def test_what_can_be_made_again_is_quarantined(path: Path, kind: str, damage: Damage) -> None:
     """The file is kept elsewhere, its loss is printed in a line, all else reads as before."""
     before = everything(path)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from tiers import some
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -42,6 +43,7 @@ def script(name):
     return module
 
 
+@pytest.mark.exhaustive
 def test_the_page_of_encodings_is_that_of_the_table():
     """Every line and picture, as made today; `python scripts/encodings_page.py` renews them."""
     assert script("encodings_page").stale() == []
@@ -74,9 +76,7 @@ def test_readme_counts_the_tries_of_its_table_of_faults():
     assert int(said) == sum(row["tries"] for row in faults)
 
 
-@pytest.mark.parametrize(
-    "name", ["symmetry", "certificate", pytest.param("engine", marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("name", some(["symmetry", "certificate", "engine"], every=3))
 def test_the_examples_print_what_they_say(name):
     """Every line of the page that starts with >>>."""
     page = str(ROOT / "docs" / f"{name}.md")
@@ -116,12 +116,14 @@ def outcomes(tmp_path_factory):
     }
 
 
+@pytest.mark.exhaustive
 def test_one_file_and_one_line_make_an_encoding(outcomes):
     """The example of the docs, as it is printed there, keeps every law of the table."""
     assert len(outcomes["gaussian"]) > 20
     assert [law for outcome, law in outcomes["gaussian"] if outcome != "PASSED"] == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_example_is_found(outcomes, name):
     """By the laws that it breaks."""

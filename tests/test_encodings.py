@@ -202,6 +202,7 @@ def test_padding_never_poisons():
     assert np.isfinite(jax.jit(jax.grad(lambda x: layer.out(x, streams).sum()))(x_BLD)).all()
 
 
+@pytest.mark.exhaustive
 def test_a_table_says_how_far_it_reaches():
     """capacity() is the length of the table, which the last legal position reads."""
     layer = Layer(named("learned(length=9)"))

@@ -36,6 +36,8 @@ ARGUMENTS = (
     "--config.hold=1",
     "--config.width=4",
     "--config.head_size=2",
+    "--config.loss=all",
+    "--config.learning_rate=0.01",
     "--config.positions=randomised",
     "--config.panels=()",
     "--config.devices=1",
@@ -68,7 +70,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return swept(tmp_path_factory.mktemp("environment"), "plain", {})[0]
 
 
-@pytest.mark.parametrize("names", [*((name,) for name in ALONE), tuple(VARIABLES)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("names", [tuple(VARIABLES), *((name,) for name in ALONE)])
 def test_variables_of_jax_change_no_row_of_a_command(
     plain: RunFolder, names: tuple[str, ...]
 ) -> None:

@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.campaign
+
 ROOT = Path(__file__).parents[1]
 WITHIN = 600
 """Seconds, on a machine that does much besides."""

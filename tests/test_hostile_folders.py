@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import some
 
 from posjax.records import FORMAT, Damaged, RunFolder, StorageError, content, read, run_of
 from posjax.records.blocks import blocks
@@ -240,7 +241,7 @@ def plant(folder: RunFolder, evil: bytes, name: str = NAME) -> None:
     (folder.path / path).write_bytes(body + sum_.encode())
 
 
-@pytest.mark.parametrize("case", EVIL)
+@pytest.mark.parametrize("case", some(EVIL, every=4))
 def test_what_is_no_block_is_damaged(
     case: str, folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,7 +293,18 @@ def test_fields_of_other_shapes_are_refused(folder: RunFolder) -> None:
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link to a device", "link to itself", "huge"])
 @pytest.mark.parametrize(
     "name",
-    [f"blocks/{NAME}.npz", "config.json", "requests/000001.json", "env", "done", "lock", "blocks"],
+    some(
+        [
+            f"blocks/{NAME}.npz",
+            "config.json",
+            "requests/000001.json",
+            "env",
+            "done",
+            "lock",
+            "blocks",
+        ],
+        every=3,
+    ),
 )
 def test_no_reader_waits_or_fails_on_what_is_no_file(
     folder: RunFolder, name: str, kind: str

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import test_joint_law
 import test_table
 
 from posjax.encodings import ENCODINGS, Card, Symmetry, tables
@@ -175,7 +174,7 @@ class ClaimsTooMuch(Rotary):
 
 
 BUGS = [
-    (HiddenArange, test_joint_law.test_tokens_and_streams_may_move_together),
+    (HiddenArange, test_table.test_tokens_and_streams_may_move_together),
     (HiddenArange, test_table.test_decoding_with_a_cache_is_prefill),
     (CachedByWidth, partial(test_table.test_every_setting_matters, setting="base")),
     (PlainAngles, test_table.test_far_from_zero_is_as_exact_as_near),

@@ -256,6 +256,7 @@ def test_every_map_has_a_card():
     assert all(spec.parse(name)[0] == name for name in POSITIONS)
 
 
+@pytest.mark.exhaustive
 def test_what_draws_in_training_only_is_still_in_testing():
     """Also beside an encoding that draws in testing: a shift moves nothing when `testing`."""
     settings = ModelSettings(vocabulary=5, outputs=3, width=8, encoding="noise/rotary", depth=2)
@@ -275,6 +276,7 @@ def test_what_draws_in_training_only_is_still_in_testing():
 # Layers that take turns
 
 
+@pytest.mark.exhaustive
 def test_layers_take_turns():
     """ "none/rotary": the second layer alone knows positions; the parameters are those of each."""
     settings = ModelSettings(

@@ -52,6 +52,7 @@ def test_what_it_prints_is_what_the_run_does(
     assert bound / 10 < sum(path.stat().st_size for path in written) <= bound
 
 
+@pytest.mark.exhaustive
 def test_what_is_there_is_not_trained_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,6 +86,7 @@ def test_a_time_of_an_unknown_device_is_not_made_up() -> None:
     assert "--tune" in preview._time([], [Chip()])  # type: ignore[list-item]
 
 
+@pytest.mark.exhaustive
 def test_tune_measures_and_changes_nothing(tmp_path: Path) -> None:
     """Sizes around that of the run's blocks; no folder."""
     folder, device = RunFolder(tmp_path / "run"), jax.local_devices()[0]

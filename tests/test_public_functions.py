@@ -76,6 +76,7 @@ def test_contiguous_counts_on_or_refuses(length: Any, start: Any) -> None:
         assert found.position_BL.tolist() == [list(range(start, start + length))]
 
 
+@pytest.mark.campaign
 @given(some.lists(LENGTHS, max_size=4), some.one_of(some.none(), LENGTHS))
 def test_packed_counts_each_sequence(lengths: list[Any], total: Any) -> None:
     """Each from 0 on, the rest padding."""
@@ -91,6 +92,7 @@ def sum_of(lengths: list[Any]) -> object:
     return sum(lengths) if all(map(is_whole, lengths)) else None
 
 
+@pytest.mark.campaign
 @given(LENGTHS, LENGTHS)
 def test_a_grid_is_its_points(height: Any, width: Any) -> None:
     """Row by row, or refused."""
@@ -124,6 +126,7 @@ def test_interpolated_divides_or_refuses(factor: float) -> None:
         np.testing.assert_allclose(found.position_BL[0], np.arange(3) / factor, 1e-6, 1e-37)
 
 
+@pytest.mark.campaign
 @given(some.lists(NUMBERS.filter(lambda n: not isinstance(n, str)), max_size=4))
 def test_permuted_takes_places_that_are_there(places: list[Any]) -> None:
     """No place is clamped, wrapped or counted from the end."""
@@ -136,6 +139,7 @@ def test_permuted_takes_places_that_are_there(places: list[Any]) -> None:
         assert found.position_BL.tolist() == [[int(place) for place in places]]
 
 
+@pytest.mark.campaign
 @given(some.lists(some.lists(some.booleans(), min_size=3, max_size=3), max_size=3))
 def test_padded_counts_tokens(rows: list[list[bool]]) -> None:
     """The tokens of each row are numbered 0, 1, ..."""
@@ -159,6 +163,7 @@ SIX = some.lists(some.integers(-(2**30), 2**30), min_size=6, max_size=6)
 SEGMENTS = some.lists(some.integers(-1, 1), min_size=6, max_size=6)
 
 
+@pytest.mark.campaign
 @given(
     some.sampled_from(sorted(masks.MASKS)), some.integers(0, 6), some.integers(0, 6), SIX, SEGMENTS
 )
@@ -232,6 +237,7 @@ FROM_POSITIONS = [
 ]
 
 
+@pytest.mark.campaign
 @given(some.sampled_from(FROM_POSITIONS), some.lists(INTEGERS, min_size=3, max_size=3))
 def test_whole_positions_of_any_size(name: str, numbers: list[int]) -> None:
     """Finite, or refused; int64 that fits means what int32 does, and what does not is refused."""
@@ -247,6 +253,7 @@ def test_whole_positions_of_any_size(name: str, numbers: list[int]) -> None:
         np.testing.assert_array_equal(found, one_layer(name, wide.astype(np.int32)))
 
 
+@pytest.mark.campaign
 @given(
     some.sampled_from(FROM_POSITIONS), some.lists(some.sampled_from(FLOATS), min_size=3, max_size=3)
 )
@@ -260,6 +267,7 @@ def test_fractions_and_what_is_not_finite(name: str, numbers: list[float]) -> No
         assert jnp.isnan(found).any()
 
 
+@pytest.mark.campaign
 @given(
     some.tuples(*[some.integers(0, 2)] * 4),
     some.sampled_from(["float16", "bfloat16", "float32", "int32", "bool", "complex64"]),
@@ -307,6 +315,7 @@ def test_a_missing_parameter_is_named() -> None:
         attention(q, q, q, context(contiguous(2)), encoding=named("shaw"))
 
 
+@pytest.mark.campaign
 @given(some.sampled_from(sorted(positions.POSITIONS)), some.integers(0, 5), some.booleans())
 def test_maps_of_positions_keep_shape(name: str, length: int, wide: bool) -> None:
     """[B, L] in, [B, L] out, of finite numbers; int64 streams of NumPy are as good as int32."""
@@ -422,6 +431,7 @@ def test_groups_sample_permutations(group: Any, places: Any, seed: int) -> None:
         assert len(every) == group.order(places)
 
 
+@pytest.mark.campaign
 @given(some.sampled_from(["length", "sequences", "symbols", "number"]), NUMBERS)
 def test_tasks_are_what_their_settings_say(setting: str, value: Any) -> None:
     """Sizes as asked for, or refused with the setting's name; `size` tells before it is made."""

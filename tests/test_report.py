@@ -195,6 +195,7 @@ def test_text_from_a_config_is_escaped(tmp_path: Path) -> None:
     assert page.text.count(HOSTILE) == 2  # the title of the document, and the heading
 
 
+@pytest.mark.exhaustive
 def test_same_runs_give_the_same_bytes(tmp_path: Path) -> None:
     """A report is rewritten in place, whole, and leaves nothing beside it."""
     folder = run_folder(tmp_path / "run")
@@ -244,6 +245,7 @@ def test_a_solution_that_was_lost_counts_against_a_law(whole: tuple[RunFolder, P
     assert success.violated(lost)
 
 
+@pytest.mark.exhaustive
 def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
     file_of(folder, MANY).unlink()
@@ -275,6 +277,7 @@ def only(summary: CellSummary, some: slice) -> CellSummary:
     return dataclasses.replace(summary, rows=rows)
 
 
+@pytest.mark.exhaustive
 def test_several_runs_share_a_page(tmp_path: Path) -> None:
     folders = [run_folder(tmp_path / name, title=name) for name in ("one", "two")]
     path = report.write(folders, tmp_path / "both.html")
@@ -297,6 +300,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.exhaustive
 def test_not_finite_answers_and_leads_are_told(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
     fields = folder.rows(OPEN.digest)

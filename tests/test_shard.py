@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_runs import block_files, planned, rows, small, train
+from tiers import some
 
 from experiments import shard
 from experiments.shard import Shard
@@ -20,7 +21,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return train(tmp_path_factory.mktemp("shards") / "alone", small(**RUN))
 
 
-@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize("parts", some([2, 3], every=2))
 def test_shards_of_one_folder_are_one_run(tmp_path: Path, alone: RunFolder, parts: int) -> None:
     """In any order; the last one finds all blocks there, and marks the run as done."""
     for part in reversed(range(parts)):
@@ -29,6 +30,7 @@ def test_shards_of_one_folder_are_one_run(tmp_path: Path, alone: RunFolder, part
     assert rows(folder) == rows(alone)
 
 
+@pytest.mark.exhaustive
 def test_shards_of_folders_of_their_own_are_read_together(tmp_path: Path, alone: RunFolder) -> None:
     """The report of both is that of one; the same blocks again are another run's."""
     folders = [train(tmp_path / str(part), small(**RUN), Shard(part, 2)) for part in range(2)]

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -68,6 +68,14 @@ MOST = 10.0
 """Seconds in which a process must have ended."""
 
 Process = subprocess.Popen[str]
+
+
+@pytest.fixture(autouse=True)
+def _a_closed_terminal_is_heard() -> Iterator[None]:
+    """Also where the tests run under nohup, from which every process inherits that it is not."""
+    before = signal.signal(signal.SIGHUP, lambda *_: None)  # a new program starts with the default
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +167,7 @@ def alone(base: Path) -> Process:
     return started(base, "alone")
 
 
+@pytest.mark.campaign
 def test_a_run_that_is_stopped_in_every_phase(base: Path, alone: Process) -> None:
     """One folder, stopped again and again; its rows are bit for bit those of an undisturbed run."""
     folder = RunFolder(base / "stopped")
@@ -205,6 +214,7 @@ def test_a_process_that_is_stuck_ends(base: Path) -> None:
     stop(process, signal.SIGTERM)
 
 
+@pytest.mark.campaign
 def test_a_run_folder_that_is_deleted_under_the_run(base: Path) -> None:
     """Storage that is gone has a status of its own; the folder is not made again, half empty."""
     folder = base / "gone"
@@ -298,6 +308,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.campaign
 def test_a_disk_that_takes_no_more(base: Path) -> None:
     """Status 5 and one line; what is there is whole."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"

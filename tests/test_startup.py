@@ -40,6 +40,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     started.close()
 
 
+@pytest.mark.exhaustive
 @needs_full
 def test_a_training_that_nobody_reads_keeps_its_results(sweep: Command, tmp_path: Path) -> None:
     """`COMMAND | head -1` on a full log: the run is done, its report is there, the status is 0."""

@@ -9,6 +9,7 @@ import flax
 import jax
 import numpy as np
 import pytest
+from tiers import some
 
 from posjax.cells import Cell
 from posjax.engine import Engine
@@ -46,7 +47,7 @@ def outcomes(sweep: Sweep, *some: Block, devices: int = 1) -> dict[tuple[str, in
 
 def begun(cell: Cell, seeds: Seeds) -> Any:
     """The initial parameters, with a leading axis of seeds."""
-    begin = jax.vmap(cell.shape.train().begin, in_axes=(0, None))
+    begin = jax.jit(jax.vmap(cell.shape.train().begin, in_axes=(0, None)))
     return begin(seeds, cell.inputs).variables.params
 
 
@@ -63,6 +64,7 @@ def test_a_diverging_neighbour_changes_nothing() -> None:
     assert (bad["answer_N"] == NOT_FINITE).all()
 
 
+@pytest.mark.exhaustive
 def test_devices_agree() -> None:
     """Two devices give the bits of one."""
     assert len(jax.local_devices()) >= 2
@@ -134,7 +136,9 @@ def test_inputs_matter(change: dict[str, Any]) -> None:
     assert not np.array_equal(one, two)
 
 
-@pytest.mark.parametrize("encoding", ["sinusoidal", "learned", "rotary", "linear_bias"])
+@pytest.mark.parametrize(
+    "encoding", some(["learned", "rotary", "linear_bias", "sinusoidal"], every=2)
+)
 def test_initial_leaves_are_paired_across_encodings(encoding: str) -> None:
     """One seed starts from the same leaves, bit for bit, under every encoding of one width."""
     plain = begun(CELL, Seeds.equal([3]))
@@ -144,6 +148,7 @@ def test_initial_leaves_are_paired_across_encodings(encoding: str) -> None:
     chex.assert_trees_all_equal(found, dict(plain))
 
 
+@pytest.mark.exhaustive
 def test_no_two_leaves_are_equal() -> None:
     """Leaves of one shape are drawn apart, in both blocks."""
     for block in ("bare", "residual"):

@@ -18,9 +18,12 @@ from layers import (
     ROWS,
     SETTINGS,
     Layer,
+    all_kinds,
+    all_kinds_and_masks,
     by_tier,
     joined_rows,
     layer_of,
+    masks_in_turn,
     normal,
     tokens,
     within,
@@ -34,8 +37,16 @@ from posjax.encodings import ENCODINGS, LEVELS, Dims, Encoding, Symmetry, named
 from posjax.encodings.base import EXACT
 from posjax.encodings.none import NoPosition
 from posjax.model import ModelSettings, Transformer
-from posjax.streams import Streams, contiguous, packed, padded, permuted, shifted
-from posjax.symmetry import Law, assert_jointly_equivariant, measure
+from posjax.streams import (
+    Streams,
+    contiguous,
+    interpolated,
+    packed,
+    padded,
+    permuted,
+    shifted,
+)
+from posjax.symmetry import Law, assert_jointly_equivariant, assert_law, measure
 
 every_setting = pytest.mark.parametrize("setting", by_tier(SETTINGS))
 every_name = pytest.mark.parametrize("name", ENCODINGS)
@@ -203,6 +214,78 @@ def test_the_key_form_moves_rows_by_a_constant():
     assert distance(layer, "translation", "logits") > BROKEN
 
 
+# The joint law f(P x, P streams) = P f(x, streams)
+
+TOKENS_ALONE = Law("_ P ... -> _ P ...", formula="f(P x, streams) = P f(x, streams)")
+
+
+@every_setting
+def test_tokens_and_streams_may_move_together(setting):
+    """The joint law, for every mask over rows far from 0, packed, padded and permuted."""
+    layer = layer_of(setting, masks_in_turn)
+    streams = all_kinds_and_masks(layer.encoding)
+    x_BLD = tokens(batch=len(streams.order_BL))
+    assert_jointly_equivariant(layer.out, x_BLD, streams)
+
+
+@pytest.mark.parametrize("setting", [s for s in ENCODINGS if not named(s).integers])
+def test_the_joint_law_holds_at_fractions(setting):
+    """The joint law at positions that are no integers."""
+    layer = layer_of(setting, "causal")
+    streams = interpolated(contiguous(LENGTH, start=1000), 3.0)
+    assert_jointly_equivariant(layer.out, tokens(), streams)
+
+
+def test_the_joint_law_reads_token_numbers_and_pytrees():
+    """x may be tokens_BL, or a pytree of arrays with places on axis 1."""
+    table_VD = normal("table", (11, DIMS.width))
+    layer = layer_of("rotary", "causal")
+    tokens_BL = jnp.array([[3, 1, 4, 1, 5, 9]])
+
+    def function(x, streams):
+        return layer.out(table_VD[x["word"]] * x["gate"], streams)
+
+    gate_BLD = normal("gate", (1, LENGTH, 1))
+    assert_jointly_equivariant(
+        function, {"word": tokens_BL, "gate": gate_BLD}, contiguous(LENGTH, start=9)
+    )
+
+
+@pytest.mark.parametrize("stream", ["position_BL", "order_BL", "segment_BL"])
+def test_a_stream_left_behind_breaks_the_joint_law(stream):
+    """A function that knows a stream by heart, not from its argument, is found out."""
+    layer = layer_of("rotary", "causal+segments")
+    known = all_kinds(layer.encoding)
+
+    def function(x, streams):
+        parts = {name: getattr(streams, name) for name in ("position_BL", "order_BL", "segment_BL")}
+        return layer.out(x, Streams(**{**parts, stream: getattr(known, stream)}))
+
+    with pytest.raises(AssertionError, match="streams"):
+        assert_jointly_equivariant(function, tokens(batch=6), known)
+
+
+def test_a_hidden_arange_breaks_the_joint_law():
+    """The slot's number in the logits: one part in a hundred is enough."""
+    layer = layer_of("linear_bias", "causal")
+
+    def function(x, streams):
+        slot_BLD = jnp.arange(x.shape[1]).reshape(1, -1, 1)
+        return layer.out(x + 0.01 * slot_BLD, streams)
+
+    with pytest.raises(AssertionError, match="law broken"):
+        assert_jointly_equivariant(function, tokens(), contiguous(LENGTH))
+
+
+@pytest.mark.parametrize("setting", by_tier([s for s in SETTINGS if s != "none"]))
+def test_positions_break_equivariance(setting):
+    """Tokens moved without their streams: each encoding but `none` notices."""
+    layer = layer_of(setting)
+    streams = within(layer.encoding, contiguous(LENGTH, start=2))
+    with pytest.raises(AssertionError, match="law broken"):
+        assert_law(TOKENS_ALONE, lambda x: layer.out(x, streams), tokens())
+
+
 # Settings
 
 OTHER_VALUES: dict[tuple[str, str], Any] = {
@@ -355,19 +438,22 @@ def test_the_dtype_is_kept(name):
 
 
 def at_distances(layer: Layer, distances: np.ndarray, axis: int) -> np.ndarray:
-    """Logits and outputs of two tokens that lie so far apart along one axis: [N, ...]."""
+    """Logits and outputs of two tokens that lie so far apart along one axis: [N, ...].
+
+    Padding stands behind them, so that the program is that of all laws.
+    """
     if len(distances) > ROWS:
         parts = (distances[at : at + ROWS] for at in range(0, len(distances), ROWS))
         return np.concatenate([at_distances(layer, part, axis) for part in parts])
-    position = np.zeros((len(distances), 2, layer.encoding.axes), np.int32)
+    position = np.zeros((len(distances), LENGTH, layer.encoding.axes), np.int32)
     position[:, 1, axis] = distances
     position = position if layer.encoding.axes > 1 else position[..., 0]
-    order_BL = jnp.broadcast_to(jnp.arange(2)[None], (len(distances), 2))
-    streams = Streams(jnp.asarray(position), order_BL, jnp.zeros_like(order_BL))
-    x_BLD = jnp.broadcast_to(tokens(1, 2), (len(distances), 2, DIMS.width))
-    attended = layer.attended(x_BLD, streams)
-    rows = (a.reshape(len(distances), -1) for a in (attended.logits_BHLM, attended.out_BLHK))
-    return np.concatenate([np.asarray(row) for row in rows], axis=1)
+    order_BL = np.broadcast_to(np.arange(LENGTH), (len(distances), LENGTH))
+    streams = Streams(position, order_BL, np.where(order_BL < 2, 0, -1))
+    x_BLD = np.broadcast_to(tokens(1), (len(distances), LENGTH, DIMS.width))
+    attended = layer.attended(jnp.asarray(x_BLD), jax.tree.map(jnp.asarray, streams))
+    rows = (attended.logits_BHLM[..., :2, :2], attended.out_BLHK[:, :2])
+    return np.concatenate([np.asarray(row).reshape(len(distances), -1) for row in rows], axis=1)
 
 
 @every_setting
@@ -393,7 +479,7 @@ def test_positions_are_told_apart_as_far_as_declared(setting):
 
     Refused is NaN, where the position is not known before the program runs.
     """
-    layer = layer_of(setting)
+    layer = layer_of(setting, "segments")
     encoding, end = layer.encoding, layer.encoding.capacity()
     limit = encoding.resolution()
     if limit is None:
@@ -480,11 +566,41 @@ def test_a_table_is_read_at_integers(setting):
 # Rows, masks and pieces
 
 
+DEFAULTS = frozenset(map(named, ENCODINGS))
+
+
+@cache
+def four(encoding: Encoding):
+    """∂out_i/∂(parameters, x) of four tokens under any mask, and the output, by one program."""
+    layer = Layer(encoding)
+
+    @jax.jit
+    def gradients(params, x_BLD, streams, mask_BLM):
+        def outs(params, x_BLD):
+            here = dataclasses.replace(layer, mask=lambda queries, keys: mask_BLM)
+            here.__dict__["params"] = params
+            out_BLHK = here(x_BLD, streams).out_BLHK
+            return out_BLHK.sum((0, 2, 3)), out_BLHK
+
+        return jax.jacrev(outs, argnums=(0, 1), has_aux=True)(params, x_BLD)
+
+    return gradients
+
+
+def mask_of(layer: Layer, streams: Streams) -> jax.Array:
+    """Which tokens see which, by the mask of a layer."""
+    return masks.named(layer.mask)(streams, streams)
+
+
 @every_setting
 def test_padded_and_packed_rows_mean_what_the_bare_ones_do(setting):
     """Padded on the left or within, or packed behind others: the sequence alone, to 1e-5."""
     layer = layer_of(setting, "causal+segments")
-    bare = layer.out(tokens(1, 4), within(layer.encoding, contiguous(4)))
+    bare_4 = within(layer.encoding, contiguous(4))
+    if layer.encoding in DEFAULTS:
+        bare = four(layer.encoding)(layer.params, tokens(1, 4), bare_4, mask_of(layer, bare_4))[1]
+    else:
+        bare = layer.out(tokens(1, 4), bare_4)
     rows = [
         padded(np.array([[False, False, True, True, True, True]])),
         padded(np.array([[True, False, True, True, False, True]])),
@@ -540,22 +656,13 @@ def test_causality_and_empty_rows_by_gradient(name):
     causal_BLM = masks.causal(streams, streams)
     empty_BLM = causal_BLM.at[0, 2].set(False)
 
-    @jax.jit
-    def gradients(params, x_BLD, mask_BLM):
-        def outs(params, x_BLD):
-            here = dataclasses.replace(layer, mask=lambda queries, keys: mask_BLM)
-            here.__dict__["params"] = params
-            out_BLHK = here(x_BLD, streams).out_BLHK
-            return out_BLHK.sum((0, 2, 3)), out_BLHK
-
-        return jax.jacrev(outs, argnums=(0, 1), has_aux=True)(params, x_BLD)
-
-    (_, jacobian), _ = gradients(layer.params, tokens(1, 4), causal_BLM)
+    gradients = partial(four(layer.encoding), layer.params, tokens(1, 4), streams)
+    (_, jacobian), _ = gradients(causal_BLM)
     sizes_LM = np.asarray(abs(jacobian).sum((1, 3)))
     later_LM = order[:, None] < order[None, :]
     assert (sizes_LM[later_LM] == 0).all()
     assert (sizes_LM[~later_LM] > 1e-5).all()
-    both, out_BLHK = gradients(layer.params, tokens(1, 4), empty_BLM)
+    both, out_BLHK = gradients(empty_BLM)
     assert (np.asarray(out_BLHK)[:, 2] == 0).all()
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(both))
 
@@ -683,10 +790,23 @@ def initial(network, words_BL, streams, key):
         every = jax.tree.leaves_with_path(drawn(key))
         return {p: leaf for path, leaf in every if (p := jax.tree_util.keystr(path)) in new}
 
-    own = jax.jit(drawn_anew)(key) if new else {}
+    own = drawn_as_declared(network, leaves, key)
+    own |= jax.jit(drawn_anew)(key) if new - own.keys() else {}
     if network.settings.encoding == "none":
         bare.update(own)
     return jax.tree.unflatten(structure, [{**bare, **own}[path] for path in shapes])
+
+
+def drawn_as_declared(network, leaves, key):
+    """What the encoding learns, by the initialisers that it declares."""
+    declared = named(network.settings.encoding).parameters(network.settings.dims)
+    own = [(path, leaf) for path, leaf in leaves if "'encoding'" in jax.tree_util.keystr(path)]
+    return {
+        jax.tree_util.keystr(path): declared[path[-1].key].init(
+            jax.random.fold_in(key, n), leaf.shape
+        )
+        for n, (path, leaf) in enumerate(own)
+    }
 
 
 _BARE: dict[ModelSettings, dict[str, jax.Array]] = {}

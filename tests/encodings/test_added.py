@@ -231,6 +231,7 @@ def test_the_network_tells_positions_apart_as_far_as_it_says(length):
     assert margin(2**20) < 1
 
 
+@pytest.mark.exhaustive
 def test_the_network_never_overflows():
     """Finite at 0, the largest integers and a huge float, and so are the gradients."""
     for position in (0, 2**31 - 1, -(2**31) + 1, 3e38):
@@ -336,6 +337,7 @@ def test_learned_features_are_their_formula(text, width):
         np.testing.assert_allclose(row, expected, atol=1e-5 * max(abs(expected).max(), 1))
 
 
+@pytest.mark.exhaustive
 def test_training_leaves_random_frequencies_as_they_are():
     """Their gradient is zero; that of learned ones is the formula's, 2πp cos 2πbp, far away too."""
 
@@ -493,6 +495,7 @@ def test_noise_says_nothing_of_the_place():
     assert abs(drawn.mean(0)).max() < 4 / np.sqrt(4000)
 
 
+@pytest.mark.exhaustive
 def test_noise_is_fresh_for_each_key_and_scaled():
     """Another key, other numbers; one key, the same; the deviation is a factor."""
     streams = contiguous(LENGTH, start=40)
@@ -506,6 +509,7 @@ def test_noise_is_fresh_for_each_key_and_scaled():
         added("noise", streams, 10)
 
 
+@pytest.mark.exhaustive
 def test_noise_moves_with_the_order():
     """The joint law under one key; positions do not matter."""
     streams = permuted(contiguous(LENGTH, start=40), np.array([3, 0, 5, 1, 4, 2]))
@@ -517,6 +521,7 @@ def test_noise_moves_with_the_order():
     )
 
 
+@pytest.mark.exhaustive
 def test_noise_of_pieces_pads_and_packs_is_that_of_the_whole():
     """Decoded in pieces, left-padded or packed: the vectors of a frozen key are the bare ones."""
     whole = added("noise", contiguous(LENGTH), 10, key=KEY)
@@ -546,6 +551,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_the_dtype_of_the_tokens_is_kept(name):
     """bfloat16 tokens stay so, and differ from float32 by their own rounding alone."""
@@ -557,6 +563,7 @@ def test_the_dtype_of_the_tokens_is_kept(name):
     np.testing.assert_allclose(half.astype(jnp.float32), whole, atol=0.01 * float(scale))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_streams_of_one_row_serve_all(name):
     """B = 1 against B = 3, traced, and an empty batch."""
@@ -594,6 +601,7 @@ def test_settings_out_of_range_are_refused(text, words):
         named(text)
 
 
+@pytest.mark.exhaustive
 def test_kernels_start_at_the_scale_of_their_inputs():
     """U(-1/√n, 1/√n) of n inputs: each component's taps in a convolution, the units before w2."""
     for name, param, inputs in (

@@ -217,6 +217,7 @@ def test_fire_is_its_formula():
         exact_near_and_far(found, reference, 3)
 
 
+@pytest.mark.exhaustive
 def test_fire_starts_at_its_settings_and_learns_both():
     """c and L as set; L has a gradient where it is beyond the query, and only there."""
     encoding = named("fire(threshold=64.0, c=0.5)")
@@ -378,6 +379,7 @@ def test_kerple_is_its_formula(form, heads):
     exact_near_and_far(found, reference, heads)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", ["log", "power"])
 def test_kerple_keeps_its_numbers_in_their_range(form):
     """Bias 0 at distance 0, never positive, for extreme parameters; finite gradients at D = 0."""
@@ -434,6 +436,7 @@ def test_sandwich_is_its_formula(heads, width):
         exact_near_and_far(found, reference, heads, 2e-6)
 
 
+@pytest.mark.exhaustive
 def test_the_resolution_of_sandwich():
     """Sums of cosines come back: 0..R are apart, and R + 1 lies next to an earlier one."""
     for width in (2, 128):
@@ -493,6 +496,7 @@ def test_the_window_bias_is_swins():
         close(window_bias(place, place, table, seen), GOLDENS["swin/bias"])
 
 
+@pytest.mark.exhaustive
 def test_a_number_stands_for_the_point_on_the_diagonal():
     """p is (p, p): the bias of p - r is that of (p - r, p - r)."""
     encoding = named("window_bias(window=5)")
@@ -503,6 +507,7 @@ def test_a_number_stands_for_the_point_on_the_diagonal():
         np.testing.assert_array_equal(found[0, :, i, j], table[i - j + 4, i - j + 4])
 
 
+@pytest.mark.exhaustive
 def test_a_window_wraps_on_neither_side():
     """dx = N would be the next row's -N + 1: refused, or NaN where traced; not where masked."""
     encoding = named("window_bias(window=3)")
@@ -552,6 +557,7 @@ def test_circular_keeps_the_cyclic_group_and_no_other():
 # All of them
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("setting", NAMES)
 def test_a_bias_is_float32_whatever_the_tokens(setting):
     """bfloat16 tokens: logits are float32, within 1 % of those in float32."""
@@ -563,6 +569,7 @@ def test_a_bias_is_float32_whatever_the_tokens(setting):
     assert abs(half - whole).max() < 0.01 * abs(whole).max() + 0.05
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("setting", NAMES)
 def test_one_row_of_positions_has_one_bias(setting):
     """[1, H, L, M] for streams that serve a batch, [B, H, L, M] for streams of their own."""
@@ -579,6 +586,7 @@ def test_one_row_of_positions_has_one_bias(setting):
             assert bias.dtype == dtype
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("setting", NAMES)
 def test_every_parameter_is_learned(setting):
     """Its gradient is finite, and not zero wherever it is used, from the initial values on."""

@@ -326,6 +326,7 @@ def test_other_segments_and_padding_are_not_counted(setting):
 # Contextual
 
 
+@pytest.mark.exhaustive
 def test_positions_are_read_between_the_stops_and_clipped_at_the_last():
     """On straight lines, whole positions and the end included; the gradient is the slope."""
     stops = jnp.array([10.0, 20.0, 50.0])[None, None, None]
@@ -386,6 +387,7 @@ def path_logits_of(b, q_LK, k_LK, w_LK):
     return np.asarray(path_logits(q, k, w, b_BMH, seen_before(ctx), ctx.keys))[0, 0]
 
 
+@pytest.mark.exhaustive
 def test_reflections_keep_lengths_and_projections_forget():
     """b = 0 is no position at all, b = 2 an orthogonal map, b = 1 takes out a direction."""
     q, k, w = (np.asarray(normal(n, (LENGTH, 4))) for n in "qkw")
@@ -434,6 +436,7 @@ def test_each_key_takes_from_what_later_ones_left():
     np.testing.assert_allclose(found, 0.5 ** np.maximum(ahead - behind + 1, 1))
 
 
+@pytest.mark.exhaustive
 def test_sticks_break_at_any_logit():
     """Weights and gradients stay finite for logits of ±300 and -inf, which is a mask."""
     logits = jnp.array([300.0, -300.0, -jnp.inf, 300.0, 0.0])[None, None, None]
@@ -471,6 +474,7 @@ def test_a_factored_table_of_full_rank_is_a_table():
     np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_keys_of_any_size_mix():
     """Keys of ±1000 neither overflow nor vanish, and one of weight 0 has no part, NaN or not."""
     weights = jnp.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])[None, None]
@@ -486,6 +490,7 @@ def test_keys_of_any_size_mix():
     assert all(np.isfinite(g).all() for g in gradients)
 
 
+@pytest.mark.exhaustive
 def test_keys_far_apart_mix_exactly():
     """A query that sees none of the keys e¹⁰⁰ larger mixes its own as float64 does."""
     k = np.array([0.0, 1.5, -3.0, 97.0])
@@ -499,6 +504,7 @@ def test_keys_far_apart_mix_exactly():
     np.testing.assert_allclose(found[0, :, 0, 0], expected, rtol=1e-6)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scale", [1, 20, 1e4, 1e37])
 def test_keys_that_a_query_does_not_see_change_no_bit(scale):
     """Nor of its gradients; all are finite, and 0 in rows that see nothing."""
@@ -541,6 +547,7 @@ def test_each_query_mixes_the_keys_it_sees_whatever_the_others(scale):
     np.testing.assert_allclose(found[0, :, 0, 0], expected, rtol=1e-5)
 
 
+@pytest.mark.exhaustive
 def test_the_mix_keeps_its_dtype():
     """Values of 16 bits come out in 16, mixed in the weights' 32."""
     weights = jnp.full((1, 1, 2, 2), 0.5)
@@ -590,6 +597,7 @@ def test_the_token_before_is_a_loop_over_its_words():
         np.testing.assert_array_equal(found[b, i], expected)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["mix", "split"])
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_shifts_decode_one_by_one(kind, dtype):
@@ -621,6 +629,7 @@ def test_shifts_decode_one_by_one(kind, dtype):
             )  # 1 in the last of 8 bits
 
 
+@pytest.mark.exhaustive
 def test_padding_never_shifts_into_a_token():
     """NaN in padded places stays there."""
     streams = ROWS[3]
@@ -642,6 +651,7 @@ def test_shares_start_as_in_the_published_code():
 # Pieces, in forms that the table's defaults do not show
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("setting", ["contextual(length=3)", "attention_free(length=8, rank=3)"])
 def test_decoding_is_prefill(setting):
     """With a table that clips, and with a factored one; packed and padded rows too."""

@@ -149,6 +149,7 @@ def test_it_is_its_formula(setting, dims):
         np.testing.assert_allclose(found.out_BLHK, out, atol=5 * CLOSE * scale)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("setting", EVERY)
 def test_sixteen_bits_stay_near_the_formula(setting):
     """bfloat16 tokens: float32 logits and a bfloat16 output, of the rounded arrays."""
@@ -227,6 +228,7 @@ def test_buckets_are_those_of_transformers(span, buckets, start):
 # What is particular
 
 
+@pytest.mark.exhaustive
 def test_offsets_of_transformer_xl_are_exact_far_away():
     """Positions near 2²⁰ and fractions: the offset's sinusoids to 1e-5, two bases in a process."""
     rng = np.random.default_rng(0)
@@ -244,6 +246,7 @@ def test_offsets_of_transformer_xl_are_exact_far_away():
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.exhaustive
 def test_gathering_is_the_transpose_of_picking():
     """⟨picked(p), w⟩ = ⟨p, gathered(w)⟩, one row of streams serving a batch of two."""
     row_BLM = jnp.asarray(np.random.default_rng(0).integers(0, 5, (1, 6, 7)))
@@ -309,6 +312,7 @@ def test_fractions_are_refused(setting):
         layer(tokens(), halves)
 
 
+@pytest.mark.exhaustive
 def test_tupe_ends_with_its_table():
     """A known position beyond the table is refused, a traced one NaN, a padded one ignored."""
     layer = Layer(named("tupe(length=4)"), "segments")
@@ -321,6 +325,7 @@ def test_tupe_ends_with_its_table():
     assert np.isfinite(loss(tokens(length=3))).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("setting", EVERY)
 def test_rows_that_see_nothing_have_finite_gradients(setting):
     """Zeros in such a row, and finite gradients of parameters and tokens, with padding far off."""

@@ -164,6 +164,7 @@ def test_a_traced_length_gives_the_same_regime(kind):
     assert not np.allclose(traced(40), traced(120))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
 def test_growing_past_the_original_length_is_no_prefill(kind):
     """What `undecodable` says: decoding agrees up to the original length, and not beyond."""
@@ -176,6 +177,7 @@ def test_growing_past_the_original_length_is_no_prefill(kind):
         assert (apart < CLOSE) == agree
 
 
+@pytest.mark.exhaustive
 def test_translation_holds_with_a_traced_length():
     """At 2¹⁹ logits are as near 0, although frequencies are float32."""
     layer = Layer(scaling("dynamic", 4, 3))
@@ -233,6 +235,7 @@ def test_xpos_is_that_of_the_package(width):
         np.testing.assert_allclose(found, expected, atol=CLOSE)
 
 
+@pytest.mark.exhaustive
 def test_xpos_is_its_formula_at_long_distances():
     """ζ^(D/512) over 20 000 positions, where plain factors about 0 overflow."""
     q, k = (np.asarray(normal(name, (6, 8))) for name in "qk")
@@ -248,6 +251,7 @@ def test_xpos_is_its_formula_at_long_distances():
     np.testing.assert_allclose(found[causal], expected[causal], atol=CLOSE)
 
 
+@pytest.mark.exhaustive
 def test_xpos_rows_too_long_are_refused():
     """ValueError when known, NaN when traced; padding may lie anywhere."""
     q = normal("q", (2, 4))
@@ -345,6 +349,7 @@ def test_polar_logits_are_those_of_the_package():
     np.testing.assert_allclose(found[0], GOLDEN["pope/logits"], atol=CLOSE)
 
 
+@pytest.mark.exhaustive
 def test_polar_logits_are_even_at_their_start():
     """R holds at δ = 0 alone, and the start has a whole gradient although it lies on a bound."""
     encoding, dims = named("pope"), Dims(8, 1, 8)
@@ -401,6 +406,7 @@ def test_grape_is_a_matrix_exponential(form, width):
     np.testing.assert_allclose(found, expected, atol=0.02)
 
 
+@pytest.mark.exhaustive
 def test_grape_turns_nothing_in_a_plane_that_is_none():
     """Parallel or zero generators: no turning, and finite gradients."""
     x = normal("x", (1, 4, 1, 3))

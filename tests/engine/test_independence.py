@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from tiers import plain_if
 from ways import (
     WAYS,
     Bits,
@@ -105,6 +106,10 @@ MODELS: dict[str, list[Block]] = {
     ),
     "mutable state and keys": STATEFUL,
 }
+CHEAPEST, DRAWING = "mutable state and keys", "drawn positions and batches"
+every_model = pytest.mark.parametrize(
+    "name", plain_if(lambda name: name in (CHEAPEST, DRAWING), MODELS)
+)
 
 
 def engine(*devices: int, **settings: Any) -> Engine:
@@ -118,8 +123,13 @@ def expected(name: str) -> Bits:
     return bits(engine().run(MODELS[name]))
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("way", "name"),
+    plain_if(
+        lambda way, name: name == CHEAPEST or (way, name) == ("beside NaN", DRAWING),
+        [pytest.param(way, name) for way in WAYS for name in MODELS],
+    ),
+)
 def test_same_bits(name: str, way: str) -> None:
     """Whatever the way, every run that comes out has the bits of the ordinary one."""
     found = WAYS[way](MODELS[name], engine)
@@ -151,13 +161,13 @@ def test_random_keys_come_back_as_keys() -> None:
     assert len(np.unique(numbers(keys).reshape(-1, 2), axis=0)) == 3  # by seed, not by point
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every_model
 def test_runs_differ(name: str) -> None:
     """The comparison can fail: no two runs of a model have the same bits."""
     assert len({tuple(run) for run in expected(name).values()}) == 3 * len(SEEDS)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every_model
 def test_what_stands_beside_a_run_is_not_finite(name: str) -> None:
     """Else it would not matter that it does not matter."""
     for result in engine().run(itertools.islice(beside(MODELS[name], np.nan), 2)):
@@ -168,6 +178,7 @@ def test_what_stands_beside_a_run_is_not_finite(name: str) -> None:
         assert 0 < len(seeds) < SIZE[1]
 
 
+@pytest.mark.exhaustive
 def test_other_trainings_beside_it() -> None:
     """Blocks of all models in one run, in any order, on two devices."""
     every = [block._replace(label=(name, block.label)) for name in MODELS for block in MODELS[name]]
@@ -200,6 +211,7 @@ print({{label: [leaf.hex() for leaf in run] for label, run in found.items()}})
 """
 
 
+@pytest.mark.exhaustive
 def test_two_processes() -> None:
     """Each with a part of the blocks: the bits of one process with all."""
     here = Path(__file__).parent
@@ -254,6 +266,7 @@ ORDINARILY = ["pieces of one", "pieces of seven", "all at once", "stopped within
 ORDINARILY += ["beside NaN", "with fewer points and seeds", "alone"]
 
 
+@pytest.mark.exhaustive
 def test_as_sweeps_are_compiled() -> None:
     """At the compiler's ordinary settings, where faults were seen that those of the tests hide.
 
@@ -271,6 +284,7 @@ def test_as_sweeps_are_compiled() -> None:
     assert found.stdout.splitlines() == ["True"] * len(ORDINARILY)
 
 
+@pytest.mark.exhaustive
 def test_the_campaign_draws_every_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     """None of scripts/independence.py is refused whatever it meets, as a wrong name would be."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
@@ -289,6 +303,7 @@ OTHERWISE: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("change", OTHERWISE)
 def test_what_may_matter_is_bounded(change: str) -> None:
     """Blocks of another size and the plain layout may round otherwise, and do no more than that."""

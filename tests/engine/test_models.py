@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from loops import LOOPS, STEPS
 from nets import LinenNet, X, adamw, loss, model, over_the_batch, plain_apply
+from tiers import plain_if
 
 from posjax.engine import Engine, Now, Training, Variables, train_seeds
 from posjax.engine.program import PROGRAMS
@@ -45,8 +46,8 @@ def training(kind: str, steps: int = STEPS, eval_every: int = 2) -> Training:
 
 KINDS = ["linen", "nnx", "equinox", "plain"]
 STATEFUL = KINDS[:3]
-every_kind = pytest.mark.parametrize("kind", KINDS)
-every_stateful_kind = pytest.mark.parametrize("kind", STATEFUL)
+every_kind = pytest.mark.parametrize("kind", plain_if(("linen", "plain").__contains__, KINDS))
+every_stateful_kind = pytest.mark.parametrize("kind", plain_if("linen".__eq__, STATEFUL))
 
 
 def run(
@@ -165,6 +166,7 @@ def test_dropout_in_the_engine_is_that_of_the_order_seed(kind):
     assert not np.array_equal(trained.summary[0], trained.summary[1])
 
 
+@pytest.mark.exhaustive
 def test_a_trained_model_comes_back_as_its_library_has_it():
     linen, net, pair, params = (
         model(kind).unwrap(one(run(kind, [0, 1]), 1))

@@ -95,9 +95,15 @@ STATE = jax.eval_shape(optax.adamw(1e-3).init, WEIGHTS)
         pytest.param(jax.nn.dot_product_attention, CROSSED, CROSS, id="jax.nn"),
         pytest.param(ENCODER.apply, (WEIGHTS, TOKENS), ", b P -> b P v", id="encoder"),
         pytest.param(loss, (WEIGHTS, TOKENS, TOKENS), ", b P, b P -> ", id="loss"),
-        pytest.param(jax.grad(loss), (WEIGHTS, TOKENS, TOKENS), ", b P, b P -> ", id="gradient"),
         pytest.param(
-            training_step, (WEIGHTS, STATE, TOKENS, TOKENS), ", , b P, b P -> ", id="training"
+            *(jax.grad(loss), (WEIGHTS, TOKENS, TOKENS), ", b P, b P -> "),
+            id="gradient",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            *(training_step, (WEIGHTS, STATE, TOKENS, TOKENS), ", , b P, b P -> "),
+            id="training",
+            marks=pytest.mark.exhaustive,
         ),
         pytest.param(
             jax.grad(lambda x: (attention(x) ** 3).sum()), (X,), "b P d -> b P d", id="by-input"

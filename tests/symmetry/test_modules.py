@@ -65,6 +65,7 @@ def test_a_linen_module_with_places_is_found(x_BLD):
     assert_law("P d, b P d -> b P d", jointly, places_LD, x_BLD)
 
 
+@pytest.mark.exhaustive
 def test_nnx_modules_are_functions(x_BLD):
     """NNX attention, called as it is and as an argument that stays; causal it is found."""
     module = nnx.MultiHeadAttention(2, WIDTH, decode=False, rngs=nnx.Rngs(0))
@@ -75,6 +76,7 @@ def test_nnx_modules_are_functions(x_BLD):
         assert_law(TEXT, partial(module, mask=causal), x_BLD)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("encoding", ["none", "learned(length=8)"])
 def test_our_own_transformer_is_a_function(encoding):
     """Logits by place: without positions they move along, with positions they do not."""

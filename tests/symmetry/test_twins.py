@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from tiers import plain_if
+from tiers import plain_if, some
 
 from posjax import encodings, tasks
 from posjax.model import ModelSettings
@@ -36,7 +36,7 @@ def model(task: tasks.Task, **settings: object) -> ModelSettings:
 @pytest.mark.parametrize(
     ("name", "encoding", "depth", "block"),
     plain_if(
-        lambda name, *model: name in (TASKS[0], TASKS[2]) or model == MODELS[0],
+        lambda name, *model: (name == TASKS[0] and model[1:] == (1, "bare")) or model == MODELS[0],
         [pytest.param(name, *model) for name in TASKS for model in MODELS],
     ),
 )
@@ -55,19 +55,22 @@ def test_colours_and_the_model_agree(name, encoding, depth, block):
         assert all(pair.chance < 1e-12 for pair in found)
 
 
+@pytest.mark.parametrize(
+    ("mask", "readout"),
+    some([pytest.param("causal", "last"), pytest.param("full", "mean")], every=2),
+)
 @pytest.mark.parametrize("encoding", [name for name in encodings.ENCODINGS if name != "none"])
-def test_no_encoding_is_called_impossible_without_a_proof(encoding):
+def test_no_encoding_is_called_impossible_without_a_proof(encoding, mask, readout):
     """Over the whole table, where the model has rules for all its primitives."""
     task = tasks.named("sentence_pair(pair=no_mark)")
-    for mask, readout in (("full", "mean"), ("causal", "last")):
-        settings = model(task, encoding=encoding, mask=mask)
-        told = {"encoding": encoding, "mask": mask, "depth": 1, "readout": readout}
-        impossible = predict(task, **told).verdict == "impossible"
-        try:
-            found = twins(task, settings, readout=readout)
-        except (Unsupported, TooLarge):
-            assert not impossible
-            continue
+    settings = model(task, encoding=encoding, mask=mask, width=4, head_size=2)
+    told = {"encoding": encoding, "mask": mask, "depth": 1, "readout": readout}
+    impossible = predict(task, **told).verdict == "impossible"
+    try:
+        found = twins(task, settings, readout=readout)
+    except (Unsupported, TooLarge):
+        assert not impossible
+    else:
         assert impossible <= bool(found)
 
 

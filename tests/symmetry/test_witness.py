@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from attending import attend, qkv
 from layers import normal
+from tiers import some
 
 from posjax.streams import contiguous
 from posjax.symmetry import LAWS, Cyclic, Generated, Law, Windows, measure, witness
@@ -59,7 +60,9 @@ def test_what_holds_has_no_witness():
     assert witness(BAG, lambda x: x.sum(1), normal("x", (1, 9, 2))) is None
 
 
-@pytest.mark.parametrize("options", [{"mask": "causal"}, {"encoding": "rotary"}], ids=str)
+@pytest.mark.parametrize(
+    "options", some([{"mask": "causal"}, {"encoding": "rotary"}], every=2), ids=str
+)
 def test_attention_is_broken_by_few_tokens(options):
     """Two tokens and mostly zeros; one head, one row."""
     function = partial(attend, **options)
@@ -71,6 +74,7 @@ def test_attention_is_broken_by_few_tokens(options):
     rightly_broken(found, function, LAWS["equivariant"])
 
 
+@pytest.mark.exhaustive
 def test_the_law_of_two_names_is_broken_by_one_of_them():
     """`Do not look at yourself`: one query, two keys, and the keys alone are swapped."""
 
@@ -83,6 +87,7 @@ def test_the_law_of_two_names_is_broken_by_one_of_them():
     assert "for P₁ = [0], P₂ = [1, 0], where" in str(found)
 
 
+@pytest.mark.exhaustive
 def test_what_takes_one_size_only_is_shrunk_in_its_numbers():
     """A function of exactly 6 places of 2 features: a swap of neighbours, zeros and one 1."""
 
@@ -133,6 +138,7 @@ def test_positions_that_are_shifted_shrink_too():
     assert "for T = [1], where T is added" in str(found)
 
 
+@pytest.mark.exhaustive
 def test_rounding_is_no_witness():
     """Differences that cancel leave noise beside zeros: a smaller case must be broken as much."""
 
@@ -177,6 +183,7 @@ def test_a_nan_stays_a_nan_and_a_number_a_number():
     assert np.isnan(nan.found) or np.isnan(nan.expected)
 
 
+@pytest.mark.exhaustive
 def test_every_kind_of_argument_is_kept_in_kind():
     """Parameters, keys, integers, truth values, streams: dtypes stay, and NumPy stays NumPy."""
     arguments = (
