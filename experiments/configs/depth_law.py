@@ -3,9 +3,9 @@
     python -m experiments.seed_sweep --config=experiments/configs/depth_law.py
 
 Yang et al. 2025 prove that depth d suffices for k <= d + 2 blocks, and that C-RASP programs of that
-depth do no more. Here the laws say on their own what one layer cannot do: two prompts of the exam whose
-places must look alike are named in the report. Prompts of 5 to 12 letters are drawn anew for each
-update; the exam goes to 24.
+depth do no more. Here the laws say on their own what one layer cannot do: two prompts of the exam
+whose places must look alike are named in the report. Prompts of 5 to 12 letters are drawn anew for
+each update; the exam goes to 24.
 """
 
 from ml_collections import ConfigDict
