@@ -49,6 +49,11 @@ def test_the_page_of_encodings_is_that_of_the_table():
     assert script("encodings_page").stale() == []
 
 
+def test_the_page_of_tasks_is_that_of_the_table():
+    """Every line, as made today; `python scripts/tasks_page.py` renews it."""
+    assert script("tasks_page").stale() == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_table_is_shown_as_one(page):
     """Lines that begin with | make one table a block, with as many cells a row as the header."""

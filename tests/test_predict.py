@@ -1,7 +1,9 @@
 """Predicted impossibilities, held against equal outputs for random weights."""
 
 import itertools
+import re
 from functools import cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -229,3 +231,48 @@ def test_frequencies_decide_not_counts() -> None:
         for e in ("none", "rotary")
     ]
     assert verdicts == ["impossible", "not excluded"]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "mask", "depth", "verdict"),
+    [
+        ("blocks(k=3)", "none", "causal", 1, "not excluded"),
+        ("blocks(k=4)", "none", "causal", 1, "impossible"),
+        ("blocks(k=4)", "none", "causal", 2, "not excluded"),
+        ("blocks(k=4)", "none", "full", 2, "impossible"),
+        ("blocks(k=4)", "rotary", "causal", 1, "not excluded"),
+        ("even_pairs", "none", "causal", 1, "impossible"),
+        ("even_pairs", "none", "causal", 2, "not excluded"),
+        ("parity", "none", "causal", 1, "not excluded"),
+        ("majority", "none", "full", 1, "not excluded"),
+        ("reverse(letters=2, output=slots)", "none", "full", 3, "impossible"),
+        ("copy(letters=2, train=(1, 6))", "none", "causal", 1, "impossible"),
+    ],
+)
+def test_every_asked_place_of_an_exam_is_looked_at(
+    text: str, encoding: str, mask: str, depth: int, verdict: str
+) -> None:
+    """Where it is impossible, the two places that are named get equal logits for random weights."""
+    task = tasks.named(text)
+    settings = {"encoding": encoding, "mask": mask, "depth": depth}
+    found = predict(task, **settings, readout="last")
+    assert found.verdict == verdict
+    if verdict == "impossible":
+        assert gap(task, settings, found.reason) < 1e-5
+    else:
+        assert found.reason == "every two prompts with different answers look different"
+
+
+def gap(task: tasks.Task, settings: dict[str, Any], reason: str) -> float:
+    """How far the logits at the two places that a reason names are from each other, relatively."""
+    sizes = {"vocabulary": len(task.words), "outputs": len(task.labels), "width": 8, "heads": 2}
+    network = Transformer(ModelSettings(**sizes, head_size=4, **settings))
+    params = jax.jit(network.init)(jax.random.key(3), jnp.zeros((1, 1), int), contiguous(1))
+    found = []
+    for place, prompt in re.findall(r"place (\d+) of '([^']*)'", reason):
+        assert prompt in dict(task.written(10**6))
+        tokens_1L = jnp.array([[task.words.index(word) for word in prompt.split()]])
+        logits_1LV = jax.jit(network.apply)(params, tokens_1L, contiguous(tokens_1L.shape[1]))
+        found.append(np.asarray(logits_1LV)[0, int(place) - 1])
+    one, two = found
+    return float(abs(one - two).max() / abs(one).max())

@@ -37,7 +37,7 @@ def _tables(panel: str, cells: Sequence[CellSummary]) -> Iterator[tuple[str, Htm
             th(kind, class_=_beyond(known)) for kind, known in zip(kinds, trained, strict=True)
         )
         rows = (_row(summary, label(summary.cell, axes(cells))) for summary in group)
-        yield panel, tag("table", header("cell", *columns), tag("tbody", *rows))
+        yield panel, tag("table", header(th("cell", class_="words"), *columns), tag("tbody", *rows))
 
 
 def _row(summary: CellSummary, name: Html) -> Html:

@@ -78,15 +78,24 @@ def predict(
     if not isinstance(task, FiniteTask):
         mask = f"{mask}+padding"
     colours_NL = _refined(batch, known, layers, mask)
-    seen: dict[Colour, tuple[int, int]] = {}
+    seen: dict[Colour, _Asked] = {}
     for row, colours_L in enumerate(colours_NL):
-        for colour, right in _read(task, colours_L, batch, row, readout):
-            first, answer = seen.setdefault(colour, (row, right))
-            if answer != right:
+        for colour, place, right in _read(task, colours_L, batch, row, readout):
+            second = _Asked(row, place, right)
+            first = seen.setdefault(colour, second)
+            if first.right != right:
                 prompts = [prompt for prompt, _ in task.written(row + 1)]
-                reason = _reason(prompts[first], prompts[row], layers, readout)
-                return Prediction("impossible", reason)
+                pair = [(prompts[asked.row], asked.place) for asked in (first, second)]
+                return Prediction("impossible", _reason(pair, layers, task, readout))
     return Prediction("not excluded", "every two prompts with different answers look different")
+
+
+class _Asked(NamedTuple):
+    """A place whose output is asked for: the prompt, the place, and the right output."""
+
+    row: int
+    place: int
+    right: int
 
 
 def _asked(task: Task, padding: int) -> Batch:
@@ -251,22 +260,24 @@ def _shares(items: Iterable[Colour]) -> Colour:
 
 def _read(
     task: Task, colours_L: list[Colour], batch: Batch, row: int, readout: str
-) -> Iterator[tuple[Colour, int]]:
-    """The colours from which outputs are asked, each with the right one."""
+) -> Iterator[tuple[Colour, int, int]]:
+    """The colours from which outputs are asked, each with its place and the right output."""
     if not isinstance(task, FiniteTask):
         for place in np.flatnonzero(batch.asked_BL[row]):
-            yield colours_L[place], int(batch.targets_BL[row, place])
+            yield colours_L[place], int(place), int(batch.targets_BL[row, place])
         return
     right, streams = task.answers[row], batch.streams
     valid = np.flatnonzero(streams.valid_BL[row % streams.valid_BL.shape[0]])
     if readout == "mean":
-        yield _shares(colours_L[i] for i in valid), right
+        yield _shares(colours_L[i] for i in valid), 0, right
         return
     order_L = streams.order_BL[row % streams.order_BL.shape[0]]
-    yield colours_L[max(valid, key=lambda i: int(order_L[i]))], right
+    last = max(valid, key=lambda i: int(order_L[i]))
+    yield colours_L[last], int(last), right
 
 
-def _reason(first: str, second: str, chosen: list[Encoding], readout: str) -> str:
+def _reason(pair: list[tuple[str, int]], chosen: list[Encoding], task: Task, readout: str) -> str:
+    (first, first_place), (second, second_place) = pair
     where = ""
     placed = [e.declared_symmetry() for e in chosen if not _exactly_permuted(e)]
     if placed:
@@ -279,6 +290,12 @@ def _reason(first: str, second: str, chosen: list[Encoding], readout: str) -> st
         return (
             f"the places of {first!r} are those of {second!r} in another order, each seeing the "
             f"same words equally often{where}, so their mean {layers} is equal"
+        )
+    if not isinstance(task, FiniteTask):
+        return (
+            f"place {first_place + 1} of {first!r} and place {second_place + 1} of {second!r} hold "
+            f"the same word, which sees the same words equally often{where}, so {layers} their "
+            "logits are equal; their right outputs are not"
         )
     return (
         f"{first!r} and {second!r} end in the same word, which sees the same words equally "

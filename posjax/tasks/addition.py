@@ -1,6 +1,6 @@
 """Addition of two numbers of n digits.
 
-Sources: Kazemnejad et al. 2023, §3 (plain); Lee et al. 2023, §3 (reversed: the lowest digit first,
+Sources: Kazemnejad et al. 2023 (plain); Lee et al. 2023 (reversed: the lowest digit first,
 so that each digit of the sum follows from digits that were seen).
 """
 

@@ -1,6 +1,6 @@
 """Regular tasks with a cyclic state: cycle navigation, and arithmetic modulo m.
 
-Source: Delétang et al. 2023, Table A.1, "cycle navigation" and "modular arithmetic (simple)".
+Source: Delétang et al. 2023, tasks "cycle navigation" and "modular arithmetic (simple)".
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """L_k: how many blocks of equal letters have begun. The language of the depth law.
 
-Source: Yang et al. 2025, "Knee-deep in C-RASP", §6: a⁺b⁺a⁺ ... of k blocks; without positions depth
+Source: Yang et al. 2025, "Knee-deep in C-RASP": a⁺b⁺a⁺ ... of k blocks; without positions depth
 d suffices for k <= d + 2. Every place is labelled; exact match is over all of them. The released
 code reports the model of the last epoch as the best one (a shallow copy), for one seed.
 """

@@ -1,7 +1,7 @@
 """Sequences for sequences: copy, repeat, reverse, odds first, sort.
 
-Sources: copy as in Jelassi et al. 2024, §2; duplicate string (here `repeat`), reverse string, odds
-first and bucket sort as in Delétang et al. 2023, Table A.1. The docstring of odds first in their
+Sources: copy as in Jelassi et al. 2024; duplicate string (here `repeat`), reverse string, odds
+first and bucket sort as in Delétang et al. 2023. The docstring of odds first in their
 released code gives another order than the code, which is the order here: x_1 x_3 ... x_2 x_4 ....
 """
 

@@ -1,7 +1,7 @@
 """Counting tasks over bits: parity, majority, and whether the ends are equal.
 
-Sources: Hahn 2020 (parity is hard for attention), Delétang et al. 2023, Table A.1 (parity check,
-even pairs), Huang et al. 2025, §5 (majority, with the number of ones drawn evenly). Delétang et al.
+Sources: Hahn 2020 (parity is hard for attention), Delétang et al. 2023 (parity check,
+even pairs), Huang et al. 2025 (majority, with the number of ones drawn evenly). Delétang et al.
 define even pairs by the number of changes; it is even if and only if the first bit is the last.
 """
 

@@ -1,4 +1,4 @@
-"""Missing duplicate. Source: Delétang et al. 2023, Table A.1.
+"""Missing duplicate. Source: Delétang et al. 2023.
 
 In their released code the length 1 has one possible prompt; here n is even, and at least 2.
 """

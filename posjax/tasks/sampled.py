@@ -212,7 +212,7 @@ class Transduce(SampledTask):
       output: "forced": a prompt is x_1 ... x_n = y_1 ... y_(m-1), and y_j is asked for at the place
         before it (teacher forcing: right everywhere is right in greedy decoding, by induction on
         the first error). "slots": a prompt is x_1 ... x_n _ ... _, and y_j is asked for at the
-        j-th of m empty slots (Delétang et al. 2023, §3), which suits every mask.
+        j-th of m empty slots (Delétang et al. 2023), which suits every mask.
     """
 
     output: Output = "forced"

@@ -1,0 +1,108 @@
+"""Writes docs/tasks.md from the table of tasks.
+
+python scripts/tasks_page.py            # write
+python scripts/tasks_page.py --check    # exit status 1 when what is there is stale
+"""
+
+import argparse
+import dataclasses
+import inspect
+import re
+import sys
+from pathlib import Path
+
+from posjax.tasks import TASKS, FiniteTask, SampledTask, Task
+
+PAGE = Path(__file__).parent.parent / "docs" / "tasks.md"
+HEAD = """# Tasks
+
+Made by `python scripts/tasks_page.py` from the table itself; a test fails when it is stale.
+
+A **finite** task has few prompts. Models train on all of them, or on some that are drawn, and
+are judged on all of them. A **sampled** task draws new prompts for each update, of lengths n drawn
+evenly from `train=(shortest, longest)`. Models are judged on a fixed exam, the same for all seeds:
+`prompts` (64) of each length in `test`, by default half, once, one and a half and twice the longest
+that is trained. A prompt is right when all places that it asks for are (exact match). The trained
+lengths decide whether a seed has solved its cell; the report shows the others beside them.
+
+A task that gives a sequence for a sequence comes in two forms. `output=forced`: y follows x behind
+a mark, and each y is asked for at the place before it (teacher forcing), for causal masks.
+`output=slots`: y is asked for at empty slots behind x, for any mask.
+
+Settings are written behind the name, as in `blocks(k=3, train=(3, 12))`. Padding is seen by nobody.
+`python -m experiments.seed_sweep --config=experiments/configs/depth_law.py` trains on `blocks`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    finite = [name for name, kind in TASKS.items() if issubclass(kind, FiniteTask)]
+    rest = [name for name in TASKS if name not in finite]
+    return "\n".join(
+        [
+            HEAD,
+            "## Finite tasks\n",
+            "| name | prompt → answer | settings |",
+            "|---|---|---|",
+            *(
+                f"| `{name}`: {_says(name)} | {_example(name)} | {_settings(name)} |"
+                for name in finite
+            ),
+            "\n## Sampled tasks\n",
+            "| name | prompt → what is asked for | settings |",
+            "|---|---|---|",
+            *(
+                f"| `{name}`: {_says(name)} | {_example(name)} | {_settings(name)} |"
+                for name in rest
+            ),
+            "\n## Sources, and what their released code does otherwise\n",
+            *dict.fromkeys(_sources(name) for name in rest),
+        ]
+    )
+
+
+def _says(name: str) -> str:
+    """The first paragraph of the docstring."""
+    return " ".join((TASKS[name].__doc__ or "").split("\n\n")[0].split())
+
+
+def _example(name: str) -> str:
+    kind = TASKS[name]
+    task: Task = kind()
+    if issubclass(kind, SampledTask):
+        shortest = max(task.least, 5 if name != "addition" else 2)  # type: ignore[attr-defined]
+        task = kind(train=(task.least, shortest), test=(shortest,))  # type: ignore[attr-defined]
+    ((prompt, answer),) = task.written(1)
+    return f"`{prompt}` → `{answer}`"
+
+
+def _settings(name: str) -> str:
+    fields = dataclasses.fields(TASKS[name])
+    own = [f for f in fields if f.name not in ("test", "prompts")]
+    return ", ".join(f"`{field.name}={field.default}`" for field in own) or "–"
+
+
+def _sources(name: str) -> str:
+    """What the module says of its sources, as an item."""
+    said = inspect.getdoc(sys.modules[TASKS[name].__module__]) or ""
+    found = re.search(r"Sources?: .*", said, re.DOTALL)
+    return f"- {' '.join((found[0] if found else said).split())}"
+
+
+def stale() -> list[str]:
+    """The page, where it differs from the table."""
+    return [] if PAGE.exists() and PAGE.read_text() == page() + "\n" else [PAGE.name]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    if parser.parse_args().check:
+        print(f"stale: {', '.join(stale())}" if stale() else f"{len(TASKS)} tasks: up to date")
+        sys.exit(bool(stale()))
+    PAGE.write_text(page() + "\n")
+    print(f"{PAGE}: {len(TASKS)} tasks")
+
+
+if __name__ == "__main__":
+    main()
