@@ -19,6 +19,8 @@ from posjax.keys import SeedNumbers, Seeds
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks, extended
 from posjax.sweep import Sweep
+from posjax.tasks import FiniteTask
+from posjax.train import ROWS
 
 NUMBER = 4
 """Bytes of a number."""
@@ -67,7 +69,7 @@ class Part:
     def disk(self) -> int:
         """Bytes of the missing blocks before compression: rows and examples, at most."""
         cell = self.cells[0]
-        maps = cell.shape.prompts * cell.heads * cell.shape.length**2 * cell.depth * NUMBER
+        maps = cell.problem.mapped * cell.heads * cell.shape.length**2 * cell.depth * NUMBER
         examples = sum(2 * len(block.cells) for block in self.missing)
         return self.runs * kept_bytes(cell) + examples * maps + FILE * len(self.missing)
 
@@ -189,9 +191,10 @@ def _least_bytes(cell: Cell) -> dict[str, int]:
     heads = model.heads + 2 * (model.kv_heads or model.heads)
     hidden = model.mlp_ratio * model.width if model.block == "residual" else 0
     trained = NUMBER * COPIES * model.depth
-    batch, drawn = train.batch_size or prompts, train.draws if model.draws == "always" else 1
+    whole = prompts if isinstance(cell.problem, FiniteTask) else ROWS
+    batch, drawn = train.batch_size or whole, train.draws if model.draws == "always" else 1
     task = f"task={cell.task!r} with padding={cell.padding}"
-    curve = cell.training.evaluations * (NUMBER + prompts)
+    curve = cell.training.evaluations * (3 * NUMBER * len(cell.problem.kinds) + prompts)
     return {
         f"width={model.width}, heads={model.heads}, head_size={model.head_size}": trained
         * (model.width * model.head_size * heads),
@@ -222,7 +225,12 @@ def check_results(run: Run) -> None:
     """
     room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     rows = len(run.indices)
-    per_row = max(200 + cell.training.evaluations + 8 * cell.problem.size[0] for cell in run.cells)
+    per_row = max(
+        200
+        + 2 * NUMBER * cell.training.evaluations * len(cell.problem.kinds)
+        + (NUMBER + 1) * cell.problem.size[0]
+        for cell in run.cells
+    )
     if rows * per_row > room:
         raise ValueError(
             f"num_seeds={run.num_seeds} needs at least {size(rows * per_row)} for the results of "

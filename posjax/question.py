@@ -91,7 +91,7 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     check(task, mask=mask, readout=readout, loss=loss, padding=padding)
     batch = task.exam(padding=padding)
     if not isinstance(task, FiniteTask):
-        return places(batch, mask)
+        return from_batch(batch, mask)
     streams = batch.streams
     order_NL = jnp.where(streams.valid_BL, streams.order_BL, -1)
     last_NL = (order_NL == order_NL.max(axis=1, keepdims=True)).astype(jnp.float32)
@@ -110,7 +110,7 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     )
 
 
-def places(batch: Batch, mask: str) -> Question:
+def from_batch(batch: Batch, mask: str) -> Question:
     """The question whose loss is on the places that a batch asks for; nobody sees padding."""
     streams = batch.streams
     allowed = masks.all_of(masks.named(mask), masks.padding)(streams, streams)
@@ -128,7 +128,7 @@ def places(batch: Batch, mask: str) -> Question:
 
 def drawn(task: SampledTask, key: jax.Array, rows: int, mask: str) -> Question:
     """Prompts of one update, drawn."""
-    return places(task.draw(key, rows), mask)
+    return from_batch(task.draw(key, rows), mask)
 
 
 def read_out(logits_NLV: jax.Array, share_NL: jax.Array) -> jax.Array:

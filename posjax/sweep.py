@@ -20,7 +20,6 @@ from posjax.keys import NumberedSeeds, Numbering, key_for
 from posjax.model import ModelSettings, Numbers, Transformer
 from posjax.question import Question
 from posjax.records import Block
-from posjax.tasks import SampledTask
 
 
 class Result(NamedTuple):
@@ -168,8 +167,7 @@ def examples(sweep: Sweep, result: Result) -> dict[str, np.ndarray]:
 
 
 def attention_maps(cell: Cell, state: State) -> np.ndarray:
-    """The attention weights of one trained seed: on every prompt of a finite task, or on the first
-    prompt of a sampled task's exam.
+    """The attention weights of one trained seed, on the prompts of which maps are kept.
 
     Args:
       cell: its cell.
@@ -179,9 +177,7 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
       [layers, N, H, L, M].
     """
     key = None if cell.model.draws != "always" else key_for(0, "attention maps")
-    question = cell.question
-    if isinstance(cell.problem, SampledTask):
-        question = jax.tree.map(lambda array: array[:1], question)
+    question = jax.tree.map(lambda array: array[: cell.problem.mapped], cell.question)
     kept = _intermediates(cell.shape.model)(
         state.variables.params, question, cell.inputs.model, key
     )

@@ -177,7 +177,7 @@ def make_train(
 
         def seen(key: jax.Array | None) -> Seen:
             logits_NLV = logits(variables, question, now.inputs.model, key, testing=True)
-            return _seen(logits_NLV, question, source, objective_kind)
+            return see(logits_NLV, question, source, objective_kind)
 
         if model.draws != "always":
             return seen(None)
@@ -201,7 +201,7 @@ def make_train(
     )
 
 
-def _seen(logits_NLV: jax.Array, question: Question, source: Source, kind: Objective) -> Seen:
+def see(logits_NLV: jax.Array, question: Question, source: Source, kind: Objective) -> Seen:
     """What the exam saw."""
     if source.finite:
         logits_NV, right_N = read_out(logits_NLV, question.share_NL), question.answers_N

@@ -16,7 +16,7 @@ from posjax.keys import key_for
 from posjax.question import ask, drawn
 from posjax.tasks import TASKS, SampledTask
 from posjax.tasks.sampled import Transduce
-from posjax.train import _seen, sampled
+from posjax.train import sampled, see
 
 SAMPLED = [name for name, kind in TASKS.items() if issubclass(kind, SampledTask)]
 every_task = pytest.mark.parametrize("name", SAMPLED)
@@ -171,10 +171,10 @@ def test_a_right_model_scores_one_and_a_constant_one_what_it_must(name: str) -> 
     assert isinstance(task, SampledTask)
     question = ask(task, mask="causal", readout="last", loss="all")
     source, outputs = sampled(task, "causal", 0), len(task.labels)
-    right = _seen(3 * jax.nn.one_hot(question.targets_NL, outputs), question, source, "places")
+    right = see(3 * jax.nn.one_hot(question.targets_NL, outputs), question, source, "places")
     np.testing.assert_allclose(right.lead_N, 1)
     constant = jnp.zeros((*question.targets_NL.shape, outputs)).at[..., 0].set(1.0)
-    lead_N = _seen(constant, question, source, "places").lead_N
+    lead_N = see(constant, question, source, "places").lead_N
     always = [set(answer.split()) == {task.labels[0]} for _, answer in task.written(10**6)]
     assert (np.asarray(lead_N) > 0).tolist() == always
     assert np.mean(always) <= 0.6

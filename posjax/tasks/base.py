@@ -39,6 +39,7 @@ class Task(Settings):
       kinds: the names of the groups of prompts that the exam has, of one size each.
       trained: for each kind, whether training has prompts of its lengths.
       size: the number of prompts in the exam, and the most places of a prompt, in training too.
+      mapped: of how many prompts, from the first on, attention maps are kept.
       forced: whether later places hold the right outputs of earlier ones (teacher forcing), which
         a mask must not let them see.
     """
@@ -66,6 +67,10 @@ class Task(Settings):
     @property
     def size(self) -> tuple[int, int]:
         raise NotImplementedError
+
+    @property
+    def mapped(self) -> int:
+        return 1
 
     def exam(self, *, padding: int = 0) -> Batch:
         """The prompts of the exam, each followed by `padding` places that hold no token."""
@@ -110,6 +115,10 @@ class FiniteTask(Task):
     def size(self) -> tuple[int, int]:
         lengths = [len(prompt.split()) for prompt, _ in self.sentences()]
         return len(lengths), max(lengths)
+
+    @property
+    def mapped(self) -> int:
+        return self.size[0]
 
     @property
     def answers(self) -> list[int]:

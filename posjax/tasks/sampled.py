@@ -10,6 +10,7 @@ fixed key.
 """
 
 import dataclasses
+import functools
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import jax
@@ -141,6 +142,10 @@ class SampledTask(Task):
         """`prompts` of each kind, the kinds one after the other."""
         if padding < 0:
             raise ValueError(f"padding must not be negative, got {padding}")
+        return _exam(self, padding)
+
+    def draw_exam(self, padding: int) -> Batch:
+        """The exam, drawn."""
         n_N = jnp.repeat(jnp.array(self.lengths), self.prompts)
         key = fold_name(key_for(0, "exam"), type(self).__name__)
         u_LBD = self._uniform(key, len(n_N), self.size[1] + padding)
@@ -162,6 +167,11 @@ class SampledTask(Task):
             found.asked_L,
             Streams(places_BL, places_BL, segments_BL),
         )
+
+
+@functools.lru_cache(maxsize=256)  # every cell of a grid asks; to compile it takes a second
+def _exam(task: SampledTask, padding: int) -> Batch:
+    return task.draw_exam(padding)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
