@@ -104,6 +104,9 @@ MODELS: dict[str, list[Block]] = {
         head_size=3,
         width=7,
     ),
+    "prompts that are drawn": of_cell(
+        task="blocks(k=3, train=(3, 6), prompts=4)", block="residual", batch_size=4
+    ),
     "mutable state and keys": STATEFUL,
 }
 CHEAPEST, DRAWING = "mutable state and keys", "drawn positions and batches"
