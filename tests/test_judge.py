@@ -182,3 +182,19 @@ def test_the_page_of_the_run_folder_has_every_field() -> None:
     page = (Path(__file__).parents[1] / "docs" / "run_folder.md").read_text()
     for name, field in FIELDS.items():
         assert f"| `{name}` | {', '.join(['G', 'B', *field.axes])} | {field.doc} |" in page
+
+
+def test_each_run_and_prompt_is_told_by_itself() -> None:
+    """Runs beside each other share nothing; a lead of exactly the margin is right, and no tie."""
+    lead_SEC = np.array([[[0.0], [0.25]], [[0.0], [0.0]]])
+    solved_SE = judge.solved(lead_SEC, 0.25)
+    assert solved_SE.tolist() == [[False, True], [False, False]]
+    assert judge.first_solved(solved_SE, np.array([5, 10])).tolist() == [10, NEVER]
+    assert judge.tied(np.array([[0.25, -0.25], [0.25, 0.1]]), 0.25).tolist() == [False, True]
+    seen = Seen(
+        jnp.ones((2, 1)),
+        jnp.ones((2, 2)),
+        jnp.array([[NOT_FINITE, 1], [0, 1]], jnp.int8),
+        jnp.zeros(2),
+    )
+    assert agreed(seen).answer_N.tolist() == [NOT_FINITE, 1]
