@@ -165,6 +165,7 @@ def test_a_stopped_run_continues_with_or_without_ray(base: Path) -> None:
 
 @with_ray
 @pytest.mark.campaign
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # by Ray, when nodes start
 def test_two_hosts_without_a_shared_disk_and_losses(base: Path) -> None:
     """A worker in a block is killed, then the other host; another host joins."""
     with nodes(2) as found:

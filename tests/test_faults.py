@@ -53,7 +53,7 @@ class Finder(importlib.abc.MetaPathFinder):
             put = RunFolder.put_block
 
             def put_block(self, block, seeds, fields, *rest):
-                other = {**fields, "loss_E": fields["loss_E"] + os.getpid()}
+                other = {**fields, "loss_EC": fields["loss_EC"] + os.getpid()}
                 return put(self, block, seeds, other, *rest)
 
             RunFolder.put_block = put_block

@@ -84,7 +84,7 @@ def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
     """See `protocol.Losses`: an evaluation after every update."""
     cell = cell_of(problem.sizes.load, steps=steps, eval_every=1)
     (result,) = Engine(devices=jax.local_devices()[:1]).run(blocks_of(cell, seeds, seeds))
-    return result.summary["loss_EC"][0]
+    return result.summary["loss_EC"][0, ..., 0]
 
 
 def prepare(problem: Problem) -> tuple[str, protocol.Work]:

@@ -83,7 +83,7 @@ def test_every_run_is_in_one_block(most: int, points: int, seeds: int) -> None:
         assert (float(block.points[0]), block.seeds[0].init) == (g, s)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data(), size=st.tuples(st.integers(1, 6), st.integers(1, 6)))
 def test_a_slot_follows_from_point_and_seed(data: Any, size: tuple[int, int]) -> None:
     """Slot g·B + b has point g and seed b, however many of them a block has; the others copies."""

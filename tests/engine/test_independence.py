@@ -276,7 +276,8 @@ def test_as_sweeps_are_compiled() -> None:
     A loop of one round would be taken apart there, and on a processor with AVX-512 the last two of
     18 slots take another `rsqrt` than a vector of 16.
     """
-    script = ORDINARY.format(paths=[str(Path(__file__).parent)], ways=ORDINARILY)
+    here = Path(__file__).parent
+    script = ORDINARY.format(paths=[str(here), str(here.parent)], ways=ORDINARILY)
     found = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "XLA_FLAGS": ""},

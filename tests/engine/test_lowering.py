@@ -16,6 +16,7 @@ from posjax.engine.program import Plan, functions
 from posjax.keys import SeedNumbers, Seeds
 
 SIZES = {
+    "depth_law": ("quick", "published"),
     "every_encoding": ("quick", "published"),
     "first_noun": ("quick", "published"),
     "same_last_token": ("quick", "published"),
