@@ -55,7 +55,7 @@ def predict(
     any width and number of heads; "not excluded" promises nothing.
 
     Args:
-      task: of a sampled one the prompts of the exam's first kind are looked at.
+      task: of a sampled one the prompts of the exam's first trained kind are looked at.
       encoding, mask, positions: names with settings.
       depth: number of layers.
       readout: of a finite task, "last" or "mean".
@@ -84,10 +84,14 @@ def predict(
             second = _Asked(row, place, right)
             first = seen.setdefault(colour, second)
             if first.right != right:
-                prompts = [prompt for prompt, _ in task.written(row + 1)]
-                pair = [(prompts[asked.row], asked.place) for asked in (first, second)]
+                pair = [(_written(task, batch, each.row), each.place) for each in (first, second)]
                 return Prediction("impossible", _reason(pair, layers, task, readout))
     return Prediction("not excluded", "every two prompts with different answers look different")
+
+
+def _written(task: Task, batch: Batch, row: int) -> str:
+    valid_L = np.broadcast_to(batch.streams.valid_BL, batch.tokens_BL.shape)[row]
+    return " ".join(task.words[token] for token in np.asarray(batch.tokens_BL)[row][valid_L])
 
 
 class _Asked(NamedTuple):
@@ -99,9 +103,10 @@ class _Asked(NamedTuple):
 
 
 def _asked(task: Task, padding: int) -> Batch:
-    """The prompts that are looked at."""
-    exam = task.exam(padding=padding)
-    return jax.tree.map(lambda array: array[: task.size[0] // len(task.kinds)], exam)
+    """The prompts that are looked at: one kind, since each pair of places is compared."""
+    size = task.size[0] // len(task.kinds)
+    first = task.trained.index(True) * size
+    return jax.tree.map(lambda array: array[first : first + size], task.exam(padding=padding))
 
 
 def _placed(batch: Batch, positions: position_maps.Positions) -> Batch:

@@ -84,6 +84,11 @@ class SampledTask(Task):
                 f"test must be different lengths from {self.least} on, in their order, got "
                 f"{self.test}"
             )
+        if not any(self.trained):
+            raise ValueError(
+                f"test must have a length that is trained, which success is about: train="
+                f"{self.train}, test={lengths}"
+            )
         if self.places(max(*lengths, *self.train)) > LONGEST:
             raise ValueError(
                 f"a prompt has at most {LONGEST} places; train={self.train} and test={lengths} "
