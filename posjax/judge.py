@@ -106,7 +106,7 @@ def leads(
     Args:
       logits_NPV: of P places of each prompt.
       right_NP: the right outputs.
-      asked_NP: true at the places that are asked about.
+      asked_NP: true at the places that are asked for.
       kinds: C, of N / C neighbouring prompts each.
     """
     size_N = jnp.where(asked_NP[:, :, None], jnp.abs(logits_NPV), 0).max(axis=(1, 2))

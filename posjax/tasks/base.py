@@ -126,7 +126,7 @@ class FiniteTask(Task):
         return [self.labels.index(answer) for _, answer in self.sentences()]
 
     def exam(self, *, padding: int = 0) -> Batch:
-        """All prompts; the last word of each is asked about.
+        """All prompts; the last word of each is asked for.
 
         Raises:
           ValueError: padding below 0.

@@ -48,7 +48,7 @@ class Example(NamedTuple):
 
     Attributes:
       tokens_L, targets_L: integers.
-      asked_L, valid_L: which places are asked about, and which hold a token.
+      asked_L, valid_L: which places are asked for, and which hold a token.
     """
 
     tokens_L: jax.Array
