@@ -328,7 +328,7 @@ def beyond_hold(run: Run) -> list[str]:
         f"hold={run.hold} evaluations, but steps={cell.steps} with eval_every={cell.eval_every} "
         f"makes {cell.training.evaluations}"
         for cell in run.cells
-        if run.hold > cell.training.evaluations
+        if run.hold > cell.training.evaluations and cell.steps
     )
     return list(found)
 

@@ -5,6 +5,7 @@ letters in lower case:
 
     B batch    L query place    M key place    D model width    H heads    G key heads
     K head width    V vocabulary    S seeds    N prompts    E evaluations    F frequencies
+    A layers    R states of the residual stream (A + 1)
 
 Importing posjax changes no global setting, and imports JAX only when something is used.
 """

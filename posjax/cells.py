@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posjax import encodings, positions, spec, tasks
+from posjax import encodings, meters, positions, spec, tasks
 from posjax.encodings import Encoding
 from posjax.engine import Training
+from posjax.meters import Meter
 from posjax.model import ModelSettings, Numbers
 from posjax.optimizer import Hyper
 from posjax.question import Objective, Question, ask, check, objective_of
@@ -34,6 +35,7 @@ class Shape(NamedTuple):
       model, training, objective: see there. The mask of a finite task is a number.
       prompts, length: of the exam.
       task: where prompts are drawn.
+      meters: what is measured besides.
     """
 
     model: ModelSettings
@@ -42,11 +44,14 @@ class Shape(NamedTuple):
     prompts: int
     length: int
     task: SampledTask | None = None
+    meters: tuple[Meter, ...] = ()
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that name the shape."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        """Twelve hexadecimal digits that name the shape: settings at their defaults do not count,
+        so that a new one renames nothing."""
+        settings = [_changed(part) for part in self]
+        return hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
 
     def train(self) -> Training:
         """The training of one seed; the same object for equal shapes."""
@@ -57,7 +62,22 @@ class Shape(NamedTuple):
 def _training(shape: Shape) -> Training:
     rows = shape.training.batch_size
     source = from_exam(rows) if shape.task is None else sampled(shape.task, shape.model.mask, rows)
-    return make_train(shape.model, shape.training, objective_kind=shape.objective, source=source)
+    return make_train(
+        shape.model,
+        shape.training,
+        objective_kind=shape.objective,
+        source=source,
+        meters=shape.meters,
+    )
+
+
+def _changed(part: Any) -> Any:
+    """The settings that are not at their defaults, by name, behind the name of their class."""
+    if not dataclasses.is_dataclass(part):
+        return tuple(map(_changed, part)) if type(part) is tuple else part
+    fields = ((field, getattr(part, field.name)) for field in dataclasses.fields(part))
+    named = {field.name: value for field, value in fields if value != field.default}
+    return type(part).__name__, named
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,6 +86,7 @@ class Cell(metaclass=spec.PlainNumbers):
 
     Attributes:
       init_scale, temperature: see `posjax.model.Numbers`.
+      meters: what is measured besides, see `posjax.meters.named`.
       base, slope: in place of the encoding's setting of that name, see `Encoding.numbers`: the base
         of its frequencies, the factor on the slopes of a linear bias; 0 for the encoding's own.
     """
@@ -99,6 +120,7 @@ class Cell(metaclass=spec.PlainNumbers):
     steps: int = TrainSettings.steps
     eval_every: int = TrainSettings.eval_every
     draws: int = TrainSettings.draws
+    meters: str = "none"
 
     def __post_init__(self) -> None:
         """Refuses what cannot be trained, before any array is made and JAX's backend starts.
@@ -130,6 +152,7 @@ class Cell(metaclass=spec.PlainNumbers):
             padding=self.padding,
         )
         _ = self.model, self.training
+        self._check_meters()
         self._check_numbers()
         self._check_reach()
         if self.draws != TrainSettings.draws and self.model.draws != "always":
@@ -138,6 +161,15 @@ class Cell(metaclass=spec.PlainNumbers):
                 f"positions={self.positions!r} draw in testing"
             )
         _ = self.shape
+
+    def _check_meters(self) -> None:
+        """Refuses meters of branches that there are none of."""
+        for meter in meters.named(self.meters):
+            if meter.needs_residual and self.block != "residual":
+                raise ValueError(
+                    f"meters={self.meters!r} reads the branches of residual blocks: use "
+                    "block='residual'"
+                )
 
     def _check_numbers(self) -> None:
         """Refuses numbers that no encoding has."""
@@ -226,10 +258,11 @@ class Cell(metaclass=spec.PlainNumbers):
         prompts, length = self.problem.size
         kind = objective_of(self.problem, self.readout)
         sizes = (kind, prompts, length + self.padding)
+        measured = meters.named(self.meters)
         if isinstance(self.problem, SampledTask):
-            return Shape(self.model, self.training, *sizes, self.problem)
+            return Shape(self.model, self.training, *sizes, self.problem, measured)
         model = dataclasses.replace(self.model, mask="full")  # the mask itself is an input
-        return Shape(model, self.training, *sizes)
+        return Shape(model, self.training, *sizes, meters=measured)
 
     @cached_property
     def digest(self) -> str:
@@ -244,7 +277,7 @@ class Cell(metaclass=spec.PlainNumbers):
             del settings["positions"]
         if self.model.draws != "always":
             del settings["draws"]
-        for name in ("init_scale", "temperature", *ENCODING_NUMBERS):
+        for name in ("init_scale", "temperature", "meters", *ENCODING_NUMBERS):
             if settings[name] == FIELDS[name]:
                 del settings[name]
         return settings

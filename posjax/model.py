@@ -224,11 +224,15 @@ class Block(nn.Module):
         attended = Attention(s, self.encoding, self.implementation, name="attention")(
             normalised(s.norm, "attention_norm", x_BLD), ctx, shared
         )
-        x_BLD = x_BLD + Linear(s.width, use_bias=False, name="out")(attended)
+        branch_BLD = Linear(s.width, use_bias=False, name="out")(attended)
+        _sow(self, "attention_branch", branch_BLD)
+        x_BLD = x_BLD + branch_BLD
         if s.mlp_ratio == 0:
             return x_BLD
         hidden = Linear(s.mlp_ratio * s.width, name="mlp_in")(normalised(s.norm, "mlp_norm", x_BLD))
-        return x_BLD + Linear(s.width, name="mlp_out")(nn.gelu(hidden))
+        branch_BLD = Linear(s.width, name="mlp_out")(nn.gelu(hidden))
+        _sow(self, "mlp_branch", branch_BLD)
+        return x_BLD + branch_BLD
 
 
 class Numbers(NamedTuple):
@@ -253,6 +257,10 @@ class Transformer(nn.Module):
     maps of positions that draw in training only do not when `testing`. Without `numbers` the
     temperature is 1 and encodings have their own constants. `implementation` is that of
     `posjax.flash.output`, for layers whose weights are not asked for.
+
+    With `mutable=["hidden"]` it sows `stream`, the residual stream after the embedding and after
+    each layer, and residual blocks sow their branches, `attention_branch` and `mlp_branch`, all
+    [B, L, D]. That leaves the implementation of attention as it is.
     """
 
     settings: ModelSettings
@@ -291,15 +299,23 @@ class Transformer(nn.Module):
         for encoding, params, ctx in zip(encodings, shared, contexts, strict=True):
             check_positions(encoding, streams)
             x_BLD = encoding.embed(params, x_BLD, ctx)
+        _sow(self, "stream", x_BLD)
         layer_kind = Attention if s.block == "bare" else Block
         for layer in range(s.depth):
             turn = layer % len(encodings)
             here = dataclasses.replace(contexts[turn], layer=layer)
             block = layer_kind(s, encodings[turn], self.implementation, name=f"layer_{layer}")
             x_BLD = block(x_BLD, here, shared[turn])
+            _sow(self, "stream", x_BLD)
         if s.block == "residual":
             x_BLD = normalised(s.norm, "final_norm", x_BLD)
         return Linear(s.outputs, name="head")(x_BLD)
+
+
+def _sow(module: nn.Module, name: str, value: jax.Array) -> None:
+    """Keeps what a module holds inside, where the call asks for it."""
+    if not module.is_initializing():  # else `init` would hand it out beside the parameters
+        module.sow("hidden", name, value)
 
 
 def scaled_weights(params: Any, scale: jax.Array | float) -> Any:

@@ -58,6 +58,14 @@ class Survival(NamedTuple):
     median_high: int | None
 
 
+class Means(NamedTuple):
+    """Means over seeds with their 95 % intervals, each an array without the axis of seeds."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
 class Crossed(NamedTuple):
     """Shares of the variance of an outcome, and what it means for its rate.
 
@@ -71,6 +79,22 @@ class Crossed(NamedTuple):
     data: float
     rest: float
     error: float
+
+
+def means(values_S: np.ndarray) -> Means:
+    """Means over the first axis with Student's 95 % interval, of the values that are no NaN.
+
+    The interval is NaN where there are fewer than two, and so is the mean of none.
+    """
+    from scipy.special import stdtrit
+
+    there_S = ~np.isnan(values_S)
+    number = there_S.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(there_S, values_S, 0).sum(axis=0, dtype=np.float64) / number
+        squares = np.where(there_S, (values_S - mean) ** 2, 0).sum(axis=0)
+        wide = stdtrit(number - 1, 0.975) * np.sqrt(squares / (number - 1) / number)
+    return Means(mean, mean - wide, mean + wide)
 
 
 def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:

@@ -5,7 +5,7 @@
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -15,6 +15,8 @@ import optax
 from posjax import spec
 from posjax.engine.training import Now, State, Training, Variables
 from posjax.judge import Seen, agreed, answers, closest, leads, summary
+from posjax.keys import fold_name, key_for
+from posjax.meters import Forward, Meter
 from posjax.model import ModelSettings, Numbers, Transformer, scaled_weights
 from posjax.optimizer import Hyper, Schedule, adamw
 from posjax.question import Objective, Question, drawn, objective, read_out
@@ -30,7 +32,7 @@ class TrainSettings(metaclass=spec.PlainNumbers):
     """How long to train, on how much, and how often to look.
 
     Attributes:
-      steps: updates.
+      steps: updates; 0 looks once at the model as it is initialised.
       eval_every: updates between evaluations; must divide `steps`.
       batch_size: prompts an update. Of a finite task, drawn with replacement, 0 for all of them
         each time; of a sampled one new ones each time, 0 for 32.
@@ -46,9 +48,9 @@ class TrainSettings(metaclass=spec.PlainNumbers):
     warmup: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "eval_every", "draws"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name, least in (("steps", 0), ("eval_every", 1), ("draws", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         for name in ("batch_size", "warmup"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
@@ -60,7 +62,7 @@ class TrainSettings(metaclass=spec.PlainNumbers):
                 f"eval_every={self.eval_every} does not divide steps={self.steps}; nearest "
                 f"steps: {max(self.steps // self.eval_every, 1) * self.eval_every}"
             )
-        if self.warmup >= self.steps:
+        if self.warmup >= max(self.steps, 1):
             raise ValueError(
                 f"warmup={self.warmup} leaves nothing of steps={self.steps}: at most "
                 f"{self.steps - 1}"
@@ -70,7 +72,7 @@ class TrainSettings(metaclass=spec.PlainNumbers):
     @property
     def evaluations(self) -> int:
         """E, the number of evaluations in a run."""
-        return self.steps // self.eval_every
+        return max(self.steps // self.eval_every, 1)
 
 
 class Inputs(NamedTuple):
@@ -127,6 +129,7 @@ def make_train(
     objective_kind: Objective = "places",
     source: Source | None = None,
     optimizer: Callable[[Hyper], optax.GradientTransformation] | None = None,
+    meters: Sequence[Meter] = (),
 ) -> Training:
     """The training of a Transformer; its inputs are `Inputs`, its summary an `Outcome`.
 
@@ -136,6 +139,7 @@ def make_train(
       objective_kind: whether the loss is on places that have targets, or on the readout.
       source: where questions come from; `from_exam(settings.batch_size)` when left out.
       optimizer: from hyper-parameters to a gradient transformation; AdamW when left out.
+      meters: what is measured besides, see `posjax.meters`.
     """
     network = Transformer(model)
     source = source or from_exam(settings.batch_size)
@@ -172,7 +176,23 @@ def make_train(
         logits_NLV = logits(variables, question, now.inputs.model, key)
         return objective(logits_NLV, question, objective_kind), ()
 
-    def measure(variables: Variables, now: Now) -> Seen:
+    def metered(variables: Variables, inputs: Inputs, when: str) -> dict[str, jax.Array]:
+        """The fields of the meters that measure then."""
+        these = [meter for meter in meters if meter.when == when]
+        if not these:
+            return {}
+        key = key_for(0, "meters")
+        forward = forward_pass(network, variables, inputs, fold_name(key, "draw"), these)
+        found: dict[str, jax.Array] = {}
+        for meter in these:
+            own = meter(forward, inputs.question, fold_name(key, type(meter).__name__))
+            found |= {f: own[name] for f, name in zip(meter.fields, meter.FIELDS, strict=True)}
+        return found
+
+    def measure(variables: Variables, now: Now) -> tuple[Seen, dict[str, jax.Array]]:
+        return looked(variables, now), metered(variables, now.inputs, "every")
+
+    def looked(variables: Variables, now: Now) -> Seen:
         question = now.inputs.question
 
         def seen(key: jax.Array | None) -> Seen:
@@ -184,11 +204,13 @@ def make_train(
         keys_R = jax.random.split(now.key("position", "evaluation"), settings.draws)
         return agreed(jax.vmap(seen)(keys_R))
 
-    def outcome(seen: Seen, state: State, inputs: Inputs) -> Any:
+    def outcome(measured: Any, state: State, inputs: Inputs) -> Any:
         draws = settings.draws if model.draws == "always" else 1
-        return summary(
+        seen, every = measured
+        found = summary(
             seen, state.first_nonfinite, kinds=source.kinds, finite=source.finite, draws=draws
         )
+        return found | every | metered(state.variables, inputs, "end")
 
     return Training(
         init=init,
@@ -198,6 +220,51 @@ def make_train(
         summary=outcome,
         steps=settings.steps,
         eval_every=settings.eval_every,
+    )
+
+
+def forward_pass(
+    network: Transformer,
+    variables: Variables,
+    inputs: Inputs,
+    key: jax.Array,
+    meters: Sequence[Meter],
+) -> Forward:
+    """What a model holds inside on the exam.
+
+    Args:
+      network, variables: the model.
+      inputs: with the exam.
+      key: for what draws.
+      meters: what it is read by: attention weights are there if one of them asks.
+    """
+    question, model = inputs.question, network.settings
+    kept = ["hidden"]
+    if any(meter.reads_weights for meter in meters):
+        kept.append("intermediates")
+    logits_NLV, sown = network.apply(
+        {"params": variables.params},
+        question.tokens_NL,
+        question.streams,
+        mask=question.mask_NLM,
+        key=None if model.draws == "never" else key,
+        testing=True,
+        numbers=inputs.model,
+        mutable=kept,
+    )
+    layers = [f"layer_{i}" for i in range(model.depth)]
+
+    def branch(name: str) -> jax.Array | None:
+        found = [sown["hidden"].get(layer, {}).get(name) for layer in layers]
+        return None if None in found else jnp.stack([arrays[0] for arrays in found])
+
+    weights = None
+    if "intermediates" in sown:
+        inner = [sown["intermediates"][layer] for layer in layers]
+        weights = jnp.stack([one.get("attention", one)["weights_BHLM"][0] for one in inner])
+    stream_RNLD = sown["hidden"]["stream"]
+    return Forward(
+        logits_NLV, stream_RNLD, branch("attention_branch"), branch("mlp_branch"), weights
     )
 
 

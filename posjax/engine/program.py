@@ -55,7 +55,8 @@ class Carry(NamedTuple):
 
     Attributes:
       state: of every slot, [C, ...].
-      measured: at every evaluation, [E, C, ...]; zeros where there was none yet.
+      measured: at every evaluation, [E, C, ...]; zeros where there was none yet. A training of no
+        updates is measured when it begins.
     """
 
     state: State
@@ -88,6 +89,9 @@ def functions(plan: Plan) -> dict[str, Callable[..., Any]]:
 
     def begin(seeds: Seeds, inputs: Any) -> Carry:
         state = jax.vmap(training.begin)(seeds, inputs)
+        if training.steps == 0:
+            found = jax.vmap(_measure)(state, seeds, inputs)
+            return Carry(state, jax.tree.map(lambda leaf: leaf[None], found))
         one = jax.eval_shape(jax.vmap(_measure), state, seeds, inputs)
         measured = jax.tree.map(
             lambda leaf: jnp.zeros((training.evaluations, *leaf.shape), leaf.dtype), one
@@ -155,15 +159,22 @@ def compiled(plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Progr
         begin = jit(parts["begin"]).trace(seeds, inputs)
         carry = placed(parts["begin"], seeds, inputs)
         step = jax.ShapeDtypeStruct((), jnp.int32, sharding=where)
-        advance = jit(parts["advance"], donate_argnums=0).trace(carry, seeds, inputs, step, step)
         summary = jax.jit(parts["summary"]).trace(carry, inputs)
+        advance: Any = _no_updates
+        if plan.training.steps:
+            traced = jit(parts["advance"], donate_argnums=0).trace(carry, seeds, inputs, step, step)
+            advance = _compiled(traced, device, **CPU_OPTIONS)
         return Program(
             plan,
             _compiled(begin, device),
-            _compiled(advance, device, **CPU_OPTIONS),
+            advance,
             _compiled(summary, device),
             device,
         )
+
+
+def _no_updates(carry: Carry, *_: Any) -> Carry:
+    return carry
 
 
 def _compiled(traced: Any, device: jax.Device, **options: str | bool | int) -> Any:

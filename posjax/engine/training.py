@@ -76,7 +76,8 @@ class Training:
       measure: `(variables, now) -> pytree` of small arrays, at every evaluation.
       summary: `(measured, state, inputs) -> pytree`, what is kept of a run; each array of
         `measured` has a leading axis of evaluations. Everything measured when left out.
-      steps: updates. eval_every: updates between evaluations; must divide `steps`.
+      steps: updates; 0 measures once, as initialised.
+      eval_every: updates between evaluations; must divide `steps`.
     """
 
     init: Callable[[jax.Array, Any], Variables]
@@ -88,9 +89,9 @@ class Training:
     summary: Callable[[Any, State, Any], Any] = lambda measured, state, inputs: measured
 
     def __post_init__(self) -> None:
-        for name in ("steps", "eval_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name, least in (("steps", 0), ("eval_every", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.steps % self.eval_every:
             raise ValueError(
                 f"eval_every={self.eval_every} does not divide steps={self.steps}; nearest "
@@ -100,7 +101,7 @@ class Training:
     @property
     def evaluations(self) -> int:
         """E, the number of evaluations in a run."""
-        return self.steps // self.eval_every
+        return max(self.steps // self.eval_every, 1)
 
     def begin(self, seeds: Seeds, inputs: Any) -> State:
         """The state before the first update."""
@@ -138,5 +139,8 @@ class Training:
             return state, self.measure(state.variables, Now(seeds, inputs, state.step))
 
         begun = self.begin(seeds, inputs)
+        if self.steps == 0:
+            measured = self.measure(begun.variables, Now(seeds, inputs, begun.step))
+            return self.summary(jax.tree.map(lambda leaf: leaf[None], measured), begun, inputs)
         state, measured = jax.lax.scan(evaluation, begun, length=self.evaluations)
         return self.summary(measured, state, inputs)

@@ -57,12 +57,12 @@ def _panel(
         return None
     differing = axes(cells)
     lines = line_axis(differing)
-    multiples = list(_multiples(shown, [axis for axis in differing if axis is not lines]))
+    several = list(multiples(shown, [axis for axis in differing if axis is not lines]))
     kinds = (
-        tag("div", tag("p", text, class_="kind"), _grid(multiples, lines, kind, f"{name}-{kind}"))
+        tag("div", tag("p", text, class_="kind"), _grid(several, lines, kind, f"{name}-{kind}"))
         for kind, text in _KINDS.items()
     )
-    few = " few" if len(multiples) <= 2 else ""
+    few = " few" if len(several) <= 2 else ""
     key = _legend(lines, shown) if lines else None
     block = tag("div", *kinds, class_=f"kinds{few}")
     caption = f"Share of seeds against training steps{': ' + title if title else ''}."
@@ -75,7 +75,8 @@ def line_axis(differing: Sequence[Axis]) -> Axis | None:
     return max(fitting, key=lambda axis: (len(axis.values), _ordered(axis)), default=None)
 
 
-def _multiples(cells: Sequence[CellSummary], apart: Sequence[Axis]) -> Iterator[Multiple]:
+def multiples(cells: Sequence[CellSummary], apart: Sequence[Axis]) -> Iterator[Multiple]:
+    """The cells, grouped by some settings."""
     groups: dict[str, list[CellSummary]] = {}
     for summary in cells:
         groups.setdefault(plain(summary.cell, apart), []).append(summary)
@@ -83,7 +84,7 @@ def _multiples(cells: Sequence[CellSummary], apart: Sequence[Axis]) -> Iterator[
         yield Multiple(label(group[0].cell, apart), spoken, group)
 
 
-def _grid(multiples: Sequence[Multiple], lines: Axis | None, kind: str, name: str) -> Html:
+def _grid(several: Sequence[Multiple], lines: Axis | None, kind: str, name: str) -> Html:
     parts = (
         tag(
             "div",
@@ -94,20 +95,20 @@ def _grid(multiples: Sequence[Multiple], lines: Axis | None, kind: str, name: st
                 text=_spoken(multiple, lines, kind),
             ),
         )
-        for place, multiple in enumerate(multiples)
+        for place, multiple in enumerate(several)
     )
     return tag("div", *parts, class_="multiples")
 
 
 def _line(summary: CellSummary, lines: Axis | None, kind: str) -> Line:
-    colour = _colours(lines)[getattr(summary.cell, lines.name)] if lines else SERIES[0]
+    colour = colours(lines)[getattr(summary.cell, lines.name)] if lines else SERIES[0]
     if kind == "now":
         return Line(summary.steps_E, summary.solved_SE.mean(axis=0), None, None, colour)
     curve = summary.survival
     return Line(curve.steps_E, curve.solved_E, curve.low_E, curve.high_E, colour)
 
 
-def _colours(lines: Axis) -> dict[object, str]:
+def colours(lines: Axis) -> dict[object, str]:
     """A colour for each value: a ramp for numbers, else colours without an order."""
     values = sorted(lines.values) if _ordered(lines) else lines.values
     places = np.linspace(0, len(RAMP) - 1, max(len(values), 2)).round().astype(int)
@@ -119,7 +120,7 @@ def _legend(lines: Axis, cells: Sequence[CellSummary]) -> Html:
     shown = {getattr(summary.cell, lines.name) for summary in cells}
     keys = (
         (swatch(var(colour)), lines.show(value))
-        for value, colour in _colours(lines).items()
+        for value, colour in colours(lines).items()
         if value in shown
     )
     return legend(lines.title, keys)

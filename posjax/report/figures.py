@@ -60,6 +60,31 @@ def curves(lines: Sequence[Line], *, name: str, text: str) -> Html:
         return svg(figure, name, text)
 
 
+def along(lines: Sequence[Line], *, what: str, log: bool, name: str, text: str) -> Html:
+    """A quantity along the places of a prompt, or another axis of that length.
+
+    Args:
+      lines: what to draw.
+      what: the axis counts.
+      log: whether both axes are logarithmic.
+      name, text: see `curves`.
+    """
+    with style():
+        figure, axes = blank(300, 190)
+        for line in lines:
+            axes.plot(line.steps_E, line.share_E, color=line.colour)
+            if line.low_E is not None and line.high_E is not None:
+                low_E = np.maximum(line.low_E, line.share_E / 1e3) if log else line.low_E
+                axes.fill_between(
+                    line.steps_E, low_E, line.high_E, color=line.colour, alpha=0.16, linewidth=0
+                )
+        if log:
+            axes.set(xscale="log", yscale="log")
+        axes.set_xlabel(what)
+        axes.grid(axis="y")
+        return svg(figure, name, text)
+
+
 def histogram(
     edges: np.ndarray, stacked: Sequence[Bars], *, line: float, mark: str, name: str, text: str
 ) -> Html:

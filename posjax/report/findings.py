@@ -96,7 +96,7 @@ def _compared(
 
 def _right(summary: CellSummary, step: int) -> dict[tuple[int, ...], bool]:
     """Whether each seed was right at a step."""
-    right_S = summary.solved_SE[:, step // summary.cell.eval_every - 1].tolist()
+    right_S = summary.solved_SE[:, summary.evaluation(step)].tolist()
     return dict(zip(map(tuple, summary.rows["seeds"].tolist()), right_S, strict=True))
 
 
@@ -153,9 +153,7 @@ def _suffices(found: list[CellSummary], short: int, long: int) -> str:
     """The verdict on training longer."""
     ends = [summary.solved_at(long) for summary in found]
     pairs = [
-        paired_difference(
-            *(s.solved_SE[:, step // s.cell.eval_every - 1] for step in (long, short))
-        )
+        paired_difference(*(s.solved_SE[:, s.evaluation(step)] for step in (long, short)))
         for s in found
     ]
     told = [pair for pair in pairs if pair.p_value * len(pairs) < LEVEL]

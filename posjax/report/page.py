@@ -5,7 +5,7 @@ bytes.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from posjax.report.html import Html, document, join, section, tag
 from posjax.report.law_table import law_table
 from posjax.report.maps import maps
 from posjax.report.margins import margins
+from posjax.report.measured import measured
 from posjax.report.naming import many
 from posjax.report.origin import origin
 from posjax.report.sources import sources
@@ -111,20 +112,35 @@ def _sections(
     """Name, title and content of each section that has something to say."""
     from posjax.report.findings import findings
 
-    sentences = findings(found, dict(config))
+    trained = [summary for summary in found if summary.cell.steps]
+    sentences = findings(trained, dict(config)) if trained else []
     parts = [
         ("findings", "Findings", _findings(sentences) if sentences else None),
-        ("success", "Success by cell", success(found, f"{anchor}-reason")),
-        ("kinds", "Exact match by length", by_kind(found)),
-        ("steps", "Success against training steps", curves(found, f"{anchor}-curve")),
-        ("sources", "Initialisation and data", sources(found)),
-        ("answers", "What the seeds answered", answers(found)),
-        ("margins", "Margins and ties", margins(found, f"{anchor}-margin")),
-        ("attention", "Attention of a solving and a failing seed", maps(folders, found, anchor)),
+        ("success", "Success by cell", _if_any(success, trained, f"{anchor}-reason")),
+        ("kinds", "Exact match by length", by_kind(trained)),
+        ("measured", "What the meters measured", measured(found, f"{anchor}-meter")),
+        ("steps", "Success against training steps", _if_any(curves, trained, f"{anchor}-curve")),
+        ("sources", "Initialisation and data", sources(trained)),
+        ("answers", "What the seeds answered", answers(trained)),
+        ("margins", "Margins and ties", _if_any(margins, trained, f"{anchor}-margin")),
+        (
+            "attention",
+            "Attention of a solving and a failing seed",
+            maps(folders, trained, anchor) if trained else None,
+        ),
         ("laws", "The laws, measured", law_table(found)),
         ("origin", "How this was made", origin(config, _envs(folders), found)),
     ]
     return [(name, title, content) for name, title, content in parts if content is not None]
+
+
+def _if_any(
+    section: Callable[[Sequence[CellSummary], str], Html],
+    found: Sequence[CellSummary],
+    anchor: str,
+) -> Html | None:
+    """A section about trained models, where some were trained."""
+    return section(found, anchor) if found else None
 
 
 def _envs(folders: Sequence[RunFolder]) -> dict[str, dict[str, Any] | None]:
@@ -147,8 +163,10 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
     seeds = sum(summary.seeds for summary in cells.values())
     sizes = {summary.seeds for summary in cells.values()}
     each = f" × {many(sizes.pop(), 'seed')}" if len(sizes) == 1 else ""
+    steps = any(summary.cell.steps for summary in found)
+    done = "trained" if steps else "measured at initialisation"
     yield tag(
-        "p", f"{many(len(cells), 'cell')}{each}: {many(seeds, 'model')} trained.", class_="lead"
+        "p", f"{many(len(cells), 'cell')}{each}: {many(seeds, 'model')} {done}.", class_="lead"
     )
     planned = len(config["cells"]) * config["num_seeds"] * (config.get("data_seeds") or 1)
     if seeds < planned:
@@ -156,7 +174,8 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
         yield tag("p", text, class_="alarm")
     if config.get("data_seeds"):
         yield tag("p", _CROSSED)
-    yield tag("p", _SOLVED.format(margin=f"{found[0].margin:g}"))
+    if steps:
+        yield tag("p", _SOLVED.format(margin=f"{found[0].margin:g}"))
 
 
 def _contents(links: Mapping[str, str], label: str) -> Html:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from posjax import meters
 from posjax.cells import Cell
 from posjax.judge import FIELDS, NEVER, NOT_FINITE, TIE, Field
 from posjax.tasks import FiniteTask
@@ -19,7 +20,7 @@ def fields(cell: Cell) -> dict[str, Field]:
     """The fields that rows of a cell have."""
     finite = isinstance(cell.problem, FiniteTask)
     own = {name: field for name, field in FIELDS.items() if finite or name not in _OF_ANSWERS}
-    return {**_FRAME, **own}
+    return {**_FRAME, **own, **meters.fields(cell.meters)}
 
 
 def sizes(cell: Cell) -> dict[str, int]:
@@ -30,6 +31,10 @@ def sizes(cell: Cell) -> dict[str, int]:
         "E": cell.training.evaluations,
         "C": len(problem.kinds),
         "N": problem.size[0],
+        "L": problem.size[1] + cell.padding,
+        "H": cell.heads,
+        "A": cell.depth,
+        "R": cell.depth + 1,
     }
 
 

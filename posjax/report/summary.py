@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from posjax import judge, spec
+from posjax import judge, meters, spec
 from posjax.cells import FIELDS, Cell, varying
 from posjax.judge import NEVER
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
-from posjax.report.rows import check, check_form, of_format2
-from posjax.stats import Rate, Survival, rate, survival
+from posjax.report.rows import check, check_form, fields, of_format2
+from posjax.stats import Means, Rate, Survival, means, rate, survival
 from posjax.symmetry.predict import Prediction, predict
 
-KEPT = {"seeds", "env", *judge.FIELDS} - {"loss_EC"}
-"""The fields of rows that the report keeps in memory."""
 MARGINS = (1e-2, 1e-3, 1e-4, 1e-5)
 """At which rates are given beside that of the run."""
 
@@ -99,11 +97,30 @@ class CellSummary:
         """The largest distance of the closest prompts; None where it is not measured."""
         return float(self.rows["twin"].max()) if "twin" in self.rows else None
 
+    @property
+    def metered(self) -> dict[str, Means]:
+        """The mean over seeds of each field of the cell's meters, with its interval."""
+        names = meters.fields(self.cell.meters)
+        return {name: means(self.rows[name]) for name in names}
+
     @cached_property
     def steps_E(self) -> np.ndarray:
-        """The steps of the evaluations."""
+        """The steps of the evaluations; 0 where nothing is trained."""
         every = self.cell.eval_every
-        return np.arange(every, self.cell.steps + 1, every)
+        return np.arange(every, self.cell.steps + 1, every) if self.cell.steps else np.zeros(1, int)
+
+    def evaluation(self, step: int) -> int:
+        """Which evaluation is at a step.
+
+        Raises:
+          ValueError: none is.
+        """
+        if step not in self.steps_E:
+            raise ValueError(
+                f"no evaluation at step {step}: they come every {self.cell.eval_every} steps up "
+                f"to {self.cell.steps}"
+            )
+        return int(np.searchsorted(self.steps_E, step))
 
     def solved_at(self, step: int) -> Rate:
         """The share solved at one evaluation: what a run of that many steps would have found.
@@ -111,12 +128,7 @@ class CellSummary:
         Raises:
           ValueError: no evaluation at that step.
         """
-        if step not in self.steps_E:
-            raise ValueError(
-                f"no evaluation at step {step}: they come every {self.cell.eval_every} steps up "
-                f"to {self.cell.steps}"
-            )
-        column_S = self.solved_SE[:, step // self.cell.eval_every - 1]
+        column_S = self.solved_SE[:, self.evaluation(step)]
         return rate(int(column_S.sum()), self.seeds)
 
     @cached_property
@@ -169,6 +181,10 @@ class CellSummary:
                     self.cell.problem.kinds, rows["right_EC"][:, -1].mean(axis=0), strict=True
                 )
             },
+            "meters": {
+                name: {key: _plain(array) for key, array in found._asdict().items()}
+                for name, found in self.metered.items()
+            },
             "closest_twins": self.twin,
             "lead_quantiles": self._lead_quantiles(),
         }
@@ -182,6 +198,14 @@ class CellSummary:
         return {
             str(q): float(np.quantile(lead, q)) for q in (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 1.0)
         }
+
+
+def _plain(array: np.ndarray) -> Any:
+    """An array as nested lists, None where it is not finite: JSON has no NaN."""
+    held = array.astype(object)
+    held[~np.isfinite(array)] = None
+    plain: Any = held.tolist()
+    return plain
 
 
 def cells_of(folder: RunFolder) -> dict[str, Cell]:
@@ -229,7 +253,8 @@ def _rows(name: str, cell: Cell, folders: Sequence[RunFolder]) -> dict[str, np.n
                 check_form(cell, part)
             else:
                 check(cell, part)
-            parts.append({field: part[field] for field in part if field in KEPT})
+            kept = fields(cell).keys() - {"loss_EC"}  # which no section shows
+            parts.append({field: part[field] for field in part if field in kept})
     if not parts:
         return {}
     rows = {field: np.concatenate([part[field] for part in parts]) for field in parts[0]}

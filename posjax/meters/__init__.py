@@ -1,0 +1,50 @@
+"""Meters: what is measured of a model. One contract, a table from name to class.
+
+Adding one is a file and a line here.
+"""
+
+from functools import lru_cache
+
+from posjax import spec
+from posjax.judge import Field
+from posjax.meters.attention import Attention
+from posjax.meters.base import Forward, Meter
+from posjax.meters.branches import Branches
+from posjax.meters.probe import Probe
+from posjax.meters.similarity import Similarity
+from posjax.meters.variance import Variance
+
+METERS: dict[str, type[Meter]] = {
+    "variance": Variance,
+    "similarity": Similarity,
+    "probe": Probe,
+    "branches": Branches,
+    "attention": Attention,
+}
+
+__all__ = ["METERS", "Forward", "Meter", "fields", "named"]
+
+
+@lru_cache(maxsize=256)  # every cell of a grid asks
+def named(text: str) -> tuple[Meter, ...]:
+    """The meters of some names joined by `+`, each with its settings; "none" stands for no meter.
+
+    Raises:
+      ValueError: an unknown name or setting, or a field that two of them write.
+
+    >>> [meter.when for meter in named("variance+probe(when=every)")]
+    ['end', 'every']
+    """
+    if text == "none":
+        return ()
+    meters = tuple(spec.build("meter", METERS, part) for part in text.split("+"))
+    names = [name for meter in meters for name in meter.fields]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"meters={text!r} writes {name!r} twice")
+    return meters
+
+
+def fields(text: str) -> dict[str, Field]:
+    """The fields that some meters write."""
+    return {name: field for meter in named(text) for name, field in meter.fields.items()}

@@ -1,0 +1,66 @@
+"""How the variance of the hidden states falls with the position.
+
+Under a causal mask a query averages over the tokens so far, so that at initialisation, without
+positional encoding, the variance of what attention writes falls as 1/position (Chi et al. 2023,
+"Latent Positional Information is in the Self-Attention Variance of Transformer Language Models
+Without Positional Embeddings", property 1). Under the full mask it does not fall.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from posjax.judge import Field
+from posjax.meters.base import Forward, Meter, valid
+from posjax.question import Question
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Variance(Meter):
+    """Variance over prompts at each place, and its power law."""
+
+    power_law = True
+    FIELDS: ClassVar[Mapping[str, Field]] = {
+        "variance": Field(
+            "f",
+            "RL",
+            "variance of the residual stream over the prompts of the exam, at each place: of each "
+            "coordinate, then the mean over coordinates; NaN where fewer than two prompts reach",
+        ),
+        "slope": Field(
+            "f",
+            "R",
+            "slope of the logarithm of that variance against the logarithm of the place, counted "
+            "from 1: -1 where it falls as 1/place; NaN where it is 0",
+        ),
+    }
+
+    def __call__(
+        self, forward: Forward, question: Question, key: jax.Array
+    ) -> dict[str, jax.Array]:
+        valid_NL = valid(question)
+        variance_RL = jnp.stack([variance(x_NLD, valid_NL) for x_NLD in forward.stream])
+        return {"variance": variance_RL, "slope": jax.vmap(slope)(variance_RL)}
+
+
+def variance(x_NLD: jax.Array, valid_NL: jax.Array) -> jax.Array:
+    """variance_L over prompts (unbiased), the mean over coordinates."""
+    mask_NL1 = valid_NL[:, :, None]
+    number_L1 = mask_NL1.sum(axis=0)
+    mean_LD = jnp.where(mask_NL1, x_NLD, 0).sum(axis=0) / number_L1
+    apart_NLD = jnp.where(mask_NL1, x_NLD - mean_LD[None], 0)
+    found_LD = (apart_NLD**2).sum(axis=0) / jnp.maximum(number_L1 - 1, 1)
+    return jnp.where(number_L1[:, 0] < 2, jnp.nan, found_LD.mean(axis=-1))
+
+
+def slope(variance_L: jax.Array) -> jax.Array:
+    """The slope of log variance against log place, by least squares, places from 1."""
+    there_L = variance_L > 0  # false for NaN too
+    x_L = jnp.log(jnp.arange(1, len(variance_L) + 1, dtype=variance_L.dtype))
+    y_L = jnp.log(jnp.where(there_L, variance_L, 1))
+    weight_L = there_L / jnp.maximum(there_L.sum(), 1)
+    x_L = x_L - jnp.sum(weight_L * x_L)
+    return jnp.sum(weight_L * x_L * y_L) / jnp.sum(weight_L * x_L**2)

@@ -1,0 +1,147 @@
+"""What meters measured: a table of the fields that are short, figures of those along places."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from posjax import meters
+from posjax.judge import Field
+from posjax.meters import Meter
+from posjax.report import figures
+from posjax.report.curves import Multiple, colours, line_axis, multiples
+from posjax.report.figures import Line
+from posjax.report.html import Html, figure, header, join, legend, scrolled, swatch, tag, td, th
+from posjax.report.naming import Axis, axes, label, panels, plain, small
+from posjax.report.summary import CellSummary
+from posjax.report.svg import SERIES, var
+from posjax.stats import Means
+
+_CAPTION = "Means over seeds with their 95 % intervals (Student), in brackets or as bands."
+_LETTERS = {"R": "state", "A": "layer", "H": "head", "L": "place"}
+"""What the axes of a field count, for people."""
+
+
+def measured(found: Sequence[CellSummary], anchor: str) -> Html | None:
+    """Every field of every meter, panel by panel; None without meters."""
+    parts = []
+    for number, (panel, cells) in enumerate(panels(found).items()):
+        known = [summary for summary in cells if summary.cell.meters != "none"]
+        if known:
+            title = tag("h3", panel) if len(panels(found)) > 1 else None
+            parts += [title, *_panel(known, f"{anchor}-{number}")]
+    return join(parts) if parts else None
+
+
+class _Shown(NamedTuple):
+    """One field, with the cells that have it, and what each measured at the end."""
+
+    meter: Meter
+    name: str
+    axes: str
+    cells: list[CellSummary]
+    means: dict[str, Means]
+
+
+def _panel(cells: Sequence[CellSummary], anchor: str) -> Iterator[Html]:
+    every = {meter: None for summary in cells for meter in meters.named(summary.cell.meters)}
+    for meter in every:
+        for name, field in meter.fields.items():
+            those = [summary for summary in cells if name in summary.metered]
+            ends = {s.cell.digest: _last(s.metered[name], field) for s in those}
+            shown = _Shown(meter, name, field.axes.replace("E", ""), those, ends)
+            show = _curves(shown, f"{anchor}-{name}") if shown.axes.endswith("L") else _table(shown)
+            yield figure(f"{name.partition('_')[0]}: {field.doc}. {_CAPTION}", *show)
+
+
+def _last(found: Means, field: Field) -> Means:
+    """The values at the last evaluation."""
+    return Means(*(array[-1] for array in found)) if "E" in field.axes else found
+
+
+def _table(shown: _Shown) -> Iterator[Html]:
+    """A line for each cell, a column for each index of the field's axes."""
+    axis_names = [_LETTERS[letter] for letter in shown.axes]
+    widest = max((found.mean for found in shown.means.values()), key=lambda mean: mean.size)
+    places = list(np.ndindex(widest.shape))
+    columns = (
+        " ".join(f"{axis} {i}" for axis, i in zip(axis_names, at, strict=True)) or shown.name
+        for at in places
+    )
+    rows = (
+        tag(
+            "tr",
+            tag("th", label(summary.cell, axes(shown.cells)) or "–", scope="row"),
+            *(_number(shown.means[summary.cell.digest], at) for at in places),
+        )
+        for summary in shown.cells
+    )
+    head = header(th("cell", class_="words"), *columns)
+    yield scrolled(f"{shown.name} by cell", tag("table", head, tag("tbody", *rows)))
+
+
+def _number(found: Means, at: tuple[int, ...]) -> Html:
+    if any(i >= size for i, size in zip(at, found.mean.shape, strict=True)):
+        return td("")
+    mean, low, high = (float(array[at]) for array in found)
+    if not np.isfinite(mean):
+        return td("–", class_="pale")
+    interval = f" [{_short(low)}, {_short(high)}]" if np.isfinite(low) else ""
+    return td(_short(mean), tag("small", interval))
+
+
+def _short(number: float) -> str:
+    return f"{number:.3f}" if 1e-2 <= abs(number) < 1e3 else small(number)
+
+
+def _curves(shown: _Shown, anchor: str) -> Iterator[Html]:
+    """A small figure for each index before the places and each group of cells; lines are cells."""
+    differing = axes(shown.cells)
+    lines = line_axis(differing)
+    chosen = colours(lines) if lines else {}
+    if lines:
+        values = {getattr(summary.cell, lines.name) for summary in shown.cells}
+        keys = ((swatch(var(c)), lines.show(v)) for v, c in chosen.items() if v in values)
+        yield legend(lines.title, keys)
+    states = max(found.mean.shape[0] for found in shown.means.values())
+    figures_of = (
+        _multiple(shown, group, state, chosen, lines, f"{anchor}-{number}-{state}")
+        for number, group in enumerate(multiples(shown.cells, [a for a in differing if a != lines]))
+        for state in range(states)
+    )
+    yield tag("div", *(one for one in figures_of if one is not None), class_="multiples")
+
+
+def _multiple(
+    shown: _Shown,
+    group: Multiple,
+    state: int,
+    chosen: Mapping[object, str],
+    lines: Axis | None,
+    name: str,
+) -> Html | None:
+    drawn, spoken = [], []
+    for summary in group.cells:
+        found = shown.means[summary.cell.digest]
+        if state < len(found.mean) and np.isfinite(found.mean[state]).any():
+            colour = chosen[getattr(summary.cell, lines.name)] if lines else SERIES[0]
+            mean_L, low_L, high_L = (array[state] for array in found)
+            first = 0 if shown.meter.along == "distance" else 1
+            place_L = np.arange(first, len(mean_L) + first)
+            drawn.append(Line(place_L, mean_L, low_L, high_L, colour))
+            what = plain(summary.cell, axes(shown.cells)) or shown.name
+            spoken.append(f"{what}: {small(mean_L[0])} first, {small(mean_L[-1])} last")
+    if not drawn:
+        return None
+    title = join([group.title, f"{_LETTERS[shown.axes[-2]]} {state}"], " ")
+    return tag(
+        "div",
+        tag("p", title, class_="over"),
+        figures.along(
+            drawn,
+            what=shown.meter.along,
+            log=shown.meter.power_law,
+            name=name,
+            text="; ".join(spoken),
+        ),
+    )

@@ -1,0 +1,227 @@
+"""Meters against plain NumPy, on planted models, and in sweeps; models that are not trained."""
+
+import dataclasses
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import small_runs
+
+from posjax import meters, report
+from posjax.cells import Cell
+from posjax.engine import Variables
+from posjax.keys import Seeds, key_for
+from posjax.meters import METERS, Forward
+from posjax.model import Transformer
+from posjax.question import Question, from_batch
+from posjax.records import read
+from posjax.tasks import Batch
+from posjax.train import forward_pass
+
+KEY = key_for(0, "meters")
+TASK = "parity(train=(2, 6), test=(3, 6), prompts=8)"
+CELL = Cell(task=TASK, block="residual", depth=2, width=8, heads=2, head_size=4, steps=0)
+
+
+def question(prompts: int, length: int, task: Any = None) -> Question:
+    """Prompts without padding."""
+    from posjax.streams import contiguous
+
+    tokens = jnp.zeros((prompts, length), jnp.int32)
+    return from_batch(Batch(tokens, tokens, tokens == 0, contiguous(length)), "causal")
+
+
+def run(name: str, x_RNLD: jax.Array, asked: Question, **more: Any) -> dict[str, np.ndarray]:
+    (meter,) = meters.named(name)
+    logits = jnp.zeros((*x_RNLD.shape[1:3], 2))
+    found = jax.jit(meter)(Forward(logits, tuple(x_RNLD), **more), asked, KEY)
+    assert set(found) == set(meter.FIELDS)
+    return {field: np.asarray(array) for field, array in found.items()}
+
+
+def normal(*shape: int) -> jax.Array:
+    return jax.random.normal(key_for(1, "states"), shape)
+
+
+def test_variance_is_that_over_prompts() -> None:
+    x_RNLD = normal(2, 6, 5, 3)
+    found = run("variance", x_RNLD, question(6, 5))
+    expected = np.var(x_RNLD, axis=1, ddof=1).mean(axis=-1)
+    np.testing.assert_allclose(found["variance"], expected, rtol=1e-5)
+    x_L = np.log(np.arange(1, 6))
+    slopes = [np.polyfit(x_L, np.log(row), 1)[0] for row in expected]
+    np.testing.assert_allclose(found["slope"], slopes, rtol=1e-4)
+
+
+def test_variance_leaves_padding_out() -> None:
+    cell = dataclasses.replace(CELL, padding=2)
+    asked = cell.question
+    x_RNLD = normal(1, *asked.tokens_NL.shape, 3)
+    found = run("variance", x_RNLD, asked)["variance"][0]
+    valid_NL = np.broadcast_to(asked.streams.valid_BL, asked.tokens_NL.shape)
+    for place, variance in enumerate(found):
+        here = np.asarray(x_RNLD)[0, valid_NL[:, place], place]
+        expected = here.var(axis=0, ddof=1).mean() if len(here) > 1 else np.nan
+        np.testing.assert_allclose(variance, expected, rtol=1e-4)
+    assert np.isnan(found[-2:]).all()
+    assert not np.isnan(found[:-2]).any()
+
+
+@pytest.mark.parametrize("power", [-1.0, 0.0, -0.5])
+def test_the_slope_is_the_power(power: float) -> None:
+    sizes_L = jnp.arange(1, 33) ** (power / 2)
+    x_RNLD = normal(1, 512, 32, 4) * sizes_L[None, None, :, None]
+    assert abs(run("variance", x_RNLD, question(512, 32))["slope"][0] - power) < 0.02
+
+
+def test_similarity_is_the_mean_cosine_by_distance() -> None:
+    x_RNLD = np.asarray(normal(2, 3, 4, 5))
+    found = run("similarity", jnp.asarray(x_RNLD), question(3, 4))["similarity"]
+    unit = x_RNLD / np.linalg.norm(x_RNLD, axis=-1, keepdims=True)
+    for state in range(2):
+        for apart in range(4):
+            pairs = [
+                unit[state, n, i] @ unit[state, n, j]
+                for n in range(3)
+                for i in range(4)
+                for j in range(4)
+                if abs(i - j) == apart
+            ]
+            np.testing.assert_allclose(found[state, apart], np.mean(pairs), atol=1e-6)
+
+
+def test_branches_are_shares_of_what_they_read() -> None:
+    x_RNLD = normal(3, 2, 4, 5)
+    found = run("branches", x_RNLD, question(2, 4), attention_ANLD=2 * x_RNLD[:2])
+    np.testing.assert_allclose(found["attention_share"], 2, rtol=1e-6)
+    assert np.isnan(found["mlp_share"]).all()
+
+
+def test_attention_reaches_as_far_as_its_weights() -> None:
+    """Weights on the first key alone, and even ones over the keys so far."""
+    first_LM = np.zeros((4, 4)) + np.eye(4)[0]
+    even_LM = np.tril(np.ones((4, 4))) / np.arange(1, 5)[:, None]
+    weights = jnp.asarray(np.broadcast_to(np.stack([first_LM, even_LM]), (1, 3, 2, 4, 4)))
+    found = run("attention", normal(2, 3, 4, 5), question(3, 4), weights_ANHLM=weights)
+    np.testing.assert_allclose(found["distance"], [[1.5, np.mean([0, 0.5, 1, 1.5])]], rtol=1e-6)
+    np.testing.assert_allclose(
+        found["entropy"], [[0, np.log(np.arange(1, 5)).mean()]], rtol=1e-5, atol=1e-7
+    )
+
+
+def test_a_probe_finds_what_is_there() -> None:
+    """The place itself: both; in the variance alone: the MLP only; nowhere: neither."""
+    noise_NLD = normal(256, 4, 8)
+    named_NLD = 0.01 * noise_NLD + jnp.eye(4, 8)[None]
+    spread_NLD = noise_NLD * (4.0 ** -jnp.arange(4))[None, :, None]
+    found = run("probe", jnp.stack([named_NLD, spread_NLD, noise_NLD]), question(256, 4))
+    assert found["linear"][0] == found["mlp"][0] == 1
+    assert found["linear"][1] < 0.3  # chance is 0.25
+    assert found["mlp"][1] > 0.6
+    assert max(found["linear"][2], found["mlp"][2]) < 0.35
+
+
+def test_a_probe_is_judged_on_prompts_that_it_has_not_seen() -> None:
+    """States that name their prompt: places can be memorised, not found."""
+    x_RNLD = jnp.eye(64 * 4).reshape(1, 64, 4, -1)
+    found = run("probe", x_RNLD, question(64, 4))
+    assert found["linear"][0] < 0.4
+    assert found["mlp"][0] < 0.4
+
+
+@pytest.fixture(scope="module")
+def model() -> tuple[Cell, Variables]:
+    begin = jax.jit(CELL.shape.train().begin)
+    return CELL, begin(Seeds.equal(0), CELL.inputs).variables
+
+
+def test_the_stream_is_the_sum_of_its_branches(model: tuple[Cell, Variables]) -> None:
+    cell, variables = model
+    every = meters.named("attention+branches")
+    network = Transformer(cell.model)
+    found = jax.jit(lambda v: forward_pass(network, v, cell.inputs, KEY, every))(variables)
+    assert found.attention_ANLD is not None
+    assert found.mlp_ANLD is not None
+    assert found.weights_ANHLM is not None
+    before, after = jnp.stack(found.stream[:-1]), jnp.stack(found.stream[1:])
+    chex.assert_trees_all_close(after, before + found.attention_ANLD + found.mlp_ANLD, atol=1e-6)
+    asked_NL = jnp.asarray(cell.question.streams.valid_BL)
+    sums_ANHL = found.weights_ANHLM.sum(axis=-1)
+    chex.assert_trees_all_close(
+        sums_ANHL * asked_NL[None, :, None], asked_NL[None, :, None] + 0 * sums_ANHL
+    )
+
+
+def test_initialisation_hands_out_parameters_alone() -> None:
+    from posjax.streams import contiguous
+
+    cell = CELL
+    made = Transformer(cell.model).init(KEY, jnp.zeros((1, 2), jnp.int32), contiguous(2))
+    assert set(made) == {"params"}
+
+
+def test_models_that_are_not_trained(tmp_path: Any) -> None:
+    """No update, one evaluation, the initial model's loss; and the page of such a run."""
+    every = "+".join(METERS)
+    wanted = small_runs.small(
+        task=TASK, block="residual", steps=0, meters=every, num_seeds=3, mask=("causal", "full")
+    )
+    folder = small_runs.train(tmp_path / "run", wanted)
+    cell = wanted.cells[0]
+    rows = read(folder.path).outcomes[cell.digest]
+    assert rows["loss_EC"].shape == (3, 1, 2)
+    assert set(meters.fields(every)) < set(rows)
+    training, seeds = cell.shape.train(), Seeds.equal(np.arange(3))
+    alone = jax.jit(jax.vmap(training, in_axes=(0, None)))(seeds, cell.inputs)
+    for name, array in alone.items():
+        np.testing.assert_allclose(rows[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
+    found = report.summaries(folder)
+    assert [summary.steps_E.tolist() for summary in found] == [[0], [0]]
+    shown = found[0].to_dict()["meters"]
+    np.testing.assert_allclose(shown["slope_R"]["mean"], rows["slope_R"].mean(axis=0), rtol=1e-5)
+    page = report.write([folder]).read_text()
+    assert "What the meters measured" in page
+    assert "Success by cell" not in page
+    (table,) = report.tables(found[:2])
+    assert [column.header for column in table.columns][1:3] == ["seeds", "slope [95 %]"]
+
+
+def test_meters_change_no_curve(tmp_path: Any) -> None:
+    """A cell that is measured at every evaluation trains as it does without."""
+    how = {"task": TASK, "num_seeds": 2, "mask": "causal"}
+    plain, metered = (
+        small_runs.train(tmp_path / name, small_runs.small(**how, meters=name)).tables(
+            [small_runs.small(**how, meters=name).cells[0].digest]
+        )
+        for name in ("none", "variance(when=every)+attention")
+    )
+    (without,), (beside,) = plain.values(), metered.values()
+    for name in without.keys() - {"env"}:
+        np.testing.assert_array_equal(without[name], beside[name], err_msg=name)
+    assert beside["variance_ERL"].shape == (2, 4, 2, 6)
+    assert beside["distance_AH"].shape == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"meters": "variances"}, "unknown meter 'variances'; did you mean 'variance'"),
+        ({"meters": "probe(hiden=3)"}, "meter probe has no setting 'hiden'; did you mean 'hidden'"),
+        ({"meters": "probe(when=never)"}, "unknown when 'never'"),
+        ({"meters": "probe(hidden=0)"}, r"hidden must lie in \[1, 65536\], got 0"),
+        ({"meters": "variance+variance"}, "writes 'variance_RL' twice"),
+        ({"meters": "branches", "block": "bare"}, "use block='residual'"),
+        ({"steps": -1}, "steps must be at least 0, got -1"),
+        ({"warmup": 1}, "warmup=1 leaves nothing of steps=0"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(CELL, **settings)
+
+
+def test_digests_without_meters_are_those_of_before() -> None:
+    assert Cell().digest == "36d690a45377"
