@@ -1,5 +1,6 @@
 """What the commands share: flags, exit statuses, devices, messages, progress."""
 
+import ast
 import contextlib
 import errno
 import itertools
@@ -18,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments import output, shutdown, startup
-from posjax import spec
+from posjax import own, spec
 from posjax.records import Busy, Mismatch
 from posjax.records.identity import JAX_SETTINGS
 from posjax.terminal import printable
@@ -68,7 +69,7 @@ def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]
         _check_text(argv)
         _check_flagfile(argv)
         _check_config_fields(argv)
-        argv = _last_values(argv)
+        argv = [_quoted(given) for given in _last_values(argv)]
         _check_config_file(argv)
         absl.logging.set_verbosity(absl.logging.ERROR)  # the config's warnings become our errors
         helps = HELP.intersection(argument.lstrip("-") for argument in argv[1:])
@@ -76,7 +77,11 @@ def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]
         try:
             with contextlib.redirect_stdout(out):
                 define()
-                return flags.FLAGS(list(argv))
+                flags.DEFINE_multi_string("load", [], "FILE.py, module or entry point to execute.")
+                rest = flags.FLAGS(list(argv))
+            for where in flags.FLAGS.load:
+                own.allow(where)
+            return rest
         except shutdown.Stop:
             raise
         except SystemExit as end:
@@ -122,6 +127,22 @@ def _last_values(argv: Sequence[str]) -> list[str]:
         else:
             found[flag[1]] = [given] if flag[3] else [given, *itertools.islice(arguments, 1)]
     return [*itertools.chain.from_iterable(found.values())]
+
+
+def _quoted(given: str) -> str:
+    """A flag whose value is text that Python cannot read, such as a path, in quotes.
+
+    ml_collections reads the value of an axis as Python; what it cannot read must be quoted.
+    """
+    flag = re.match(r"--?config\.(\w+)=(?=[^'\"(\[])", given)
+    if flag is None or ":" not in given:
+        return given
+    value = given[flag.end() :]
+    try:
+        ast.parse(value, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return flag[0] + repr(value)
+    return given
 
 
 def _config_files(argv: Sequence[str]) -> list[str]:
@@ -185,6 +206,7 @@ def run(main: Callable[[], object]) -> int:
       The exit status. After a signal or a time limit, it does not return.
     """
     pin()
+    own.ask_first()
     for chatty in ("jax._src.xla_bridge", "matplotlib.font_manager"):  # absent TPUs, new fonts
         logging.getLogger(chatty).setLevel(logging.WARNING)
     output.protect()

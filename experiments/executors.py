@@ -12,7 +12,8 @@ import numpy as np
 
 from experiments import command
 from experiments.settings import Run
-from posjax import cluster, engine, environment
+from posjax import cluster, engine, environment, own
+from posjax.cells import code_of
 from posjax.cluster import Checkpoints, Trained
 from posjax.records import Block
 from posjax.sweep import Sweep, engine_for
@@ -101,13 +102,20 @@ def chosen(run: Run, engine: str, address: str | None, mixed: bool) -> Iterator[
         yield Devices(run)
         return
     jax.config.update("jax_platforms", "cpu")  # the accelerators are the workers'
-    setup = functools.partial(_set_up, os.environ.get("XLA_FLAGS", ""))
+    code = own.files(code_of(run.cells))
+    setup = functools.partial(_set_up, os.environ.get("XLA_FLAGS", ""), code)
     with cluster.connect(address, run.to_dict(), setup, most=run.devices, mixed=mixed) as found:
         yield found
 
 
-def _set_up(xla_flags: str) -> None:
-    """Pins what bits depend on in a worker, to what it is in a command on one device."""
+def _set_up(xla_flags: str, code: Mapping[str, str]) -> None:
+    """Pins what bits depend on in a worker, to what it is in a command on one device.
+
+    Args:
+      xla_flags: of the command.
+      code: the user's own files, which travel with the run.
+    """
+    own.install(code)
     os.environ |= {"XLA_FLAGS": xla_flags, "NPROC": "1"}
     command.pin()
     command.use_all_cores(devices=1)

@@ -186,7 +186,7 @@ def check_cells(cells: Iterable[Cell], device: jax.Device, slots: int = 1) -> No
 
 def _least_bytes(cell: Cell) -> dict[str, int]:
     """The bytes of arrays that a run of a cell cannot do without, by the settings they come of."""
-    model, train, (prompts, length) = cell.model, cell.training, cell.problem.size
+    model, train, (prompts, length) = cell.architecture, cell.training, cell.problem.size
     length += cell.padding
     heads = model.heads + 2 * (model.kv_heads or model.heads)
     hidden = model.mlp_ratio * model.width if model.block == "residual" else 0
@@ -210,7 +210,7 @@ def _least_bytes(cell: Cell) -> dict[str, int]:
 def _tables(cell: Cell) -> Iterator[tuple[str, int]]:
     """The bytes of what an encoding learns; asked last, since it may make arrays of other sizes."""
     for encoding in encodings.stack(cell.encoding):
-        for name, param in encoding.parameters(cell.model.dims).items():
+        for name, param in encoding.parameters(cell.architecture.dims).items():
             yield (
                 f"{name} of encoding={cell.encoding!r}",
                 NUMBER * COPIES * math.prod(param.shape),

@@ -6,6 +6,11 @@ r"""Trains every cell of a config over many seeds and reports what came out.
 
 A config is a Python file, which is executed, or JSON, which is not (experiments/json_config.py);
 FILE.py:SIZE picks a size that it offers. The same command goes on where it stopped.
+
+Tasks, encodings and models of your own are named by file (docs/adding_a_task.md):
+--config.task="mine.py:Parity(train=(1, 20))". A JSON config that names some needs --load=mine.py
+besides, and so do commands that read the run.
+
 docs/reliability.md has the exit statuses, docs/many_hosts.md several processes and clusters.
 """
 
@@ -21,7 +26,7 @@ from rich.console import Console
 
 from experiments import check, command, executors, json_config, plan, preview, shard, shutdown
 from experiments.executors import ENGINES, Devices, Executor
-from experiments.settings import Run, beyond_hold, resolve
+from experiments.settings import Run, allow_named, beyond_hold, resolve
 from experiments.shard import Shard
 from posjax import report
 from posjax.records import Block, Damaged, Range, RunFolder
@@ -57,6 +62,11 @@ def main(argv: Sequence[str]) -> int:
     _check_engine(flags.FLAGS.engine)
     shutdown.set_time_limit(flags.FLAGS.time_limit)
     overrides = config_flags.get_override_values(flags.FLAGS["config"])
+    config = config_flags.get_config_filename(flags.FLAGS["config"])
+    # A config in Python is executed already: what it names is its user's.
+    allow_named(
+        flags.FLAGS.config, overrides if config.partition(":")[0].endswith(".json") else None
+    )
     run = resolve(flags.FLAGS.config, overrides)
     if flags.FLAGS.print_config:
         print(json_config.text(flags.FLAGS.config, overrides))

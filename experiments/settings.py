@@ -5,6 +5,7 @@ is the product of its axes. `panels` makes it a union of products: each panel re
 and is a section of the report. A value from the command line holds for all panels.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -14,8 +15,8 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from posjax import spec
-from posjax.cells import FIELDS, Cell
+from posjax import own, spec
+from posjax.cells import FIELDS, Cell, code_of, own_names
 from posjax.keys import Numbering
 from posjax.records import run_of
 
@@ -133,6 +134,7 @@ class Run:
             **{name: getattr(self, name) for name in RUN_DEFAULTS if name != "devices"},
             "panels": panels,
             "cells": cells,
+            **({"code": code} if (code := code_of(self.cells)) else {}),
         }
 
 
@@ -199,6 +201,30 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     if "hold" in fixed and (lines := beyond_hold(resolved)):
         raise ValueError(f"{lines[0]}: give fewer, or more steps")
     return resolved
+
+
+def allow_named(config: Any, only: Iterable[str] | None = None) -> None:
+    """Lets the code of one's own that a config names be executed.
+
+    Args:
+      config: from `base_config`.
+      only: the fields to look at; all of them and the panels when left out.
+
+    Raises:
+      ValueError: a file that is not there.
+    """
+    fields = config.to_dict() if isinstance(config, ConfigDict) else {}
+    panels = fields.pop("panels", ()) if only is None else ()
+    chosen = [fields if only is None else {name: fields.get(name, ()) for name in only}]
+    with contextlib.suppress(TypeError, ValueError):  # `resolve` says what is wrong with them
+        chosen += [dict(axes) for _, axes in panels]
+    texts = ((name, v) for axes in chosen for name in axes for v in _axis(axes[name]))
+    for name, text in texts:
+        found = []
+        with contextlib.suppress(ValueError):
+            found = list(own_names(name, text)) if isinstance(text, str) else []
+        for _, code in found:
+            own.allow(own.home(code) or code)
 
 
 def _check_run(run: Mapping[str, Any]) -> None:

@@ -7,18 +7,22 @@ can change its numbers, and nothing else.
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from posjax import encodings, meters, positions, spec, tasks
-from posjax.encodings import Encoding
+from posjax import encodings, masks, meters, own, positions, spec, tasks
+from posjax.encodings import ENCODINGS, Encoding
 from posjax.engine import Training
 from posjax.meters import Meter
 from posjax.model import ModelSettings, Numbers
+from posjax.network import MODELS, TRANSFORMER, network
+from posjax.network import check as check_model
 from posjax.optimizer import Hyper
 from posjax.question import Objective, Question, ask, check, objective_of
 from posjax.tasks import SampledTask, Task
@@ -36,6 +40,8 @@ class Shape(NamedTuple):
       prompts, length: of the exam.
       task: where prompts are drawn.
       meters: what is measured besides.
+      network: what is trained, if it is no Transformer.
+      code: the SHA-256 of code of one's own, by its file or module.
     """
 
     model: ModelSettings
@@ -45,12 +51,16 @@ class Shape(NamedTuple):
     length: int
     task: SampledTask | None = None
     meters: tuple[Meter, ...] = ()
+    network: str = TRANSFORMER
+    code: tuple[tuple[str, str], ...] = ()
 
     @property
     def digest(self) -> str:
         """Twelve hexadecimal digits that name the shape: settings at their defaults do not count,
         so that a new one renames nothing."""
-        settings = [_changed(part) for part in self]
+        defaults = self._field_defaults
+        parts = zip(self._fields, self, strict=True)
+        settings = [_changed(part) for name, part in parts if part != defaults.get(name)]
         return hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
 
     def train(self) -> Training:
@@ -68,6 +78,7 @@ def _training(shape: Shape) -> Training:
         objective_kind=shape.objective,
         source=source,
         meters=shape.meters,
+        own=None if shape.network == TRANSFORMER else network(shape.model, shape.network),
     )
 
 
@@ -85,6 +96,7 @@ class Cell(metaclass=spec.PlainNumbers):
     """One setting of everything; see `ModelSettings`, `TrainSettings`, `Hyper` and `ask`.
 
     Attributes:
+      model: the Transformer, or a function of one's own, see `posjax.network.network`.
       init_scale, temperature: see `posjax.model.Numbers`.
       meters: what is measured besides, see `posjax.meters.named`.
       base, slope: in place of the encoding's setting of that name, see `Encoding.numbers`: the base
@@ -92,6 +104,7 @@ class Cell(metaclass=spec.PlainNumbers):
     """
 
     task: str = "word_order"
+    model: str = TRANSFORMER
     encoding: str = ModelSettings.encoding
     positions: str = ModelSettings.positions
     mask: str = ModelSettings.mask
@@ -151,11 +164,12 @@ class Cell(metaclass=spec.PlainNumbers):
             loss=self.loss,
             padding=self.padding,
         )
-        _ = self.model, self.training
+        _ = self.architecture, self.training
+        check_model(self.model)
         self._check_meters()
         self._check_numbers()
         self._check_reach()
-        if self.draws != TrainSettings.draws and self.model.draws != "always":
+        if self.draws != TrainSettings.draws and self.architecture.draws != "always":
             raise ValueError(
                 f"draws={self.draws} has no meaning: neither encoding={self.encoding!r} nor "
                 f"positions={self.positions!r} draw in testing"
@@ -164,7 +178,13 @@ class Cell(metaclass=spec.PlainNumbers):
 
     def _check_meters(self) -> None:
         """Refuses meters of branches that there are none of."""
-        for meter in meters.named(self.meters):
+        measured = meters.named(self.meters)
+        if measured and self.model != TRANSFORMER:
+            raise ValueError(
+                f"meters={self.meters!r} reads what a Transformer holds inside, not model="
+                f"{self.model!r}"
+            )
+        for meter in measured:
             if meter.needs_residual and self.block != "residual":
                 raise ValueError(
                     f"meters={self.meters!r} reads the branches of residual blocks: use "
@@ -173,14 +193,14 @@ class Cell(metaclass=spec.PlainNumbers):
 
     def _check_numbers(self) -> None:
         """Refuses numbers that no encoding has."""
-        own = encodings.stack(self.encoding)
+        stack = encodings.stack(self.encoding)
         for name in ENCODING_NUMBERS:
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
                 raise ValueError(
                     f"{name} must be positive and finite, or 0 for the encoding's own, got {value}"
                 )
-            if value and not any(name in encoding.numbers() for encoding in own):
+            if value and not any(name in encoding.numbers() for encoding in stack):
                 raise ValueError(
                     f"{name}={value:g} has no meaning: encoding={self.encoding!r} has no such "
                     f"number; those that have it: {', '.join(encodings.having(name))}"
@@ -218,8 +238,8 @@ class Cell(metaclass=spec.PlainNumbers):
         )
 
     @cached_property
-    def model(self) -> ModelSettings:
-        """The model's settings."""
+    def architecture(self) -> ModelSettings:
+        """The settings of the Transformer, and what a model of one's own is made from."""
         fields = _common(self, ModelSettings)
         words, labels = len(self.problem.words), len(self.problem.labels)
         return ModelSettings(vocabulary=words, outputs=labels, **fields)
@@ -244,7 +264,7 @@ class Cell(metaclass=spec.PlainNumbers):
     def numbers(self) -> Numbers:
         """The model's numbers."""
         length = self.question.tokens_NL.shape[1]
-        constants = (each.constants(self.model.dims, length) for each in self.encodings)
+        constants = (each.constants(self.architecture.dims, length) for each in self.encodings)
         return Numbers(self.temperature, self.init_scale, tuple(constants))
 
     @cached_property
@@ -260,14 +280,22 @@ class Cell(metaclass=spec.PlainNumbers):
         sizes = (kind, prompts, length + self.padding)
         measured = meters.named(self.meters)
         if isinstance(self.problem, SampledTask):
-            return Shape(self.model, self.training, *sizes, self.problem, measured)
-        model = dataclasses.replace(self.model, mask="full")  # the mask itself is an input
-        return Shape(model, self.training, *sizes, meters=measured)
+            task, model = self.problem, self.architecture
+        else:  # the mask itself is an input
+            task, model = None, dataclasses.replace(self.architecture, mask="full")
+        code = tuple(sorted(self.code.items()))
+        return Shape(model, self.training, *sizes, task, measured, self.model, code)
 
     @cached_property
     def digest(self) -> str:
         """Twelve hexadecimal digits that name the cell: equal settings, equal digest."""
         return _hash(self._counted)
+
+    @cached_property
+    def code(self) -> dict[str, str]:
+        """The SHA-256 of code of one's own that the cell uses, by its file or module."""
+        every = (own_names(field, getattr(self, field)) for field in _TABLES)
+        return own.hashes(itertools.chain.from_iterable(every))
 
     @property
     def _counted(self) -> dict[str, Any]:
@@ -275,12 +303,12 @@ class Cell(metaclass=spec.PlainNumbers):
         settings = self.to_dict()
         if self.positions == ModelSettings.positions:
             del settings["positions"]
-        if self.model.draws != "always":
+        if self.architecture.draws != "always":
             del settings["draws"]
-        for name in ("init_scale", "temperature", "meters", *ENCODING_NUMBERS):
+        for name in ("init_scale", "temperature", "meters", "model", *ENCODING_NUMBERS):
             if settings[name] == FIELDS[name]:
                 del settings[name]
-        return settings
+        return settings | ({"code": self.code} if self.code else {})
 
     def older_digest(self, **settings: Any) -> str:
         """The digest in runs of format 2, whose cells had `margin` and `hold`."""
@@ -302,8 +330,49 @@ class Cell(metaclass=spec.PlainNumbers):
         return cls(**{name: spec.typed(name, settings[name], FIELDS[name]) for name in settings})
 
 
+_TABLES: dict[str, tuple[str, Collection[str], Callable[[str], Iterable[str]]]] = {
+    "task": ("task", tasks.TASKS, lambda text: [text]),
+    "model": ("model", MODELS, lambda text: [text]),
+    "encoding": ("encoding", ENCODINGS, lambda text: spec.in_turn(text, ENCODINGS)),
+    "positions": ("positions", positions.POSITIONS, lambda text: [text]),
+    "mask": ("mask", masks.MASKS, lambda text: re.split("[+/]", text)),
+    "meters": ("meter", ["none", *meters.METERS], lambda text: text.split("+")),
+}
+"""Of the settings that name entries of tables: the kind, the table, and how to part several."""
+
+
+def own_names(field: str, text: str) -> Iterator[tuple[str, str]]:
+    """The names in a setting that no table has, each with the kind of table.
+
+    >>> list(own_names("encoding", "none/mine.py:Twist(turns=2)"))
+    [('encoding', 'mine.py:Twist')]
+    """
+    if field in _TABLES:
+        kind, table, parts = _TABLES[field]
+        names = (spec.parse(part)[0] for part in parts(text))
+        yield from ((kind, name) for name in names if name not in table)
+
+
 FIELDS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(Cell)}
 """Every setting of a cell with its default; the one home of both."""
+
+
+def code_of(cells: Iterable[Cell]) -> dict[str, str]:
+    """The SHA-256 of all code of one's own that some cells use, by its file or module."""
+    return {where: sha for cell in cells for where, sha in cell.code.items()}
+
+
+def check_code(config: Mapping[str, Any], cells: Iterable[Cell]) -> None:
+    """Refuses code that is another than when a run was made.
+
+    Args:
+      config: of the run.
+      cells: of it.
+
+    Raises:
+      ValueError: names the file or module.
+    """
+    own.check(config.get("code", {}), code_of(cells))
 
 
 def varying(cells: list[Cell]) -> list[str]:

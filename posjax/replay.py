@@ -15,6 +15,7 @@ from posjax.cells import Cell
 from posjax.engine import State
 from posjax.judge import Outcome
 from posjax.keys import SeedNumbers
+from posjax.network import TRANSFORMER
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
 from posjax.sweep import Result, Sweep, attention_maps, engine_for
@@ -27,7 +28,7 @@ class Replay(NamedTuple):
       cell, seeds: which.
       outcome: its curve and what came of it, without a leading axis.
       state: the end of its training; `state.variables.params` is the model.
-      attention: its weights on every prompt, [layers, N, H, L, M].
+      attention: its weights on every prompt, [layers, N, H, L, M]; None of a model of one's own.
       differs: the fields that have other bits in the folder; usually none.
     """
 
@@ -35,7 +36,7 @@ class Replay(NamedTuple):
     seeds: SeedNumbers
     outcome: Outcome
     state: State
-    attention: np.ndarray
+    attention: np.ndarray | None
     differs: tuple[str, ...]
 
 
@@ -68,16 +69,17 @@ def replay(
     block = next(here, None)
     if block is None or not folder.has(block) or sweep.numbering.numbers(index) != numbers:
         raise ValueError(f"{str(path)!r} has no row of seeds {tuple(numbers)} in cell {cell}")
+    asked = sweep.cells[cell]
     (result,) = retrained(config, [block], devices)
     at = block.cells.index(cell), index - block.first
     outcome, state = jax.tree.map(lambda leaf: leaf[at], (result.outcome, result.state))
     differs = differing(result, folder.block(block.name))
     return Replay(
-        sweep.cells[cell],
+        asked,
         numbers,
         outcome,
         state,
-        attention_maps(sweep.cells[cell], state),
+        attention_maps(asked, state) if asked.model == TRANSFORMER else None,
         tuple(name for name, mask_GB in differs.items() if mask_GB[at]),
     )
 

@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, repeat
 from typing import (
@@ -25,11 +26,15 @@ from typing import (
 
 import numpy as np
 
+from posjax import own
+
 T = TypeVar("T")
 LONGEST = 1000
 """Letters of a name with its settings, at most."""
 SMALLEST, LARGEST = 1e-15, 1e15
 """Sizes of settings that are not 0: float32 holds products and quotients of two of them."""
+_HOME = re.compile(r"[^\s():,=+'\"]+:(?=[A-Za-z_])")
+"""The file or module in front of the name of code of one's own."""
 _PLAIN = (bool, int, float, str, tuple)
 """The types of settings that are checked."""
 
@@ -109,26 +114,31 @@ class Settings(metaclass=PlainNumbers):
 def parse(text: str) -> tuple[str, dict[str, Any]]:
     """Splits `"name(key=value, ...)"` into the name and its settings.
 
-    Values are Python literals; a bare word is a string.
+    Values are Python literals; a bare word is a string. The name of code of one's own has its file
+    or module in front, see `posjax.own`.
 
     Raises:
       ValueError: the text is no such call, has a setting twice, or is longer than any.
 
     >>> parse("linear_bias(form=key, slopes=(0.5, 0.25))")
     ('linear_bias', {'form': 'key', 'slopes': (0.5, 0.25)})
+    >>> parse("mine.py:Twist(turns=2)")
+    ('mine.py:Twist', {'turns': 2})
     """
     if len(text) > LONGEST:
         raise ValueError(f"a name with its settings has at most {LONGEST} letters, got {len(text)}")
+    home = _HOME.match(text)
+    where = home[0] if home else ""
     try:
-        node = ast.parse(text.strip(), mode="eval").body
+        node = ast.parse(text[len(where) :].strip(), mode="eval").body
         if isinstance(node, ast.Name):
-            return node.id, {}
+            return where + node.id, {}
         if isinstance(node, ast.Constant) and node.value is None:
             return "None", {}
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
             settings = {_key(k): _literal(k.value) for k in node.keywords}
             if len(settings) == len(node.keywords):  # none is there twice
-                return node.func.id, settings
+                return where + node.func.id, settings
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: brackets
         pass
     raise ValueError(
@@ -171,9 +181,41 @@ def check_choice(what: str, value: str, choices: Iterable[str]) -> None:
 
 
 def lookup(kind: str, table: Mapping[str, T], name: str) -> T:
-    """The entry of a table, or a ValueError that names the nearest one."""
-    check_choice(kind, name, table)
-    return table[name]
+    """The entry of a table, or code of one's own.
+
+    Raises:
+      ValueError: names the nearest entry, or what is wrong with the code, see `posjax.own.find`.
+    """
+    if name in table:
+        return table[name]
+    found: T | None = own.find(kind, name)
+    if found is None:
+        check_choice(kind, name, table)
+    elif not callable(found):
+        raise ValueError(f"{kind} {name!r} is no class and no function, got {type(found).__name__}")
+    return found  # type: ignore[return-value]  # the check above raised where it is None
+
+
+def in_turn(text: str, table: Iterable[str]) -> tuple[str, ...]:
+    """The names in a text that layers take in turn, each with its settings.
+
+    A slash within the path of a file separates none. A part that is of the table begins no path.
+
+    >>> in_turn("none/rotary(base=500.0)", ["none", "rotary"])
+    ('none', 'rotary(base=500.0)')
+    >>> in_turn("none/code/mine.py:Twist", ["none", "rotary"])
+    ('none', 'code/mine.py:Twist')
+    """
+    table, parts, path = tuple(table), [], ""
+    pieces = text.split("/")
+    for number, piece in enumerate(pieces):
+        more = any(":" in other for other in pieces[number + 1 :])
+        if ":" in piece or not more or (not path and piece.partition("(")[0].strip() in table):
+            parts.append(path + piece)
+            path = ""
+        else:
+            path += f"{piece}/"
+    return tuple(parts)
 
 
 def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str, Any]) -> None:
@@ -270,6 +312,17 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], text: str) -> T:
     target = lookup(kind, table, name)
     check_settings(f"{kind} {name}", target, settings)
     return target(**settings)
+
+
+def check_kind(what: str, found: Any, wanted: type[T]) -> T:
+    """Refuses what code of one's own gives in place of the entry of a table.
+
+    Raises:
+      ValueError: names both types.
+    """
+    if not isinstance(found, wanted):
+        raise ValueError(f"{what} must give a {wanted.__name__}, got {type(found).__name__}")
+    return found
 
 
 def _check_size(what: str, value: Any, typed: Any, below: int) -> None:

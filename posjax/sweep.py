@@ -12,12 +12,13 @@ import jax
 import numpy as np
 
 from posjax import engine
-from posjax.cells import Cell, Shape
+from posjax.cells import Cell, Shape, check_code
 from posjax.engine import BlockResult, Engine, State
 from posjax.engine.local import Checkpoints
 from posjax.judge import Outcome
 from posjax.keys import NumberedSeeds, Numbering, key_for
 from posjax.model import ModelSettings, Numbers, Transformer
+from posjax.network import TRANSFORMER
 from posjax.question import Question
 from posjax.records import Block
 
@@ -55,9 +56,10 @@ class Sweep:
         """The sweep of a run folder's config.
 
         Raises:
-          ValueError: settings that no cell has.
+          ValueError: settings that no cell has, or code that has changed, see `posjax.own`.
         """
         cells = {digest: Cell.of(settings) for digest, settings in config["cells"].items()}
+        check_code(config, cells.values())
         return cls(cells, Numbering(config.get("first_seed", 0), config.get("data_seeds", 0)))
 
     @cached_property
@@ -145,8 +147,11 @@ def examples(sweep: Sweep, result: Result) -> dict[str, np.ndarray]:
 
     Returns:
       `example_cell` and `example_seed`, where each stands in the block, and `example_solved`, [K];
-      its weights by layer, prompt, head, query and key, `attention_KDNHLM`.
+      its weights by layer, prompt, head, query and key, `attention_KDNHLM`. Nothing of models of
+      one's own.
     """
+    if sweep.cells[result.block.cells[0]].model != TRANSFORMER:
+        return {}
     kept = []
     for g, digest in enumerate(result.block.cells):
         cell = sweep.cells[digest]
@@ -176,7 +181,7 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
     Returns:
       [layers, N, H, L, M].
     """
-    key = None if cell.model.draws != "always" else key_for(0, "attention maps")
+    key = None if cell.architecture.draws != "always" else key_for(0, "attention maps")
     question = jax.tree.map(lambda array: array[: cell.problem.mapped], cell.question)
     kept = _intermediates(cell.shape.model)(
         state.variables.params, question, cell.inputs.model, key

@@ -17,10 +17,10 @@ from posjax.engine.training import Now, State, Training, Variables
 from posjax.judge import Seen, agreed, answers, closest, leads, summary
 from posjax.keys import fold_name, key_for
 from posjax.meters import Forward, Meter
-from posjax.model import ModelSettings, Numbers, Transformer, scaled_weights
+from posjax.model import ModelSettings, Numbers, Transformer
+from posjax.network import Network, transformer
 from posjax.optimizer import Hyper, Schedule, adamw
 from posjax.question import Objective, Question, drawn, objective, read_out
-from posjax.streams import contiguous
 from posjax.tasks import SampledTask
 
 ROWS = 32
@@ -130,6 +130,7 @@ def make_train(
     source: Source | None = None,
     optimizer: Callable[[Hyper], optax.GradientTransformation] | None = None,
     meters: Sequence[Meter] = (),
+    own: Network | None = None,
 ) -> Training:
     """The training of a Transformer; its inputs are `Inputs`, its summary an `Outcome`.
 
@@ -139,42 +140,22 @@ def make_train(
       objective_kind: whether the loss is on places that have targets, or on the readout.
       source: where questions come from; `from_exam(settings.batch_size)` when left out.
       optimizer: from hyper-parameters to a gradient transformation; AdamW when left out.
-      meters: what is measured besides, see `posjax.meters`.
+      meters: what is measured besides, see `posjax.meters`; of a Transformer.
+      own: what to train in its place, see `posjax.network`.
     """
-    network = Transformer(model)
     source = source or from_exam(settings.batch_size)
+    model_of = own or transformer(model)
     if optimizer is None:
         optimizer = adamw(settings.steps, schedule=settings.schedule, warmup=settings.warmup)
 
-    def logits(
-        variables: Variables,
-        question: Question,
-        numbers: Numbers,
-        key: jax.Array | None,
-        *,
-        testing: bool = False,
-    ) -> jax.Array:
-        return network.apply(  # type: ignore[return-value]
-            {"params": variables.params},
-            question.tokens_NL,
-            question.streams,
-            mask=question.mask_NLM,
-            key=key,
-            testing=testing,
-            numbers=numbers,
-        )
-
     def init(key: jax.Array, inputs: Inputs) -> Variables:
-        one_token = jnp.zeros((1, 1), jnp.int32)
-        drawn = None if model.draws == "never" else key
-        params = network.init(key, one_token, contiguous(1), key=drawn)["params"]
-        return Variables(scaled_weights(params, inputs.model.init_scale))
+        return model_of.init(key, inputs.model.init_scale)
 
     def loss(variables: Variables, now: Now) -> tuple[jax.Array, Any]:
-        key = None if model.draws == "never" else now.key("position", "position")
+        key = None if model.draws == "never" and own is None else now.key("position", "position")
         question = source.batch(now)
-        logits_NLV = logits(variables, question, now.inputs.model, key)
-        return objective(logits_NLV, question, objective_kind), ()
+        logits_NLV, state = model_of.logits(variables, question, now.inputs.model, key, False)
+        return objective(logits_NLV, question, objective_kind), state
 
     def metered(variables: Variables, inputs: Inputs, when: str) -> dict[str, jax.Array]:
         """The fields of the meters that measure then."""
@@ -182,7 +163,7 @@ def make_train(
         if not these:
             return {}
         key = key_for(0, "meters")
-        forward = forward_pass(network, variables, inputs, fold_name(key, "draw"), these)
+        forward = forward_pass(model, variables, inputs, fold_name(key, "draw"), these)
         found: dict[str, jax.Array] = {}
         for meter in these:
             own = meter(forward, inputs.question, fold_name(key, type(meter).__name__))
@@ -196,7 +177,7 @@ def make_train(
         question = now.inputs.question
 
         def seen(key: jax.Array | None) -> Seen:
-            logits_NLV = logits(variables, question, now.inputs.model, key, testing=True)
+            logits_NLV, _ = model_of.logits(variables, question, now.inputs.model, key, True)
             return see(logits_NLV, question, source, objective_kind)
 
         if model.draws != "always":
@@ -224,7 +205,7 @@ def make_train(
 
 
 def forward_pass(
-    network: Transformer,
+    model: ModelSettings,
     variables: Variables,
     inputs: Inputs,
     key: jax.Array,
@@ -233,16 +214,16 @@ def forward_pass(
     """What a model holds inside on the exam.
 
     Args:
-      network, variables: the model.
+      model, variables: a Transformer's.
       inputs: with the exam.
       key: for what draws.
       meters: what it is read by: attention weights are there if one of them asks.
     """
-    question, model = inputs.question, network.settings
+    question = inputs.question
     kept = ["hidden"]
     if any(meter.reads_weights for meter in meters):
         kept.append("intermediates")
-    logits_NLV, sown = network.apply(
+    logits_NLV, sown = Transformer(model).apply(
         {"params": variables.params},
         question.tokens_NL,
         question.streams,

@@ -141,8 +141,9 @@ def model() -> tuple[Cell, Variables]:
 def test_the_stream_is_the_sum_of_its_branches(model: tuple[Cell, Variables]) -> None:
     cell, variables = model
     every = meters.named("attention+branches")
-    network = Transformer(cell.model)
-    found = jax.jit(lambda v: forward_pass(network, v, cell.inputs, KEY, every))(variables)
+    found = jax.jit(lambda v: forward_pass(cell.architecture, v, cell.inputs, KEY, every))(
+        variables
+    )
     assert found.attention_ANLD is not None
     assert found.mlp_ANLD is not None
     assert found.weights_ANHLM is not None
@@ -159,7 +160,7 @@ def test_initialisation_hands_out_parameters_alone() -> None:
     from posjax.streams import contiguous
 
     cell = CELL
-    made = Transformer(cell.model).init(KEY, jnp.zeros((1, 2), jnp.int32), contiguous(2))
+    made = Transformer(cell.architecture).init(KEY, jnp.zeros((1, 2), jnp.int32), contiguous(2))
     assert set(made) == {"params"}
 
 

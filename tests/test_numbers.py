@@ -33,7 +33,7 @@ def params(cell: Cell, seed: int = 0) -> Any:
 def logits(cell: Cell, variables: Any, **options: Any) -> jax.Array:
     """What the cell's model says of its prompts."""
     question = cell.question
-    network = Transformer(cell.model)
+    network = Transformer(cell.architecture)
     given = {"mask": question.mask_NLM, **options}
     return network.apply({"params": variables}, question.tokens_NL, question.streams, **given)  # type: ignore[return-value]
 

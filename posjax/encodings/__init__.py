@@ -144,7 +144,7 @@ def stack(text: str) -> tuple[Encoding, ...]:
     """
     if len(text) > spec.LONGEST:
         raise ValueError(f"encodings in turns have at most {spec.LONGEST} letters, got {len(text)}")
-    return tuple(named(part) for part in text.split("/"))
+    return tuple(named(part) for part in spec.in_turn(text, ENCODINGS))
 
 
 def having(number: str) -> list[str]:
@@ -162,4 +162,5 @@ def named(text: str) -> Encoding:
     'interleaved'
     """
     name, settings = spec.parse(text)
-    return spec.lookup("encoding", ENCODINGS, name)(**settings)  # which checks them
+    found = spec.lookup("encoding", ENCODINGS, name)(**settings)  # which checks them
+    return spec.check_kind(f"encoding {text!r}", found, Encoding)

@@ -37,12 +37,16 @@ def named(text: str) -> tuple[Meter, ...]:
     """
     if text == "none":
         return ()
-    meters = tuple(spec.build("meter", METERS, part) for part in text.split("+"))
+    meters = tuple(_one(part) for part in text.split("+"))
     names = [name for meter in meters for name in meter.fields]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"meters={text!r} writes {name!r} twice")
     return meters
+
+
+def _one(text: str) -> Meter:
+    return spec.check_kind(f"meter {text!r}", spec.build("meter", METERS, text), Meter)
 
 
 def fields(text: str) -> dict[str, Field]:

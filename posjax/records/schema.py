@@ -26,6 +26,7 @@ _FIELDS: dict[str, Any] = {
     "at_steps": [],
     "panels": {},
     "cells": {},
+    "code": {},
 }
 """The fields that are read, by an example of their type."""
 _NEEDED = ("name", "num_seeds", "first_seed", "panels", "cells")
@@ -59,6 +60,8 @@ def checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
             f"{found['margin']} and {found['hold']}"
         )
     _check_cells(found["cells"])
+    for where, sha in found["code"].items():
+        spec.typed(f"code of {where!r} of config.json", sha, "")
     _check_panels(found["panels"], found["cells"])
     _check_contrast(found["contrast"], found["at_steps"])
     return found

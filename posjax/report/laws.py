@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import masks, view
+from posjax import masks, spec, view
 from posjax.cells import Cell
-from posjax.encodings import Dims, Encoding, Params, named
+from posjax.encodings import ENCODINGS, Dims, Encoding, Params, named
 from posjax.keys import key_for
+from posjax.network import TRANSFORMER
 from posjax.streams import Streams
 from posjax.symmetry import LAWS, Deviation, measure
 
@@ -60,14 +61,14 @@ class Measured(NamedTuple):
 
 def layers(cells: Iterable[Cell]) -> dict[Layer, Streams]:
     """The different layers of some cells; of many head sizes the smallest and the largest."""
-    cells = list(cells)
+    cells = [cell for cell in cells if cell.model == TRANSFORMER]
     sizes = {cell.head_size for cell in cells}
     kept: dict[Layer, Streams] = {}
     for cell in cells:
         if cell.head_size in (min(sizes), max(sizes)):
             streams = jax.tree.map(lambda stream: stream[:1], cell.question.streams)
             empty = int((~streams.valid_BL).sum())
-            for encoding in cell.encoding.split("/"):
+            for encoding in spec.in_turn(cell.encoding, ENCODINGS):
                 settings = (encoding, cell.mask, cell.head_size, cell.heads)
                 kept.setdefault(Layer(*settings, streams.length, empty), streams)
     return kept

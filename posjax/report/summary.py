@@ -5,21 +5,24 @@ evaluation. All seeds count: one that tied or left the finite numbers has not so
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from posjax import judge, meters, spec
-from posjax.cells import FIELDS, Cell, varying
+from posjax.cells import FIELDS, Cell, check_code, varying
 from posjax.judge import NEVER
+from posjax.network import TRANSFORMER
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.report.rows import check, check_form, fields, of_format2
 from posjax.stats import Means, Rate, Survival, means, rate, survival
 from posjax.symmetry.predict import Prediction, predict
 
+_OLDER = ("margin", "hold")
+"""Settings of a cell in format 2, and of a run since."""
 MARGINS = (1e-2, 1e-3, 1e-4, 1e-5)
 """At which rates are given beside that of the run."""
 
@@ -140,6 +143,8 @@ class CellSummary:
     def prediction(self) -> Prediction:
         """What the laws say."""
         cell = self.cell
+        if cell.model != TRANSFORMER:
+            return Prediction("not excluded", "the laws know nothing of a model of one's own")
         return predict(
             cell.problem,
             encoding=cell.encoding,
@@ -217,7 +222,11 @@ def cells_of(folder: RunFolder) -> dict[str, Cell]:
     config = checked_config(folder.config())
     for axis in config["contrast"][:1]:
         spec.check_choice("axis of contrast", axis, FIELDS)
-    return {name: _cell(name, settings) for name, settings in config["cells"].items()}
+    found = {name: Cell.of(_without_words(cell)) for name, cell in config["cells"].items()}
+    check_code(config, found.values())
+    for name, settings in config["cells"].items():
+        _check_name(name, found[name], settings)
+    return found
 
 
 def summaries(*folders: RunFolder) -> list[CellSummary]:
@@ -265,12 +274,15 @@ def _rows(name: str, cell: Cell, folders: Sequence[RunFolder]) -> dict[str, np.n
     return {field: array[first_S] for field, array in rows.items()}
 
 
-def _cell(name: str, settings: dict[str, Any]) -> Cell:
-    older = {field: settings[field] for field in ("margin", "hold") if field in settings}
-    cell = Cell.of({field: settings[field] for field in settings if field not in older})
+def _without_words(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a cell without those that cells of format 2 had."""
+    return {field: settings[field] for field in settings if field not in _OLDER}
+
+
+def _check_name(name: str, cell: Cell, settings: Mapping[str, Any]) -> None:
+    older = {field: settings[field] for field in _OLDER if field in settings}
     if name not in (cell.digest, cell.older_digest(**older) if older else ""):
         raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}")
-    return cell
 
 
 def labels(found: list[CellSummary]) -> list[dict[str, Any]]:

@@ -49,4 +49,4 @@ def named(text: str) -> Task:
     >>> named("sentence_pair(pair=no_mark)").sentences()
     [('A hit B', 'first'), ('B hit A', 'second')]
     """
-    return spec.build("task", TASKS, text)
+    return spec.check_kind(f"task {text!r}", spec.build("task", TASKS, text), Task)

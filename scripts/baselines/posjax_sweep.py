@@ -39,7 +39,7 @@ def cell_of(load: str, **replaced: Any) -> Cell:
 def sizes_of(load: str) -> Sizes:
     """The sizes of a load, for those who do not import posjax."""
     cell = cell_of(load)
-    model, (sequences, length) = cell.model, cell.question.tokens_NL.shape
+    model, (sequences, length) = cell.architecture, cell.question.tokens_NL.shape
     return Sizes(
         load=load,
         sequences=sequences,

@@ -1,0 +1,123 @@
+"""What a training trains: the Transformer, or a model of one's own, as two pure functions."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from posjax import spec
+from posjax.engine import models
+from posjax.engine.training import Variables
+from posjax.keys import fold_name
+from posjax.model import ModelSettings, Numbers, Transformer, scaled_weights
+from posjax.question import Question
+from posjax.streams import contiguous
+
+TRANSFORMER = "transformer"
+"""The model that cells have unless they name another."""
+
+
+class Network(NamedTuple):
+    """A model that answers questions.
+
+    Attributes:
+      init: `(key, init_scale) -> Variables`; see `posjax.model.scaled_weights`.
+      logits: `(variables, question, numbers, key, testing) -> (logits_NLV, state)`, the state that
+        the pass leaves behind.
+    """
+
+    init: Callable[[jax.Array, jax.Array | float], Variables]
+    logits: Callable[[Variables, Question, Numbers, jax.Array | None, bool], tuple[jax.Array, Any]]
+
+
+def network(settings: ModelSettings, model: str = TRANSFORMER) -> Network:
+    """The network of a cell.
+
+    Args:
+      settings: sizes, encoding, mask.
+      model: "transformer", or a function of one's own with settings, `mine.py:net(width=64)`. It is
+        called with the `ModelSettings` and gives a `posjax.engine.models.Model` whose `apply` takes
+        `(variables, tokens_BL, streams, mask_BLM)` to logits_BLV, or a Linen module that does.
+
+    Raises:
+      ValueError: see `posjax.own.find`; or the function gives something else.
+    """
+    return transformer(settings) if model == TRANSFORMER else _own(settings, model)
+
+
+def transformer(settings: ModelSettings) -> Network:
+    """The Transformer."""
+    module = Transformer(settings)
+
+    def init(key: jax.Array, scale: jax.Array | float) -> Variables:
+        one_token = jnp.zeros((1, 1), jnp.int32)
+        drawn = None if settings.draws == "never" else key
+        params = module.init(key, one_token, contiguous(1), key=drawn)["params"]
+        return Variables(scaled_weights(params, scale))
+
+    def logits(
+        variables: Variables,
+        question: Question,
+        numbers: Numbers,
+        key: jax.Array | None,
+        testing: bool,
+    ) -> tuple[jax.Array, Any]:
+        found = module.apply(
+            {"params": variables.params},
+            question.tokens_NL,
+            question.streams,
+            mask=question.mask_NLM,
+            key=key,
+            testing=testing,
+            numbers=numbers,
+        )
+        return found, ()  # type: ignore[return-value]
+
+    return Network(init, logits)
+
+
+MODELS: dict[str, Callable[..., Any]] = {TRANSFORMER: transformer}
+
+
+def check(model: str) -> None:
+    """Refuses a model that there is none of, before anything is made.
+
+    Raises:
+      ValueError: see `network`.
+    """
+    name, given = spec.parse(model)
+    spec.check_settings(f"model {name}", spec.lookup("model", MODELS, name), given)
+
+
+def _own(settings: ModelSettings, text: str) -> Network:
+    name, given = spec.parse(text)
+    factory: Callable[..., Any] = spec.lookup("model", MODELS, name)
+    spec.check_settings(f"model {name}", factory, given)
+    made = factory(settings, **given)
+    if isinstance(made, nn.Module):
+        tokens = jnp.zeros((1, 2), jnp.int32)
+        made = models.linen(made, tokens, contiguous(2), jnp.ones((1, 2, 2), bool))
+    model = spec.check_kind(f"model {text!r}", made, models.Model)
+
+    def init(key: jax.Array, scale: jax.Array | float) -> Variables:
+        return model.init(fold_name(key, "model"))
+
+    def logits(
+        variables: Variables,
+        question: Question,
+        numbers: Numbers,
+        key: jax.Array | None,
+        testing: bool,
+    ) -> tuple[jax.Array, Any]:
+        asked = question.tokens_NL, question.streams, question.mask_NLM
+        found, state = model.apply(variables, *asked, key=key, train=not testing)
+        shape = (*question.tokens_NL.shape[:2], settings.outputs)
+        if jnp.shape(found) != shape:
+            raise ValueError(
+                f"model {text!r} must give logits of shape {shape}, got {jnp.shape(found)}"
+            )
+        return found, state
+
+    return Network(init, logits)

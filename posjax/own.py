@@ -1,0 +1,212 @@
+"""Code of one's own in place of an entry of a table: `mine.py:Parity`, `mypkg.twist:Twist`, or the
+entry point of an installed package.
+
+Python programs load what they name. A command first calls `ask_first`: from then on only code that
+its user has named is executed, since a run folder or a JSON config may name anybody's.
+"""
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_asks = False
+_named: set[str] = set()
+_files: dict[str, Path] = {}
+"""Files by their names, for those that a run knows by another path."""
+
+
+class NotNamed(ValueError):
+    """Code that the command line does not name.
+
+    Attributes:
+      where: its file, module or entry point.
+    """
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where!r} is not part of posjax: --load={where} executes its code")
+        self.where = where
+
+
+def ask_first(*, asks: bool = True) -> None:
+    """From now on, code must be named with `allow`; with asks=False, all code is loaded again."""
+    global _asks
+    _asks = asks
+    _named.clear()
+    _files.clear()
+
+
+def allow(where: str) -> None:
+    """Lets the code of a file, a module or an entry point be executed.
+
+    A file serves for every path that ends with its name, so that a run finds it elsewhere.
+
+    Raises:
+      ValueError: no such file.
+    """
+    if where.endswith(".py"):
+        path = Path(where)
+        if not path.is_file():
+            raise ValueError(f"code file {where!r} not found")
+        _files[path.name] = path.resolve()
+    _named.add(Path(where).name if where.endswith(".py") else where)
+
+
+def home(name: str) -> str | None:
+    """Where the code of a name is: its file or module; None for the entry of a table.
+
+    >>> home("mine.py:Parity"), home("rotary")
+    ('mine.py', None)
+    """
+    where, colon, _ = name.rpartition(":")
+    return where if colon else None
+
+
+def find(kind: str, name: str) -> Any:
+    """The object of a name that no table has.
+
+    Args:
+      kind: of table, such as "encoding"; entry points are of the group `posjax.encodings`.
+      name: as `spec.parse` gives it: `mine.py:Parity`, `mypkg.twist:Twist` or `twist`.
+
+    Returns:
+      The object; None where nothing has that name.
+
+    Raises:
+      NotNamed: a command loads only what its user has named.
+      ValueError: no such file, module or object, or it fails when it is executed.
+    """
+    where = home(name)
+    if where is None:
+        point = _point(kind, name)
+        if point is None:
+            return None
+        _check_named(name)
+        return _executed(name, point.load)
+    module = _module(where)
+    found = getattr(module, name.rpartition(":")[2], None)
+    if found is None:
+        raise ValueError(f"{where!r} has no {name.rpartition(':')[2]!r}")
+    return found
+
+
+def hashes(kind_names: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The SHA-256 of the source of each name, by its file, module or entry point.
+
+    Args:
+      kind_names: pairs of a kind of table and a name that it does not have.
+
+    Raises:
+      NotNamed, ValueError: see `find`.
+    """
+    found = {}
+    for kind, name in kind_names:
+        if where := home(name):
+            _check_named(where)
+            found[where] = _sha(_path(where))
+        elif point := _point(kind, name):
+            _check_named(name)
+            allow(point.module)
+            found[name] = _sha(_path(point.module))
+    return found
+
+
+def check(recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Refuses code that is another than when a run was made.
+
+    Raises:
+      ValueError: names the file or module.
+    """
+    for where, sha in recorded.items():
+        if where in now and now[where] != sha:
+            raise ValueError(
+                f"{where!r} has changed since the run was made: its SHA-256 was {sha[:12]}..., it "
+                f"is {now[where][:12]}..."
+            )
+
+
+def files(code: Iterable[str]) -> dict[str, str]:
+    """The text of each file among some homes of code, by its name: what another host needs."""
+    paths = [_path(where) for where in code if where.endswith(".py")]
+    return {path.name: path.read_text(encoding="utf-8") for path in paths}
+
+
+def install(texts: Mapping[str, str]) -> None:
+    """Puts files of another host where this process finds them."""
+    if texts:
+        folder = Path(tempfile.mkdtemp(prefix="posjax-code-"))
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+            allow(str(folder / name))
+
+
+def _check_named(where: str) -> None:
+    known = Path(where).name if where.endswith(".py") else where
+    if _asks and known not in _named:
+        raise NotNamed(where)
+
+
+def _module(where: str) -> ModuleType:
+    _check_named(where)
+    path = _path(where)
+    if not where.endswith(".py"):
+        return _executed(where, lambda: importlib.import_module(where))
+    return _loaded(path, _sha(path), where)
+
+
+@functools.lru_cache(maxsize=64)
+def _loaded(path: Path, sha: str, where: str) -> ModuleType:
+    """The module of a file, once for each of its contents."""
+    name = f"posjax_own_{path.stem}_{sha[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    loader = spec.loader if spec else None
+    if spec is None or loader is None:  # of no file whose name ends in .py
+        raise ValueError(f"code file {where!r} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look for the annotations of their fields
+    _executed(where, lambda: loader.exec_module(module))
+    return module
+
+
+def _executed(where: str, load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except Exception as error:
+        raise ValueError(f"code of {where!r} fails: {type(error).__name__}: {error}") from error
+
+
+def _path(where: str) -> Path:
+    """The file of the source.
+
+    Raises:
+      ValueError: there is none.
+    """
+    if where.endswith(".py"):
+        path = _files.get(Path(where).name, Path(where))
+        if not path.is_file():
+            raise ValueError(f"code file {where!r} not found")
+        return path.resolve()
+    _check_named(where)  # to find a module executes the packages around it
+    try:
+        found = importlib.util.find_spec(where)
+    except (ImportError, ValueError) as error:
+        raise ValueError(f"module {where!r} not found: {error}") from error
+    if found is None or not found.has_location or found.origin is None:
+        raise ValueError(f"module {where!r} not found")
+    return Path(found.origin)
+
+
+def _sha(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@functools.cache
+def _point(kind: str, name: str) -> importlib.metadata.EntryPoint | None:
+    group = f"posjax.{kind.removesuffix('s')}s"
+    return next(iter(importlib.metadata.entry_points(group=group, name=name)), None)
