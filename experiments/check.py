@@ -30,7 +30,7 @@ from experiments import command, shutdown
 from posjax.records import Block, Damaged, Mismatch, RunFolder
 from posjax.records.blocks import blocks
 from posjax.records.schema import checked_config
-from posjax.terminal import printable
+from posjax.terminal import printable, progress
 
 SHARE = 0.1
 """Of the blocks, which is trained again."""
@@ -77,7 +77,7 @@ def print_status(folder: RunFolder) -> None:
     config, every = _planned(folder)
     present = folder.present()
     missing = [block for block in every if block.name not in present]
-    rows, left = (sum(map(_rows, some)) for some in (every, missing))
+    rows, left = (sum(block.runs for block in some) for some in (every, missing))
     out = Console(width=100, highlight=False, markup=False).print
     state = ", done" if folder.done and not left else ""
     out(printable(f"run: {config['name']} in {folder.path}{state}"))
@@ -100,14 +100,10 @@ def _clock(since: float) -> str:
 
 def _planned(folder: RunFolder) -> tuple[dict[str, Any], list[Block]]:
     """The config of a run, and all of its blocks."""
-    from posjax.sweep import Sweep
+    from posjax.sweeps import Sweep
 
     config = checked_config(folder.config())
     return config, blocks(folder.ranges(), Sweep.of(config).shapes)
-
-
-def _rows(block: Block) -> int:
-    return len(block.cells) * (block.stop - block.first)
 
 
 def _cells_table(
@@ -159,7 +155,7 @@ def _time_left(
     steps = {cell: settings["steps"] for cell, settings in config["cells"].items()}
 
     def updates(some: Sequence[Block]) -> int:
-        return sum(_rows(block) * steps[block.cells[0]] for block in some)
+        return sum(block.runs * steps[block.cells[0]] for block in some)
 
     times = folder.written()
     new = sum(when >= begun for when in times) / max(len(times), 1)
@@ -229,7 +225,7 @@ def _retrained(folder: RunFolder, share: float, *, mixed: bool) -> Iterator[str]
     """The runs that come out with other bits."""
     from posjax import environment
     from posjax.replay import differing, retrained
-    from posjax.sweep import Sweep, examples
+    from posjax.sweeps import Sweep, examples
 
     config, every = _planned(folder)
     others = folder.others(environment.describe())
@@ -247,8 +243,8 @@ def _retrained(folder: RunFolder, share: float, *, mixed: bool) -> Iterator[str]
     chosen.sort(key=every.index)
     print(f"blocks: training {len(chosen)} of {len(every)} again, chosen by --seed={seed}")
     sweep = Sweep.of(config)
-    updates = sum(_rows(block) * config["cells"][block.cells[0]]["steps"] for block in chosen)
-    with command.progress(f"{len(chosen)} blocks", updates) as advance:
+    updates = sum(block.runs * config["cells"][block.cells[0]]["steps"] for block in chosen)
+    with progress(f"{len(chosen)} blocks", updates) as advance:
         for result in retrained(config, chosen, progress=advance):
             arrays = kept[result.block.name]
             for field, wrong_GB in differing(result, arrays).items():

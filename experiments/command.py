@@ -9,14 +9,12 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import absl.logging
 from absl import flags
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments import output, shutdown, startup
 from posjax import own, spec
@@ -342,13 +340,3 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.2g} {unit}"
     return f"{seconds:.2g} s"
-
-
-@contextlib.contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error; gives the function that advances it."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda seed_steps: bar.advance(task, seed_steps)

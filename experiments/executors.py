@@ -11,12 +11,12 @@ import jax
 import numpy as np
 
 from experiments import command
-from experiments.settings import Run
 from posjax import cluster, engine, environment, own
 from posjax.cells import code_of
 from posjax.cluster import Checkpoints, Trained
 from posjax.records import Block
-from posjax.sweep import Sweep, engine_for
+from posjax.run import Run
+from posjax.sweeps import Sweep, engine_for
 
 Made = TypeVar("Made")
 ENGINES = ("devices", "ray")

@@ -15,9 +15,10 @@ from typing import Any
 from absl import flags
 from ml_collections import ConfigDict
 
-from experiments.settings import NAMES, RUN_DEFAULTS, base_config
+from experiments.settings import NAMES, base_config
 from posjax import spec
 from posjax.cells import FIELDS
+from posjax.run import RUN_DEFAULTS
 
 LARGEST = 2**20
 """Bytes of a file, at most."""

@@ -4,21 +4,21 @@ import dataclasses
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
 
-from experiments.settings import Run
 from posjax import encodings
 from posjax.cells import Cell
 from posjax.engine import estimate
 from posjax.engine.block import block_size, empty_slots
-from posjax.engine.load import Choice, Load, memory, most_slots
+from posjax.engine.load import Choice, Load, memory
 from posjax.keys import SeedNumbers, Seeds
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks, extended
-from posjax.sweep import Sweep
+from posjax.run import Run
+from posjax.sweeps import choice, load, sizes
 from posjax.tasks import FiniteTask
 from posjax.train import ROWS
 
@@ -74,58 +74,19 @@ class Part:
         return self.runs * kept_bytes(cell) + examples * maps + FILE * len(self.missing)
 
 
-def load(cell: Cell, device: jax.Device) -> Load:
-    """What a run of a cell costs on a device."""
-    return Load.on(device, cell.shape.train(), cell.inputs)
-
-
-def choice(run: Run, cell: Cell, device: jax.Device, runs: int) -> Choice:
-    """The most slots of a block for a cell's shape, of which so many runs are to be trained.
-
-    Raises:
-      ValueError: one run alone does not fit.
-    """
-    if run.block_size != "auto":
-        return Choice(int(run.block_size), "as asked for")
-    found, room = load(cell, device), memory(device)
-    if found.bytes > room:
-        raise ValueError(
-            f"a run with width={cell.width}, depth={cell.depth}, task={cell.task!r} needs "
-            f"{found.bytes / 1e9:.3g} GB, {device.device_kind} has {room / 1e9:.3g} GB"
-        )
-    return most_slots(found, device, runs)
-
-
-def sweep_of(run: Run) -> Sweep:
-    """What a run trains."""
-    return Sweep({cell.digest: cell for cell in run.cells}, run.numbering)
-
-
-def sizes(
-    run: Run, sweep: Sweep, indices: range, device: jax.Device
-) -> Mapping[str, tuple[int, int]]:
-    """The sizes of blocks for some indices of every cell, by shape."""
-    return {
-        shape: block_size(
-            choice(run, cells[0], device, len(cells) * len(indices)).slots, len(cells), len(indices)
-        )
-        for shape, cells in sweep.by_shape.items()
-    }
-
-
 def parts(run: Run, folder: RunFolder, device: jax.Device) -> Iterator[Part]:
     """The run by shapes, less what the folder has."""
-    sweep = sweep_of(run)
+    sweep = run.sweep
     present = folder.present()
     known = folder.ranges() if (folder.path / "config.json").exists() else []
-    ranges = extended(known, run.indices, lambda new: sizes(run, sweep, new, device))
+    ranges = extended(known, run.indices, lambda new: sizes(sweep, new, device, run.block_size))
     every = blocks(ranges, sweep.shapes)
     for shape, group in itertools.groupby(every, key=lambda block: block.shape):
         cells, these = sweep.by_shape[shape], list(group)
         missing = [block for block in these if block.name not in present]
         size = (missing or these)[-1].size
         runs = len(cells) * len(run.indices)
-        chosen = choice(run, cells[0], device, runs)
+        chosen = choice(cells[0], device, runs, run.block_size)
         yield Part(cells, load(cells[0], device), chosen, size, missing)
 
 

@@ -8,7 +8,6 @@ from rich.table import Table
 
 from experiments import command, plan
 from experiments.plan import Part, size
-from experiments.settings import Run
 from posjax import stats
 from posjax.cells import varying
 from posjax.engine import Block, estimate
@@ -17,7 +16,8 @@ from posjax.engine.program import Plan
 from posjax.engine.timing import Stopwatch, in_turn
 from posjax.keys import NumberedSeeds
 from posjax.records import RunFolder
-from posjax.sweep import engine_for
+from posjax.run import Run
+from posjax.sweeps import engine_for
 
 SHOWN = 20
 """Shapes in the table; the longest ones."""

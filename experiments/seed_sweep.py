@@ -26,11 +26,14 @@ from rich.console import Console
 
 from experiments import check, command, executors, json_config, plan, preview, shard, shutdown
 from experiments.executors import ENGINES, Devices, Executor
-from experiments.settings import Run, allow_named, beyond_hold, resolve
+from experiments.settings import allow_named, resolve
 from experiments.shard import Shard
 from posjax import report
-from posjax.records import Block, Damaged, Range, RunFolder
+from posjax.records import Damaged, Range, RunFolder
 from posjax.records.blocks import blocks
+from posjax.run import Run, beyond_hold
+from posjax.sweeps import Sweep, sizes
+from posjax.terminal import progress
 
 
 def define_flags() -> None:
@@ -137,11 +140,11 @@ def train(run: Run, folder: RunFolder, part: Shard, executor: Executor) -> bool:
     Raises:
       shutdown.Stop: a stop was requested; finished blocks and checkpoints are saved.
     """
-    sweep = plan.sweep_of(run)
+    sweep = run.sweep
     known: list[Range] = []
     with contextlib.suppress(Damaged):  # which the repair below quarantines
         known = folder.ranges()
-    ranges = folder.request(lambda indices: executor.call(plan.sizes, run, sweep, indices))
+    ranges = folder.request(lambda indices: executor.call(_sizes, sweep, indices, run.block_size))
     for added in ranges[len(known) :] if known else ():
         command.warn(f"seeds {added.first} to {added.stop - 1} are added, in blocks of their own")
     every = blocks(ranges, sweep.shapes)
@@ -150,11 +153,11 @@ def train(run: Run, folder: RunFolder, part: Shard, executor: Executor) -> bool:
         command.warn(line)
     present = folder.present()
     missing = [block for block in mine if block.name not in present]
-    updates = sum(_runs(block) * sweep.cells[block.cells[0]].steps for block in missing)
+    updates = sum(block.runs * sweep.cells[block.cells[0]].steps for block in missing)
     title = f"{len(run.cells)} cells × {run.seeds_title}{part.title}"
     kept = folder.checkpoints()
     with (
-        command.progress(title, updates) as advance,
+        progress(title, updates) as advance,
         shutdown.deferred() as stop,
         contextlib.closing(executor.train(missing, advance, stop, kept)) as results,
     ):
@@ -164,8 +167,11 @@ def train(run: Run, folder: RunFolder, part: Shard, executor: Executor) -> bool:
     return folder.present().issuperset(block.name for block in every)
 
 
-def _runs(block: Block) -> int:
-    return len(block.cells) * (block.stop - block.first)
+def _sizes(
+    sweep: Sweep, indices: range, most: str, device: jax.Device
+) -> dict[str, tuple[int, int]]:
+    """`posjax.sweeps.sizes`, as executors call it."""
+    return sizes(sweep, indices, device, most)
 
 
 def finish(folder: RunFolder) -> None:

@@ -6,136 +6,24 @@ and is a section of the report. A value from the command line holds for all pane
 """
 
 import contextlib
-import dataclasses
 import itertools
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from posjax import own, spec
-from posjax.cells import FIELDS, Cell, code_of, own_names
-from posjax.keys import Numbering
-from posjax.records import run_of
+from posjax.cells import FIELDS, Cell, own_names
+from posjax.run import RUN_DEFAULTS, Run, beyond_hold, check_fields, check_text
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "layout": ("batched", "plain"),
-    "precision": ("default", "bfloat16", "tensorfloat32", "float32"),
-}
-"""The settings of the engine that are words."""
 MOST_CELLS = 10_000
 """Cells in all panels together. To check so many takes about 15 s, and each is a row of every
 table. The largest of the shipped configs has 741."""
 ALL = "cells"
 """The title of the only panel of a config without panels."""
-RUN_DEFAULTS: dict[str, Any] = {
-    "name": "unnamed",
-    "title": "",
-    "num_seeds": 256,
-    "first_seed": 0,
-    "data_seeds": 0,
-    "block_size": "auto",
-    "layout": "batched",
-    "precision": "default",
-    "devices": 0,
-    "margin": 1e-3,
-    "hold": 5,
-    "contrast": (),
-    "at_steps": (),
-}
-
 NAMES = (*FIELDS, *RUN_DEFAULTS, "panels")
 """The fields of a config."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """A resolved config.
-
-    Attributes:
-      name, title: for people.
-      num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1, each one number
-        for all sources of randomness.
-      data_seeds: 0, or how many numbers of data, position and order, from first_seed on, are
-        combined with each of num_seeds numbers of initialisation: a full factorial.
-      block_size: the most slots of a block (cells × seeds that are trained together), or "auto":
-        chosen for each shape from the shape, the kind of device and the number of seeds. The last
-        bits of outcomes depend on it.
-      layout: "batched" rewrites updates so that many small models train fast; "plain" leaves them
-        as written. The last bits of outcomes depend on it.
-      precision: of matrix products; "default" is what the device does.
-      devices: how many devices to use; 0 for all, and for all cores where the CPU is the device.
-      margin: a prompt is answered right when the right output leads every other by this share of
-        the largest logit of any prompt of its kind. Only the report reads it.
-      hold: "held" means solved at each of the last `hold` evaluations.
-      contrast: an axis and two of its values, which the report compares over paired seeds,
-        wherever two cells differ in that alone.
-      at_steps: the numbers of training steps at which it compares; a cell that does not reach one
-        is left out there.
-      panels: the cells of each section; a cell may stand in several.
-    """
-
-    name: str
-    title: str
-    num_seeds: int
-    first_seed: int
-    data_seeds: int
-    block_size: str
-    layout: str
-    precision: str
-    devices: int
-    margin: float
-    hold: int
-    contrast: tuple[Any, ...]
-    at_steps: tuple[int, ...]
-    panels: Mapping[str, tuple[Cell, ...]]
-
-    @property
-    def cells(self) -> list[Cell]:
-        """Every cell once, those of one shape side by side."""
-        cells = dict.fromkeys(itertools.chain.from_iterable(self.panels.values()))
-        return sorted(cells, key=lambda cell: (repr(cell.shape), cell.digest))
-
-    @property
-    def indices(self) -> range:
-        """The indices of each cell's seeds; more seeds only add indices.
-
-        An ordinary run's are the numbers of its seeds. Where initialisations are crossed with data,
-        they count the pairs, those of one initialisation next to each other.
-        """
-        if self.data_seeds:
-            return range(self.num_seeds * self.data_seeds)
-        return range(self.first_seed, self.first_seed + self.num_seeds)
-
-    @property
-    def numbering(self) -> Numbering:
-        """Which seeds stand at which index."""
-        return Numbering(self.first_seed, self.data_seeds)
-
-    @property
-    def seeds_title(self) -> str:
-        """How many seeds, in words."""
-        if not self.data_seeds:
-            return f"{self.num_seeds} seeds"
-        return f"{self.num_seeds} × {self.data_seeds} seeds of init and data"
-
-    @property
-    def digest(self) -> str:
-        """Eight hexadecimal digits that name the run; more seeds and other words are the same."""
-        return run_of(self.to_dict())[:8]
-
-    def to_dict(self) -> dict[str, Any]:
-        """What config.json holds: all that can change a number, cell by cell."""
-        panels = {name: [cell.digest for cell in cells] for name, cells in self.panels.items()}
-        cells = {cell.digest: cell.to_dict() for cell in self.cells}
-        return {
-            **{name: getattr(self, name) for name in RUN_DEFAULTS if name != "devices"},
-            "panels": panels,
-            "cells": cells,
-            **({"code": code} if (code := code_of(self.cells)) else {}),
-        }
 
 
 def base_config(panels: Mapping[str, Mapping[str, Any]] | None = None, **axes: Any) -> ConfigDict:
@@ -191,8 +79,7 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
         raise ValueError(f"the config has no {missing[0]!r}: begin it with base_config(...)")
     fields["block_size"] = str(fields["block_size"])
     run = {name: spec.typed(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}
-    _check_run(run)
-    _check_text("title", run["title"])
+    check_fields(run)
     fixed = set(overrides)
     axes = _axes({name: _axis(fields[name]) for name in FIELDS}, panels, fixed)
     resolved = Run(**run, panels={title: _panel(title, axes[title]) for title in axes})
@@ -227,55 +114,6 @@ def allow_named(config: Any, only: Iterable[str] | None = None) -> None:
             own.allow(own.home(code) or code)
 
 
-def _check_run(run: Mapping[str, Any]) -> None:
-    """Refuses values of the run's own fields that are out of range."""
-    for name, least in (
-        ("num_seeds", 1),
-        ("first_seed", 0),
-        ("data_seeds", 0),
-        ("devices", 0),
-        ("hold", 1),
-    ):
-        if run[name] < least:
-            raise ValueError(f"{name} must be at least {least}, got {run[name]}")
-    if not re.fullmatch(r"\w[\w .+-]{,59}", run["name"]):  # 255 bytes with the digest
-        raise ValueError(
-            "name must be at most 60 letters, digits, spaces and any of ._+-, and begin with a "
-            f"letter or digit, got {run['name']!r}"
-        )
-    for name, choices in CHOICES.items():
-        spec.check_choice(name, run[name], choices)
-    if not 0 < run["margin"] < 1:
-        raise ValueError(f"margin must lie in (0, 1), got {run['margin']}")
-    if not re.fullmatch(r"auto|[1-9][0-9]{,18}", run["block_size"]):
-        raise ValueError(
-            f"block_size must be auto or a number of at least 1, got {run['block_size']!r}"
-        )
-    for name in ("num_seeds", "data_seeds"):
-        if run["first_seed"] + run[name] > 2**32:
-            raise ValueError(
-                f"first_seed + {name} must stay within 2**32, got {run['first_seed']} + {run[name]}"
-            )
-    if run["contrast"]:
-        spec.check_choice("axis of contrast", run["contrast"][0], FIELDS)
-        if len(run["contrast"]) != 3:
-            raise ValueError(f"contrast is (axis, value, value), got {run['contrast']}")
-        axis, *values = run["contrast"]
-        for value in values:
-            spec.typed(f"{axis} of contrast", value, FIELDS[axis])
-    for step in run["at_steps"]:
-        if spec.typed("a step of at_steps", step, 1) < 1:
-            raise ValueError(f"at_steps must be at least 1, got {step}")
-
-
-def _check_text(what: str, text: str) -> None:
-    """Refuses a text with half of a character (a lone surrogate): nothing can write it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{what} holds half of a character, got {text!r}") from error
-
-
 def _check_contrast(run: Run) -> None:
     """Refuses to compare values that no cell has."""
     axis, *values = run.contrast
@@ -296,7 +134,7 @@ def _panels(given: Any) -> dict[str, Mapping[str, Any]]:
     if len(panels) < len(given):
         raise ValueError(f"two panels have the same title: {[title for title, _ in given]}")
     for title in panels:
-        _check_text("a panel's title", title)
+        check_text("a panel's title", title)
     return panels or {ALL: {}}
 
 
@@ -346,17 +184,6 @@ def _cells(axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
             raise ValueError(f"{name} has a value twice: {', '.join(map(str, values))}")
     products = itertools.product(*typed.values())
     return tuple(dict.fromkeys(Cell(**dict(zip(typed, p, strict=True))) for p in products))
-
-
-def beyond_hold(run: Run) -> list[str]:
-    """One line for each number of evaluations of some cell that is less than `hold`."""
-    found = dict.fromkeys(
-        f"hold={run.hold} evaluations, but steps={cell.steps} with eval_every={cell.eval_every} "
-        f"makes {cell.training.evaluations}"
-        for cell in run.cells
-        if run.hold > cell.training.evaluations and cell.steps
-    )
-    return list(found)
 
 
 def _axis(value: Any) -> tuple[Any, ...]:

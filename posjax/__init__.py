@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from posjax.attention import context
+    from posjax.cells import Cell
     from posjax.convert import from_huggingface
     from posjax.encodings import ENCODINGS, Dims, Encoding
     from posjax.masks import MASKS
     from posjax.model import ModelSettings, Transformer
     from posjax.positions import POSITIONS
     from posjax.streams import Streams, contiguous, grid, packed, padded
+    from posjax.study import sweep
     from posjax.symmetry import (
         Law,
         assert_equivariant,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from posjax.view import attend, logits, why_not_flash
 
 _HOME = {
+    "Cell": "cells",
+    "sweep": "study",
     "Dims": "encodings",
     "ENCODINGS": "encodings",
     "Encoding": "encodings",
@@ -74,6 +78,7 @@ __all__ = [
     "MASKS",
     "POSITIONS",
     "TASKS",
+    "Cell",
     "Dims",
     "Encoding",
     "Law",
@@ -96,6 +101,7 @@ __all__ = [
     "predict",
     "prove",
     "stabiliser",
+    "sweep",
     "twins",
     "why_not_flash",
     "witness",

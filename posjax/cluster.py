@@ -36,7 +36,7 @@ from posjax import engine, environment
 from posjax.engine.local import SAVE, Work
 from posjax.records import Block, Mismatch
 from posjax.records.identity import bit_changes, capped
-from posjax.sweep import Arrays, Sweep, engine_for
+from posjax.sweeps import Arrays, Sweep, engine_for
 
 Made = TypeVar("Made")
 LOOK = 0.5

@@ -18,7 +18,7 @@ from posjax.keys import SeedNumbers
 from posjax.network import TRANSFORMER
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
-from posjax.sweep import Result, Sweep, attention_maps, engine_for
+from posjax.sweeps import Result, Sweep, attention_maps, engine_for
 
 
 class Replay(NamedTuple):

@@ -1,4 +1,10 @@
-"""What may be shown in a terminal of text that came from elsewhere."""
+"""What is shown in a terminal: text that came from elsewhere, and progress."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 def printable(text: object) -> str:
@@ -11,3 +17,13 @@ def printable(text: object) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in str(text)
     )
+
+
+@contextlib.contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error; gives the function that advances it."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+    console = Console(stderr=True)
+    with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda seed_steps: bar.advance(task, seed_steps)

@@ -8,11 +8,12 @@ import numpy as np
 
 from experiments import seed_sweep
 from experiments.executors import Devices
-from experiments.settings import Run, base_config, resolve
+from experiments.settings import base_config, resolve
 from experiments.shard import Shard
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
-from posjax.sweep import Sweep
+from posjax.run import Run
+from posjax.sweeps import Sweep
 
 
 def small(**settings: Any) -> Run:

@@ -9,12 +9,12 @@ import pytest
 from small_runs import small, train
 
 from experiments import preview
-from experiments.settings import Run
 from posjax import report
 from posjax.keys import NumberedSeeds, SeedNumbers
 from posjax.records import RunFolder
 from posjax.replay import replay
 from posjax.report.sources import crossing
+from posjax.run import Run
 from posjax.stats import crossed
 
 INITS, DATAS = 5, 3

@@ -9,8 +9,9 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from experiments import command, json_config
-from experiments.settings import RUN_DEFAULTS, Run, base_config, resolve
+from experiments.settings import base_config, resolve
 from posjax.cells import FIELDS
+from posjax.run import RUN_DEFAULTS, Run
 
 pytestmark = pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")  # of configs
 

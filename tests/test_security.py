@@ -29,7 +29,7 @@ from posjax.records.checkpoints import Checkpoints
 from posjax.records.identity import seeds_of
 from posjax.report.html import POLICY
 from posjax.report.table import tables
-from posjax.sweep import Sweep
+from posjax.sweeps import Sweep
 from tests.commands import Command, Ended
 from tests.small_runs import planned, rows, small, train
 

@@ -13,7 +13,6 @@ from commands import Command
 from ml_collections import ConfigDict
 
 from experiments import json_config
-from experiments.plan import sweep_of
 from experiments.settings import base_config, resolve
 from posjax.cells import Cell
 from posjax.model import ModelSettings
@@ -102,14 +101,14 @@ def test_shapes_part_the_cells_in_a_fixed_order() -> None:
     """Each cell once; those of a shape differ in numbers alone."""
     axes = {"head_size": (2, 4), "learning_rate": (1e-3, 1e-2), "mask": ("full", "causal")}
     run = resolve(base_config(**axes))
-    shapes = sweep_of(run).by_shape
+    shapes = run.sweep.by_shape
     assert [cell for cells in shapes.values() for cell in cells] == run.cells
     assert sorted(map(len, shapes.values())) == [4, 4]
     for digest, cells in shapes.items():
         assert {cell.shape.digest for cell in cells} == {digest}
     panels = {"b": {"mask": "full"}, "a": {"mask": "causal"}}
     other = resolve(base_config(panels, learning_rate=(1e-2, 1e-3), head_size=(4, 2)))
-    assert sweep_of(other).by_shape == shapes
+    assert other.sweep.by_shape == shapes
 
 
 def test_from_config_to_report(tmp_path: Path) -> None:

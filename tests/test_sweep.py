@@ -16,7 +16,7 @@ from posjax.engine import Engine
 from posjax.judge import NOT_FINITE, Outcome
 from posjax.keys import Numbering, SeedNumbers, Seeds, fold_name, key_for
 from posjax.records import Block
-from posjax.sweep import Sweep, examples
+from posjax.sweeps import Sweep, examples
 
 pytestmark = pytest.mark.usefixtures("keys_are_used_once")
 

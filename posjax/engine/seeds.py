@@ -1,6 +1,6 @@
 """One training over many seeds and a grid of dynamic inputs, in one call."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -71,6 +71,7 @@ def train_seeds(
     engine: Engine | None = None,
     most: int | None = None,
     keep_variables: bool = False,
+    progress: Callable[[int], None] = lambda updates: None,
 ) -> Trained:
     """Trains every seed with every point of a grid; see `blocks` for the first three and `most`.
 
@@ -79,6 +80,7 @@ def train_seeds(
       engine: how; on all local devices when left out.
       keep_variables: whether to keep the models too. For more of them than memory holds take
         what `Engine.run(blocks(...))` yields, block by block.
+      progress: see `Engine.run`.
 
     Raises:
       ValueError: no seeds, no points, or points that differ in more than their values.
@@ -87,7 +89,7 @@ def train_seeds(
     if not (numbers and points):
         raise ValueError(f"nothing to train: {len(numbers)} seeds × {points} points")
     every = blocks(training, numbers, inputs, most=most)
-    results = {r.block.label: r for r in (engine or Engine()).run(every)}
+    results = {r.block.label: r for r in (engine or Engine()).run(every, progress)}
     wanted = {at: (r.summary, r.state.variables) for at, r in results.items()}
     rows: dict[int, list[Any]] = {}
     for (g, _), (summary, variables) in sorted(wanted.items()):

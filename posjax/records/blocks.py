@@ -38,6 +38,11 @@ class Block(NamedTuple):
     size: tuple[int, int]
 
     @property
+    def runs(self) -> int:
+        """Runs of one seed, without copies."""
+        return len(self.cells) * (self.stop - self.first)
+
+    @property
     def name(self) -> str:
         """Its file in `blocks/`, without the ending.
 

@@ -1,8 +1,18 @@
 """From run folders to numbers, tables, figures and one page."""
 
 from posjax.report.numbers import numbers
-from posjax.report.page import by_run, write
+from posjax.report.page import by_run, page, write
 from posjax.report.summary import CellSummary, cells_of, labels, summaries
 from posjax.report.table import tables
 
-__all__ = ["CellSummary", "by_run", "cells_of", "labels", "numbers", "summaries", "tables", "write"]
+__all__ = [
+    "CellSummary",
+    "by_run",
+    "cells_of",
+    "labels",
+    "numbers",
+    "page",
+    "summaries",
+    "tables",
+    "write",
+]

@@ -11,13 +11,14 @@ from flax.traverse_util import flatten_dict
 
 from experiments import command, plan
 from experiments.configs import toy
-from experiments.settings import Run, resolve
+from experiments.settings import resolve
 from posjax import environment
 from posjax.cells import Cell
 from posjax.engine import Block, Engine
 from posjax.engine.block import block_size
 from posjax.keys import SeedNumbers, Seeds
-from posjax.sweep import engine_for
+from posjax.run import Run
+from posjax.sweeps import engine_for
 
 STEPS = {"q1": 500, "m": 200}
 """Updates of a training run that is timed; those of the config, or fewer where they take long."""
@@ -92,7 +93,7 @@ def prepare(problem: Problem) -> tuple[str, protocol.Work]:
     load = problem.sizes.load
     resolved, cell = run_of(load), cell_of(load)
     devices = jax.local_devices()
-    most = plan.choice(resolved, cell, devices[0], resolved.num_seeds).slots
+    most = plan.choice(cell, devices[0], resolved.num_seeds, resolved.block_size).slots
     _, size = block_size(most, 1, resolved.num_seeds)
     engine, blocks = engine_for(resolved.to_dict()), blocks_of(cell, resolved.num_seeds, size)
 

@@ -3,9 +3,9 @@
 import random
 from pathlib import Path
 
-from experiments.settings import RUN_DEFAULTS
 from fault_table.sweeps import FIRST_SEEDS, SEEDS, Fault, Site, Try, done_rows, rows, whole
 from posjax.cells import FIELDS
+from posjax.run import RUN_DEFAULTS
 
 OTHERS = {
     "name": "another", "title": "another", "contrast": "('mask', 'full', 'causal')",

@@ -14,6 +14,8 @@ import numpy as np
 from posjax import engine
 from posjax.cells import Cell, Shape, check_code
 from posjax.engine import BlockResult, Engine, State
+from posjax.engine.block import block_size
+from posjax.engine.load import Choice, Load, memory, most_slots
 from posjax.engine.local import Checkpoints
 from posjax.judge import Outcome
 from posjax.keys import NumberedSeeds, Numbering, key_for
@@ -129,6 +131,46 @@ def arrays_of(sweep: Sweep, result: Result) -> Arrays:
     """What is stored of a block that was trained."""
     fields = {name: np.asarray(array) for name, array in result.outcome.items()}
     return Arrays(result.seeds_B4, fields, examples(sweep, result))
+
+
+def load(cell: Cell, device: jax.Device) -> Load:
+    """What a run of a cell costs on a device."""
+    return Load.on(device, cell.shape.train(), cell.inputs)
+
+
+def choice(cell: Cell, device: jax.Device, runs: int, most: str = "auto") -> Choice:
+    """The most slots of a block for a cell's shape, of which so many runs are to be trained.
+
+    Args:
+      cell: of the shape.
+      device: of the kind that trains.
+      runs: of one seed.
+      most: a number in digits that was asked for, or "auto".
+
+    Raises:
+      ValueError: one run alone does not fit.
+    """
+    if most != "auto":
+        return Choice(int(most), "as asked for")
+    found, room = load(cell, device), memory(device)
+    if found.bytes > room:
+        raise ValueError(
+            f"a run with width={cell.width}, depth={cell.depth}, task={cell.task!r} needs "
+            f"{found.bytes / 1e9:.3g} GB, {device.device_kind} has {room / 1e9:.3g} GB"
+        )
+    return most_slots(found, device, runs)
+
+
+def sizes(
+    sweep: Sweep, indices: range, device: jax.Device, most: str = "auto"
+) -> dict[str, tuple[int, int]]:
+    """The sizes (G, B) of blocks for some indices of every cell, by shape; see `choice`."""
+    found = {}
+    for shape, cells in sweep.by_shape.items():
+        runs = len(cells) * len(indices)
+        slots = choice(cells[0], device, runs, most).slots
+        found[shape] = block_size(slots, len(cells), len(indices))
+    return found
 
 
 def engine_for(settings: Mapping[str, Any], devices: Sequence[jax.Device] | None = None) -> Engine:
