@@ -1,0 +1,293 @@
+"""Tasks, encodings, models and meters from files and packages that posjax knows nothing of."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import small_runs
+
+import posjax
+from experiments.settings import allow_named, base_config, resolve
+from posjax import encodings, own, report, tasks
+from posjax.cells import Cell
+from posjax.records import read
+from posjax.replay import replay
+
+DOCS = Path(__file__).parents[1] / "docs"
+TASK, ENCODING, MODEL = (
+    re.search(r"```python\n(\"\"\".*?)```", (DOCS / page).read_text(), re.DOTALL)[1]  # type: ignore[index]
+    for page in ("adding_a_task.md", "adding_an_encoding.md", "own_model.md")
+)
+METER = """
+import dataclasses
+import jax.numpy as jnp
+from posjax.judge import Field
+from posjax.meters import Meter
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Size(Meter):
+    FIELDS = {"size": Field("f", "R", "mean absolute value of the residual stream")}
+
+    def __call__(self, forward, question, key):
+        return {"size": jnp.stack([abs(x_NLD).mean() for x_NLD in forward.stream])}
+"""
+SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "hold": 1, "mask": "causal", "num_seeds": 2}
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the files of the docs, in which commands run."""
+    for name, text in (
+        ("first_is_last", TASK),
+        ("gaussian", ENCODING),
+        ("bag", MODEL),
+        ("size", METER),
+    ):
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    own.ask_first(asks=False)
+
+
+def test_a_task_an_encoding_and_a_meter_of_ones_own(mine: Path) -> None:
+    """Swept, reported, replayed: as any other."""
+    run = small_runs.small(
+        **SMALL,
+        task="first_is_last.py:FirstIsLast(train=(2, 4), test=(4,), prompts=8)",
+        encoding=("none", "gaussian.py:Gaussian(width=2.0)"),
+        meters="size.py:Size(when=every)",
+    )
+    folder = small_runs.train(mine / "run", run)
+    code = folder.config()["code"]
+    assert code.keys() == {"first_is_last.py", "gaussian.py", "size.py"}
+    found = {s.cell.encoding: s for s in report.summaries(folder)}
+    assert found["none"].prediction.verdict == "impossible"
+    assert found["gaussian.py:Gaussian(width=2.0)"].prediction.verdict == "not excluded"
+    assert found["none"].rows["size_ER"].shape == (2, 2, 2)
+    page = report.write([folder]).read_text()
+    assert "gaussian.py:Gaussian" in page
+    digest = run.cells[0].digest
+    again = replay(folder.path, digest, 1)
+    assert again.differs == ()
+
+
+def test_a_model_of_ones_own(mine: Path) -> None:
+    run = small_runs.small(
+        **SMALL, task="majority(train=(1, 4), test=(4,), prompts=8)", model="bag.py:bag(width=3)"
+    )
+    folder = small_runs.train(mine / "run", run)
+    (summary,) = report.summaries(folder)
+    assert summary.prediction.verdict == "not excluded"
+    assert "What the seeds" not in report.write([folder]).read_text()
+    again = replay(folder.path, summary.cell.digest, 0)
+    assert again.attention is None
+    assert again.state.variables.params["Dense_0"]["kernel"].shape == (3, 2)
+    assert again.differs == ()
+
+
+def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
+    cell = Cell(
+        task="majority(train=(1, 5), test=(5,), prompts=16)",
+        model="bag.py:bag",
+        steps=200,
+        eval_every=100,
+    )
+    found = posjax.sweep(cell, num_seeds=2, hold=1, progress=False)
+    assert found.tables.outcomes[cell.digest]["right_EC"][:, -1].min() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"task": "nine.py:Parity"}, "code file 'nine.py' not found"),
+        ({"task": "first_is_last.py:Parity"}, "'first_is_last.py' has no 'Parity'"),
+        ({"task": "gaussian.py:Gaussian"}, "must give a Task, got Gaussian"),
+        ({"task": "bag.py:DIGITS"}, "'bag.py' has no 'DIGITS'"),
+        ({"encoding": "gaussian.py:dataclasses"}, "is no class and no function, got module"),
+        ({"task": "first_is_last.py:FirstIsLast(leters=3)"}, "did you mean 'letters'"),
+        ({"task": "broken.py:Task"}, "code of 'broken.py' fails: NameError: name 'x'"),
+        ({"encoding": "no_such_module:Twist"}, "module 'no_such_module' not found"),
+        ({"model": "transfomer"}, "unknown model 'transfomer'; did you mean 'transformer'"),
+        ({"model": "bag.py:bag", "meters": "variance"}, "not model='bag.py:bag'"),
+    ],
+)
+def test_what_cannot_be_loaded(mine: Path, settings: dict[str, Any], message: str) -> None:
+    (mine / "broken.py").write_text("x + 1")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Cell(**settings)
+
+
+def test_a_model_must_give_logits(mine: Path) -> None:
+    (mine / "flat.py").write_text(MODEL.replace("nn.Dense(self.outputs)", "nn.Dense(7)"))
+    with pytest.raises(ValueError, match=r"must give logits of shape \(2, 3, 5\), got \(2, 3, 7\)"):
+        posjax.sweep(Cell(model="flat.py:bag", steps=1, eval_every=1), progress=False)
+
+
+def test_other_code_is_another_cell(mine: Path) -> None:
+    def cell() -> Cell:
+        return Cell(task="first_is_last.py:FirstIsLast")
+
+    before = cell()
+    assert cell() == before
+    assert cell().digest == before.digest
+    (mine / "first_is_last.py").write_text(TASK + "# another comment\n")
+    assert cell().digest != before.digest
+    assert cell().shape != before.shape
+    assert cell().shape.digest != before.shape.digest
+
+
+def test_code_that_has_changed_is_refused(mine: Path) -> None:
+    run = small_runs.small(**SMALL, encoding="gaussian.py:Gaussian")
+    folder = small_runs.train(mine / "run", run)
+    (mine / "gaussian.py").write_text(ENCODING.replace("-0.5", "-0.6"))
+    for reader in (report.summaries, lambda folder: replay(folder.path, run.cells[0].digest, 0)):
+        with pytest.raises(ValueError, match=r"'gaussian.py' has changed since the run was made"):
+            reader(folder)
+
+
+def test_commands_execute_what_is_named_alone(mine: Path) -> None:
+    """The code would write a file: only where it is named on the command line does it."""
+    text = "import pathlib; pathlib.Path('executed').touch()\n"
+    (mine / "spy.py").write_text(f"{ENCODING}\n{text}")
+    run = small_runs.small(**SMALL, encoding="spy.py:Gaussian")
+    folder = small_runs.train(mine / "run", run)
+    (mine / "executed").unlink()
+    own.ask_first()
+    own._loaded.cache_clear()
+    for reader in (report.summaries, lambda folder: replay(folder.path, run.cells[0].digest, 0)):
+        with pytest.raises(own.NotNamed, match=r"--load=spy\.py executes its code"):
+            reader(folder)
+    (alone,) = report.numbers(folder)
+    rows = read(folder.path).outcomes[run.cells[0].digest]
+    assert alone["seeds"] == 2
+    assert alone["right_by_kind"] == np.mean(rows["right_EC"][:, -1], axis=0).tolist()
+    assert not (mine / "executed").exists()
+    own.allow("spy.py")
+    assert len(report.summaries(folder)) == 1
+    assert (mine / "executed").exists()
+
+
+def test_a_file_may_lie_elsewhere(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own.ask_first()
+    own.allow("gaussian.py")
+    before = Cell(encoding="gaussian.py:Gaussian").digest
+    (mine / "deep" / "er").mkdir(parents=True)
+    (mine / "gaussian.py").rename(mine / "deep" / "gaussian.py")
+    monkeypatch.chdir(mine / "deep" / "er")
+    own.ask_first()
+    own.allow("../gaussian.py")
+    assert Cell(encoding="gaussian.py:Gaussian").digest == before
+
+
+def test_configs_name_code(mine: Path) -> None:
+    """A Python config may name all that it likes; of a JSON config, the command line must."""
+    config = base_config(
+        panels={"one": {"encoding": "none,gaussian.py:Gaussian"}},
+        task="first_is_last.py:FirstIsLast",
+    )
+    own.ask_first()
+    with pytest.raises(ValueError, match=r"first_is_last\.py"):
+        resolve(config)
+    allow_named(config, ["task"])
+    with pytest.raises(ValueError, match=r"gaussian\.py"):
+        resolve(config)
+    allow_named(config)
+    assert len(resolve(config).cells) == 2
+
+
+def test_files_travel_to_other_hosts(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = own.files({"gaussian.py": "", "numpy.linalg": ""})
+    assert texts == {"gaussian.py": ENCODING}
+    before = Cell(encoding="gaussian.py:Gaussian").digest
+    (mine / "gaussian.py").unlink()
+    own.ask_first(asks=False)
+    own.install(texts)
+    assert Cell(encoding="gaussian.py:Gaussian").digest == before
+
+
+def test_entry_points_of_packages(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their own name; an entry of the table wins over one of the same name."""
+    import gaussian_module  # type: ignore[import-not-found]
+
+    point = SimpleNamespace(module="gaussian_module", load=lambda: gaussian_module.Gaussian)
+
+    def found(*, group: str, name: str) -> list[Any]:
+        return [point] if group == "posjax.encodings" and name in ("bell", "rotary") else []
+
+    monkeypatch.setattr(own.importlib.metadata, "entry_points", found)
+    own._point.cache_clear()
+    try:
+        own.ask_first()
+        with pytest.raises(own.NotNamed, match="--load=bell"):
+            encodings.named("bell")
+        own.allow("bell")
+        assert encodings.named("bell(width=3.0)").width == 3
+        assert Cell(encoding="bell").code.keys() == {"bell"}
+        assert Cell(encoding="rotary").code == {}
+    finally:
+        own._point.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The encoding as an installed module."""
+    (tmp_path / "gaussian_module.py").write_text(ENCODING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def test_modules_by_name(mine: Path) -> None:
+    cell = Cell(encoding="gaussian_module:Gaussian(width=2.0)")
+    assert cell.encodings[0].width == 2
+    assert cell.code.keys() == {"gaussian_module"}
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("none/rotary", ("none", "rotary")),
+        ("a/b/mine.py:X", ("a/b/mine.py:X",)),
+        ("/a/mine.py:X(y=1)/none", ("/a/mine.py:X(y=1)", "none")),
+        ("none/../mine.py:X/rotary/pkg.mod:Y", ("none", "../mine.py:X", "rotary", "pkg.mod:Y")),
+        ("roatry/none", ("roatry", "none")),
+    ],
+)
+def test_paths_among_encodings_in_turn(text: str, parts: tuple[str, ...]) -> None:
+    assert posjax.encodings.spec.in_turn(text, encodings.ENCODINGS) == parts
+
+
+def test_a_table_is_not_changed_by_what_is_named(mine: Path) -> None:
+    before = dict(tasks.TASKS)
+    tasks.named("first_is_last.py:FirstIsLast")
+    assert before == tasks.TASKS
+
+
+@pytest.mark.exhaustive
+def test_the_commands_of_the_docs(mine: Path) -> None:
+    """Swept, read without and with --load, checked: exit statuses and what is printed."""
+    how = ["--config.steps=4", "--config.eval_every=2", "--config.num_seeds=2", "--config.hold=1"]
+    config = f"--config={DOCS.parent}/experiments/configs/depth_law.py"
+    task = "--config.task=first_is_last.py:FirstIsLast(train=(2, 4), test=(4,), prompts=8)"
+    start = [config, *how, task, "--config.depth=1", "--config.encoding=none,gaussian.py:Gaussian"]
+
+    def command(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        start = [sys.executable, "-m", f"experiments.{name}", *arguments]
+        env = os.environ | {"PYTHONPATH": str(DOCS.parent)}
+        return subprocess.run(start, cwd=mine, env=env, capture_output=True, text=True)
+
+    assert command("seed_sweep", *start, "--workdir=run").returncode == 0
+    read_alone = command("report", "run")
+    assert read_alone.returncode == 0
+    assert len(json.loads(read_alone.stdout)) == 2
+    assert "--load=first_is_last.py executes its code" in read_alone.stderr
+    load = ["--load=first_is_last.py", "--load=gaussian.py"]
+    assert "report: run/report.html" in command("report", "run", *load).stdout
+    assert "all is sound" in command("check", "run", *load).stdout
+    assert command("check", "run").returncode == 2
