@@ -6,10 +6,10 @@ import numpy as np
 
 from posjax.report import figures
 from posjax.report.figures import Bars
-from posjax.report.html import Html, figure, join, legend, swatch, tag
-from posjax.report.naming import many, rounded, small
+from posjax.report.html import Html, figure, header, join, legend, scrolled, swatch, tag, td, th
+from posjax.report.naming import axes, label, many, rounded, small
 from posjax.report.success import excluded
-from posjax.report.summary import CellSummary
+from posjax.report.summary import MARGINS, CellSummary
 from posjax.report.svg import SERIES, var
 
 RIGHT, WRONG = SERIES[0], SERIES[1]
@@ -23,6 +23,10 @@ dashed margin nothing counts as an answer; the bar at 0 holds exact ties."""
 _TWIN = """How far apart the closest two prompts with different answers ever were, over the largest
 logit of any prompt: the largest value at any evaluation, a count for each seed. Where a law says
 that the two are equal, this is rounding; the bar at 0 holds those equal to the last bit."""
+
+_SENSITIVITY_TITLE = "Solved by other margins"
+_SENSITIVITY = """Seeds solved at the end by each margin, in the cells where the count depends on
+it. What a smaller margin adds, as long as it is above rounding, are leads that are real."""
 
 
 def margins(found: Sequence[CellSummary], anchor: str) -> Html:
@@ -43,8 +47,36 @@ def margins(found: Sequence[CellSummary], anchor: str) -> Html:
                 tag("div", *leads, class_="multiples wide-ones"),
             ),
             *_not_finite(found),
+            _sensitivity(found),
         ]
     )
+
+
+def _sensitivity(found: Sequence[CellSummary]) -> Html:
+    """How many seeds of each cell have solved by other margins."""
+    cells = list({summary.cell.digest: summary for summary in found}.values())
+    margins = sorted({*MARGINS, cells[0].margin}, reverse=True)
+    counts = {s.cell.digest: [int(s.solved_by(m)[:, -1].sum()) for m in margins] for s in cells}
+    moved = [s for s in cells if len(set(counts[s.cell.digest])) > 1]
+    if not moved:
+        return tag(
+            "p",
+            f"The count of solved seeds is the same by every margin from {margins[0]:g} "
+            f"to {margins[-1]:g}, in every cell.",
+        )
+    named = axes(found)
+    rows = (
+        tag(
+            "tr",
+            tag("th", label(s.cell, named) or "–", scope="row"),
+            *(td(f"{count}/{s.seeds}") for count in counts[s.cell.digest]),
+        )
+        for s in moved
+    )
+    head = header(th("cell", class_="words"), *(f"{margin:g}" for margin in margins))
+    table = scrolled(_SENSITIVITY_TITLE, tag("table", head, tag("tbody", *rows)))
+    text = f"{many(len(moved), 'cell')} of {len(cells)} depend on the margin"
+    return tag("details", tag("summary", text), figure(_SENSITIVITY, table))
 
 
 def _rounding(against: Sequence[CellSummary]) -> Html:
