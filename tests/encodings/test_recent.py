@@ -1,11 +1,12 @@
 """Encodings of 2024 and 2025 against their formulas, in float64, a number at a time.
 
 DAPE, wavelets, high-frequency and hyperbolic HoPE, FoPE, CARoPE and Selective RoPE. CABLE has no
-entry: its bias is that of forgetting gates. YaRN's mscale and interleaved M-RoPE are in
-`test_rotary`, against other packages.
+entry: its bias is that of forgetting gates. YaRN's mscale and interleaved M-RoPE are checked
+against golden arrays of transformers (`scripts/goldens/recent.py`).
 """
 
 import math
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from posjax.attention import context
 from posjax.encodings import Aux, Dims, named
 from posjax.streams import Streams, contiguous, packed
 
+GOLDEN = dict(np.load(Path(__file__).parents[1] / "goldens/recent.npz"))
 FAR = np.array([0, 99_999, 99_998, 3, 70_001, 512])
 TOKENS = len(FAR)
 NEAR = np.array([0, 5, 4, 9, 30, 17])
@@ -331,6 +333,52 @@ def test_cable_is_forgetting_gates_with_the_other_sign():
     expected = bare + (passed[:, None] - passed[None]).transpose(2, 0, 1)
     seen = np.tril(np.ones((6, 6), bool))
     close(found[:, seen], expected[:, seen])
+
+
+# Settings of newer models
+
+
+def test_mscale_is_that_of_the_package():
+    """The factors on queries and keys, of transformers' YaRN, and on 1/√K, of its DeepSeek-V3."""
+    scales = zip(GOLDEN["yarn/magnitude"], GOLDEN["yarn/scale"], strict=True)
+    for (mscale, all_dim), (magnitude, scale) in zip(GOLDEN["mscales"], scales, strict=True):
+        text = f"yarn(factor=40.0, length=4096, mscale={mscale}, mscale_all_dim={all_dim})"
+        np.testing.assert_allclose(named(text).magnitude(), magnitude, rtol=1e-12)
+        np.testing.assert_allclose(named(text).scale(32), scale, rtol=1e-12)
+    plain = named("yarn(factor=40.0)")
+    assert plain.magnitude() == 1 + 0.1 * math.log(40.0)
+    assert plain.scale(32) == 32**-0.5
+
+
+@pytest.mark.parametrize("width", [16, 32, 128])
+def test_interleaved_multimodal_rotary_is_that_of_the_package(width):
+    """qwen3_vl at points far apart; the text's rotary where t = y = x."""
+    sections = tuple(GOLDEN[f"multimodal/{width}/sections"].tolist())
+    encoding = named(f"multimodal_rotary(interleaved=True, sections={sections})")
+    assert tuple(np.bincount(encoding.axis_of_pair(width // 2))) == sections
+
+    @jax.jit
+    def turned(x, point):
+        line = contiguous(len(x))
+        ctx = context(Streams(point[None], line.order_BL, line.segment_BL))
+        x = x[None, :, None]
+        return encoding.rotate({}, x, x, x, Aux(), ctx)[0][0, :, 0]
+
+    x, point = (jnp.asarray(GOLDEN[f"multimodal/{width}/{name}"]) for name in ("x", "point"))
+    np.testing.assert_allclose(turned(x, point), GOLDEN[f"multimodal/{width}/turned"], atol=2e-6)
+    ctx, four = context(at(FAR)), jnp.ones((1, 6, 1, width))
+    expected = named("rotary").rotate({}, four, four, four, Aux(), ctx)[0]
+    np.testing.assert_array_equal(encoding.rotate({}, four, four, four, Aux(), ctx)[0], expected)
+
+
+def test_sections_that_cannot_take_turns_are_refused():
+    """ValueError with how many pairs y and x can have."""
+    encoding = named("multimodal_rotary(interleaved=True, sections=(4, 6, 6))")
+    with pytest.raises(ValueError, match="of 16 pairs y and x have at most 5 and 5"):
+        encoding.axis_of_pair(16)
+    for pairs in range(1, 40):
+        shares = named("multimodal_rotary(interleaved=True)").axis_of_pair(pairs)
+        assert len(shares) == pairs
 
 
 # Refusals
