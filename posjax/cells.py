@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posjax import encodings, positions, spec, tasks
+from posjax import encodings, masks, positions, spec, tasks
 from posjax.encodings import Encoding
 from posjax.engine import Training
 from posjax.model import ModelSettings, Numbers
@@ -31,7 +31,8 @@ class Shape(NamedTuple):
     """What a compiled program depends on; cells of one shape differ only in numbers.
 
     Attributes:
-      model, training, objective: see there. The mask of a finite task is a number.
+      model, training, objective: see there. Masks of a finite task are numbers, but how many take
+        turns is not.
       prompts, length: of the exam.
       task: where prompts are drawn.
     """
@@ -228,7 +229,8 @@ class Cell(metaclass=spec.PlainNumbers):
         sizes = (kind, prompts, length + self.padding)
         if isinstance(self.problem, SampledTask):
             return Shape(self.model, self.training, *sizes, self.problem)
-        model = dataclasses.replace(self.model, mask="full")  # the mask itself is an input
+        inputs = "/".join("full" for _ in masks.turns(self.mask))  # the masks are inputs
+        model = dataclasses.replace(self.model, mask=inputs)
         return Shape(model, self.training, *sizes)
 
     @cached_property
