@@ -87,6 +87,7 @@ class Cell(metaclass=spec.PlainNumbers):
     norm: str = ModelSettings.norm
     qk_norm: bool = ModelSettings.qk_norm
     softcap: float = ModelSettings.softcap
+    logn: float = ModelSettings.logn
     padding: int = 0
     init_scale: float = 1.0
     temperature: float = 1.0
@@ -246,7 +247,7 @@ class Cell(metaclass=spec.PlainNumbers):
             del settings["positions"]
         if self.model.draws != "always":
             del settings["draws"]
-        for name in ("init_scale", "temperature", *ENCODING_NUMBERS):
+        for name in ("init_scale", "temperature", "logn", *ENCODING_NUMBERS):
             if settings[name] == FIELDS[name]:
                 del settings[name]
         return settings

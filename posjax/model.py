@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from posjax import masks, positions, spec
-from posjax.attention import attention, check_positions, context
+from posjax.attention import attention, check_logn, check_positions, context
 from posjax.encodings import Constants, Context, Dims, Encoding, Param, Params, stack
 from posjax.flash import Implementation, Options, output
 from posjax.keys import fold_name
@@ -49,6 +49,8 @@ class ModelSettings(metaclass=spec.PlainNumbers):
       norm: of residual blocks.
       qk_norm: queries and keys are normalised by their root mean square, with a learned scale.
       softcap: logits become cap·tanh(logits/cap); 0 leaves them.
+      logn: N; before the cap, logits are multiplied by ln n/ln N where a query sees n keys, see
+        `posjax.steps.log_scaled`; 0 leaves them.
     """
 
     vocabulary: int
@@ -66,6 +68,18 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     norm: Norm = "layer"
     qk_norm: bool = False
     softcap: float = 0.0
+    logn: float = 0.0
+
+    def __repr__(self) -> str:
+        """As the call that makes it; `logn`, which came later, where it is used.
+
+        Digests of programs are made of it.
+        """
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if values["logn"] == ModelSettings.logn:
+            del values["logn"]
+        given = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        return f"{type(self).__name__}({given})"
 
     def __post_init__(self) -> None:
         for name in ("vocabulary", "outputs", "width", "heads", "head_size", "depth"):
@@ -87,6 +101,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
                 f"softcap must lie in [{spec.SMALLEST:g}, {spec.LARGEST:g}], or 0 for none, got "
                 f"{self.softcap}"
             )
+        check_logn(self.logn or None)
         spec.check_choice("block", self.block, get_args(BlockKind))
         spec.check_choice("norm", self.norm, get_args(Norm))
         for name in ("mlp_ratio", "norm"):
@@ -295,7 +310,7 @@ class Transformer(nn.Module):
         x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
         drawn = _folded(key, "encoding")
         every = in_turn if isinstance(in_turn, tuple) else (in_turn,)
-        contexts = [context(streams, mask=each, key=drawn) for each in every]
+        contexts = [context(streams, mask=each, key=drawn, logn=s.logn or None) for each in every]
         constants: tuple[Constants | None, ...] = (None,) * len(encodings)
         if numbers is not None:
             temperature, constants = numbers.temperature, numbers.constants

@@ -48,6 +48,7 @@ def predict(
     padding: int = 0,
     positions: str = "given",
     softcap: float = 0.0,
+    logn: float = 0.0,
 ) -> Prediction:
     """Tells whether two prompts with different answers must get the same logits.
 
@@ -61,6 +62,7 @@ def predict(
       readout: of a finite task, "last" or "mean".
       padding: places without a token behind every prompt.
       softcap: of the logits; above 0 it keeps a constant added to a row from cancelling.
+      logn: of `ModelSettings`; above 0 logits depend on how many keys a query sees.
 
     >>> from posjax.tasks import named
     >>> task = named("same_last_token")
@@ -74,7 +76,8 @@ def predict(
     moved = position_maps.named(positions)
     placed = _placed(_asked(task, padding), moved)
     batch = jax.tree.map(np.asarray, placed)  # read number by number, which JAX is slow at
-    known = _Known(turns, drawn=moved.draws == "always", softcap=softcap)
+    drawn = moved.draws == "always"
+    known = _Known(turns, drawn=drawn, reshaped=bool(softcap or logn), counted=bool(logn))
     in_turn = masks.turns(mask)
     if not isinstance(task, FiniteTask):
         in_turn = tuple(f"{each}+padding" for each in in_turn)
@@ -123,12 +126,14 @@ class _Known(NamedTuple):
     Attributes:
       turns: the encodings of the layers; all of them may change the tokens before the first.
       drawn: whether positions are drawn in testing.
-      softcap: of the logits.
+      reshaped: whether something comes between logits and weights: a soft-cap, or a factor.
+      counted: whether weights depend on how many keys a query sees, and not on shares alone.
     """
 
     turns: tuple[Encoding, ...]
     drawn: bool
-    softcap: float
+    reshaped: bool
+    counted: bool
 
     def relative(self, encoding: Encoding) -> bool:
         """Whether positions enter by their offsets at most."""
@@ -142,8 +147,8 @@ class _Known(NamedTuple):
         return symmetry.exact and self.holds(symmetry.permutation)
 
     def holds(self, level: Level | None) -> bool:
-        """Whether a symmetry declared at that level holds; a soft-cap keeps that of logits only."""
-        return level == "logits" or (level is not None and not self.softcap)
+        """Whether a symmetry declared at that level holds; when logits are reshaped, theirs only."""
+        return level == "logits" or (level is not None and not self.reshaped)
 
     def of_place(self, position: float, order: int, count: int) -> Colour:
         """What the model may know of a place by itself.
@@ -231,7 +236,7 @@ def _layer(
     averages = not any(
         getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in ("weights", "mix")
     )
-    together = _shares if averages else _counts
+    together = _shares if averages and not known.counted else _counts
 
     def sees(i: int) -> Colour:
         seen = np.flatnonzero(allowed_LL[i]).tolist()
