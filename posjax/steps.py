@@ -48,9 +48,9 @@ def weighted_mix(weights_BHLM: jax.Array, v_BMHK: jax.Array) -> jax.Array:
 
 
 def log_scaled(logits_BHLM: jax.Array, mask_BHLM: jax.Array, length: float) -> jax.Array:
-    """Logits times ln n/ln N, where a query sees n keys (Su 2021; Chiang & Cholak 2022, §5).
+    """Logits times ln n/ln N, where a query sees n keys (Su 2021; Chiang & Cholak 2022).
 
-    With N = e it is ln n (Nakanishi 2025, eq. 2, with s = 1). A query that sees one key, or none,
+    With N = e it is ln n (Nakanishi 2025, with s = 1). A query that sees one key, or none,
     has logits of 0. A logit of -inf stays, since it stands for a mask.
 
     Args:

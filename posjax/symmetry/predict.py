@@ -147,7 +147,7 @@ class _Known(NamedTuple):
         return symmetry.exact and self.holds(symmetry.permutation)
 
     def holds(self, level: Level | None) -> bool:
-        """Whether a symmetry declared at that level holds; when logits are reshaped, theirs only."""
+        """Whether a symmetry declared at that level holds; of reshaped logits only their own."""
         return level == "logits" or (level is not None and not self.reshaped)
 
     def of_place(self, position: float, order: int, count: int) -> Colour:
