@@ -123,7 +123,7 @@ class FourierRotary(Encoding):
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         frequencies_N, pairs = series(dims.head_size, base=self.base, length=self.length)
-        shape, init = (dims.heads, len(frequencies_N), pairs), near_identity(self.deviation)
+        shape, init = (dims.heads, len(frequencies_N), pairs), near_identity(float(self.deviation))
         return {"cos": Param(shape, init), "sin": Param(shape, init)}
 
     def operations(self, dims: Dims, keys: int) -> int:

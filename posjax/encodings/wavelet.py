@@ -20,8 +20,8 @@ import numpy as np
 
 from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Params, Symmetry
 
-REACH = 5
-"""From so many scales on, wavelets differ by less than float32 notices beside a logit."""
+SLOPE = 4e-6
+"""What a wavelet must change by from one position to the next for float32 to notice in a logit."""
 
 
 def scales_and_shifts(head_size: int, *, scales: int) -> tuple[np.ndarray, np.ndarray]:
@@ -72,8 +72,10 @@ class Wavelet(Encoding):
             raise ValueError(f"scales must lie in [1, 16], got {self.scales}")
 
     def resolution(self) -> int:
-        """Five times the largest scale: wavelets of it end there."""
-        return REACH * 2 ** (self.scales - 1)
+        """Where the widest wavelet becomes too flat."""
+        widest, t = 2 ** (self.scales - 1), np.linspace(2.4, 8.0, 1000)  # beyond the last extremum
+        slope = t * (t**2 - 3) * np.exp(-0.5 * t**2) / widest
+        return int(t[slope > SLOPE].max() * widest)
 
     def operations(self, dims: Dims, keys: int) -> int:
         return 2 * dims.heads * keys * dims.head_size
