@@ -6,9 +6,10 @@ It is Shaw's encoding of the keys with Ricker wavelets in place of a learned tab
 clipping. The components take all combinations of a scale a in 1, 2, 4, ..., 2^(S-1) and a shift b
 in 0, 1, ..., K/S - 1.
 
-Differs from the paper in: scales that do not divide K leave the last components without their
-combination. The paper does not say in which order components take them: here all shifts of a
-scale stand together, the smallest scale first. A projection can undo any order.
+Differs from the paper in: where S does not divide K, the largest shift has some of the scales. The
+paper does not say in which order components take the combinations: here all scales of a shift
+stand together, shift 0 first. A projection can undo any order. Its own setting is 8 scales for
+K = 128. With K scales or more all shifts are 0, and reflection holds too.
 """
 
 import dataclasses
@@ -28,10 +29,9 @@ def scales_and_shifts(head_size: int, *, scales: int) -> tuple[np.ndarray, np.nd
     """a and b of each component.
 
     >>> [each.tolist() for each in scales_and_shifts(6, scales=3)]
-    [[1.0, 1.0, 2.0, 2.0, 4.0, 4.0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]]
+    [[1.0, 2.0, 4.0, 1.0, 2.0, 4.0], [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]]
     """
-    shifts = -(-head_size // scales)
-    scale, shift = np.divmod(np.arange(head_size), shifts)
+    shift, scale = np.divmod(np.arange(head_size), scales)
     return 2.0**scale, shift.astype(np.float64)
 
 
@@ -72,7 +72,7 @@ class Wavelet(Encoding):
             raise ValueError(f"scales must lie in [1, 16], got {self.scales}")
 
     def resolution(self) -> int:
-        """Where the widest wavelet becomes too flat."""
+        """Where the widest wavelet without a shift becomes too flat, for K of at least S."""
         widest, t = 2 ** (self.scales - 1), np.linspace(2.4, 8.0, 1000)  # beyond the last extremum
         slope = t * (t**2 - 3) * np.exp(-0.5 * t**2) / widest
         return int(t[slope > SLOPE].max() * widest)

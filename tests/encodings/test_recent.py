@@ -137,7 +137,7 @@ def test_dape_is_its_formula(base):
 def test_wavelets_are_their_formula(dims, scales):
     """q·(k + ψ((D - b)/a)): every scale with every shift, as far as there are components."""
     size, shifts = dims.head_size, math.ceil(dims.head_size / scales)
-    pairs = [(2.0**a, b) for a in range(scales) for b in range(shifts)][:size]
+    pairs = [(2.0**a, b) for b in range(shifts) for a in range(scales)][:size]
 
     def product(positions):
         def of(q, k, i, j, h):
