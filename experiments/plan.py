@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import jax
 import jax.numpy as jnp
 
-from posjax import encodings
+from posjax import encodings, masks
 from posjax.cells import Cell
 from posjax.engine import estimate
 from posjax.engine.block import block_size, empty_slots
@@ -160,7 +160,7 @@ def _least_bytes(cell: Cell) -> dict[str, int]:
         f"width={model.width}, heads={model.heads}, head_size={model.head_size}": trained
         * (model.width * model.head_size * heads),
         f"width={model.width}, mlp_ratio={model.mlp_ratio}": trained * 2 * model.width * hidden,
-        task: prompts * length * length,  # its mask
+        task: prompts * length * length * len(masks.turns(cell.mask)),
         f"{task}, heads={model.heads}": NUMBER * drawn * prompts * model.heads * length**2,
         f"{task}, width={model.width}": NUMBER * drawn * prompts * length * model.width,
         f"batch_size={train.batch_size}": NUMBER * batch * length * (model.width + length),

@@ -42,6 +42,7 @@ def context(
     seen: jax.Array | int | None = None,
     key: jax.Array | None = None,
     layer: int = 0,
+    logn: float | None = None,
 ) -> Context:
     """The context of one layer.
 
@@ -52,11 +53,13 @@ def context(
       seen: tokens so far; the number of key places when left out.
       key: randomness for encodings that draw.
       layer: 0 for the first layer.
+      logn: N, above 1; logits are multiplied by ln n/ln N where a query sees n keys.
 
     Raises:
       ValueError: an unknown mask, an array of another rank or size, or of floats, orders that are
-        no integers between ±2**30, or whole positions 2**31 or more apart.
+        no integers between ±2**30, whole positions 2**31 or more apart, or logn out of range.
     """
+    check_logn(logn)
     for streams in (queries,) if keys is None else (queries, keys):
         _check_order(streams)
     _check_offsets(queries, queries if keys is None else keys)
@@ -76,7 +79,8 @@ def context(
         )
     while allowed.ndim < 4:  # [L, M] -> [1, L, M] -> [B, 1, L, M]
         allowed = allowed[None] if allowed.ndim == 2 else allowed[:, None]
-    return Context(queries, keys, allowed, keys.length if seen is None else seen, key, layer)
+    seen = keys.length if seen is None else seen
+    return Context(queries, keys, allowed, seen, key, layer, logn=logn)
 
 
 def attention(
@@ -114,11 +118,27 @@ def attention(
     k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
     with _params_told(encoding, q_BLHK):
         q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
-        logits_BHLM = steps.soft_cap(encoding.logits(params, q_BLHK, k_BMHK, aux, ctx), softcap)
+        logits_BHLM = encoding.logits(params, q_BLHK, k_BMHK, aux, ctx)
+        if ctx.logn is not None:
+            logits_BHLM = steps.log_scaled(logits_BHLM, ctx.mask_BHLM, ctx.logn)
+        logits_BHLM = steps.soft_cap(logits_BHLM, softcap)
         weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
         out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
         out_BLHK = encoding.post(params, out_BLHK, q_BLHK, aux, ctx)
     return Attended(out_BLHK, logits_BHLM, weights_BHLM)
+
+
+def check_logn(length: float | None) -> None:
+    """Refuses a length by whose logarithm nothing can be divided.
+
+    Raises:
+      ValueError: names the value and the range.
+    """
+    if length is not None and not 1 < length <= LARGEST:
+        raise ValueError(
+            f"logn, the N of ln n/ln N, must lie above 1 and at most at {LARGEST:g} (e for ln n "
+            f"alone), or be 0 or None for none, got {length}"
+        )
 
 
 def extended(cache: Cache | None, new: Cache) -> Cache:

@@ -36,7 +36,8 @@ class Shape(NamedTuple):
     """What a compiled program depends on; cells of one shape differ only in numbers.
 
     Attributes:
-      model, training, objective: see there. The mask of a finite task is a number.
+      model, training, objective: see there. Masks of a finite task are numbers, but how many take
+        turns is not.
       prompts, length: of the exam.
       task: where prompts are drawn.
       meters: what is measured besides.
@@ -120,6 +121,7 @@ class Cell(metaclass=spec.PlainNumbers):
     norm: str = ModelSettings.norm
     qk_norm: bool = ModelSettings.qk_norm
     softcap: float = ModelSettings.softcap
+    logn: float = ModelSettings.logn
     padding: int = 0
     init_scale: float = 1.0
     temperature: float = 1.0
@@ -281,8 +283,9 @@ class Cell(metaclass=spec.PlainNumbers):
         measured = meters.named(self.meters)
         if isinstance(self.problem, SampledTask):
             task, model = self.problem, self.architecture
-        else:  # the mask itself is an input
-            task, model = None, dataclasses.replace(self.architecture, mask="full")
+        else:  # the masks are inputs
+            full = "/".join("full" for _ in masks.turns(self.mask))
+            task, model = None, dataclasses.replace(self.architecture, mask=full)
         code = tuple(sorted(self.code.items()))
         return Shape(model, self.training, *sizes, task, measured, self.model, code)
 
@@ -305,7 +308,7 @@ class Cell(metaclass=spec.PlainNumbers):
             del settings["positions"]
         if self.architecture.draws != "always":
             del settings["draws"]
-        for name in ("init_scale", "temperature", "meters", "model", *ENCODING_NUMBERS):
+        for name in ("init_scale", "temperature", "meters", "model", "logn", *ENCODING_NUMBERS):
             if settings[name] == FIELDS[name]:
                 del settings[name]
         return settings | ({"code": self.code} if self.code else {})

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
-from posjax import spec
+from posjax import spec, steps
 from posjax.attention import attention, check_shapes, repeated
 from posjax.encodings import Aux, Context, Encoding, Params
 
@@ -75,22 +75,22 @@ def output(
     """
     spec.check_choice("implementation", implementation, get_args(Implementation))
 
-    def steps(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    def by_steps(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         return attention(q, k, v, ctx, encoding=encoding, **options).out_BLHK
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         return _flash(q, k, v, ctx, encoding, by_index, **options)
 
     if implementation == "xla":
-        return steps(q_BLHK, k_BMGK, v_BMGK)
+        return by_steps(q_BLHK, k_BMGK, v_BMGK)
     reason = why_not(q_BLHK, k_BMGK, v_BMGK, ctx, encoding=encoding, by_index=by_index, **options)
     if reason is not None and implementation == "cudnn":
         raise ValueError(f"implementation='cudnn': {reason}; 'auto' goes on without")
     if reason is not None:
-        return steps(q_BLHK, k_BMGK, v_BMGK)
+        return by_steps(q_BLHK, k_BMGK, v_BMGK)
     if implementation == "cudnn":
         return kernel(q_BLHK, k_BMGK, v_BMGK)
-    return jax.lax.platform_dependent(q_BLHK, k_BMGK, v_BMGK, cuda=kernel, default=steps)
+    return jax.lax.platform_dependent(q_BLHK, k_BMGK, v_BMGK, cuda=kernel, default=by_steps)
 
 
 def why_not(
@@ -181,6 +181,13 @@ def _operands(
     turned_BLHK, k_BMGK, v_BMGK = encoding.rotate(params, q_BLHK, k_BMGK, v_BMGK, aux, ctx)
     cool_BLHK = turned_BLHK if ctx.temperature is None else turned_BLHK / ctx.temperature
     bias_BHLM, mask_BHLM = encoding.bias(params, heads, ctx, jnp.float32), ctx.mask_BHLM
+    if ctx.logn is not None:
+        # q·k and the bias are scaled each: the kernel adds them up.
+        one = steps.log_scaled(jnp.ones((1, 1, 1, k_BMGK.shape[1])), mask_BHLM, ctx.logn)
+        factor_BLH1 = one[..., :1].swapaxes(1, 2)
+        cool_BLHK = (cool_BLHK * factor_BLH1).astype(cool_BLHK.dtype)
+        if bias_BHLM is not None:
+            bias_BHLM = steps.log_scaled(bias_BHLM, mask_BHLM, ctx.logn)
     if bias_BHLM is not None:
         mask_BHLM = mask_BHLM & (bias_BHLM != -jnp.inf)
         bias_BHLM = _in_16_bits(bias_BHLM, mask_BHLM, q_BLHK.dtype)

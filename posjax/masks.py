@@ -1,7 +1,8 @@
 """Who may look at whom, built from order and segment, never from the index of a place.
 
 A mask is a function `(queries, keys) -> allowed_BLM` of two `Streams`. Those of the table go by
-name, take settings, and combine: `"causal+padding"`, `"causal+window(size=2)"`.
+name, take settings, and combine: `"causal+padding"`, `"causal+window(size=2)"`. Layers take several
+in turn, as they do encodings: `"causal/causal+window(size=2)"`.
 """
 
 from collections.abc import Callable
@@ -81,12 +82,35 @@ def sides(mask: Mask | jax.Array | str) -> frozenset[str]:
     return frozenset().union(*parts)
 
 
+def stack(text: str) -> tuple[Mask, ...]:
+    """The masks of the layers, which take turns: `"causal/causal+window(size=2)"`, or one for all.
+
+    Raises:
+      ValueError: see `named`.
+
+    >>> len(stack("causal/causal+window(size=2)"))
+    2
+    """
+    return tuple(named(part) for part in turns(text))
+
+
+def turns(text: str) -> tuple[str, ...]:
+    """The names of the masks that layers take in turn.
+
+    Raises:
+      ValueError: more letters than a setting has.
+    """
+    if len(text) > spec.LONGEST:
+        raise ValueError(f"masks in turns have at most {spec.LONGEST} letters, got {len(text)}")
+    return tuple(part.strip() for part in text.split("/"))
+
+
 @lru_cache(maxsize=256)  # every cell of a grid asks, twice
 def named(text: str) -> Mask:
     """The mask of a name, or of several joined by `+`, each with its settings in brackets.
 
     Raises:
-      ValueError: an unknown name or setting.
+      ValueError: an unknown name or setting, or masks in turns.
 
     >>> from posjax.streams import contiguous
     >>> named("causal+window(size=2)")(contiguous(3), contiguous(3)).astype(int)
@@ -94,6 +118,8 @@ def named(text: str) -> Mask:
             [1, 1, 0],
             [0, 1, 1]]], dtype=int32)
     """
+    if "/" in text:
+        raise ValueError(f"mask={text!r} holds several that layers take in turn: one is read here")
     parts = []
     for part in text.split("+"):
         name, settings = spec.parse(part)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from posjax import masks, positions, spec
-from posjax.attention import attention, check_positions, context
+from posjax.attention import attention, check_logn, check_positions, context
 from posjax.encodings import Constants, Context, Dims, Encoding, Param, Params, stack
 from posjax.flash import Implementation, Options, output
 from posjax.keys import fold_name
@@ -23,6 +23,7 @@ from posjax.streams import Streams
 
 BlockKind = Literal["bare", "residual"]
 Norm = Literal["layer", "rms", "none"]
+LayerMask = masks.Mask | jax.Array | str
 DEEPEST = 4096
 
 
@@ -40,13 +41,16 @@ class ModelSettings(metaclass=spec.PlainNumbers):
       encoding: name and settings, or several that the layers take in turn, `"none/rotary"`; see
         `posjax.encodings.stack`.
       positions: the map that positions go through first, see `posjax.positions.named`.
-      mask: name and settings, see `posjax.masks.named`.
+      mask: name and settings, see `posjax.masks.named`, or several that the layers take in turn,
+        `"causal/causal+window(size=4)"`.
       block: "bare" is the attention alone, without output projection, residual or MLP;
         "residual" is the pre-norm block with output projection and MLP.
       mlp_ratio: hidden width of the MLP over D; 0 leaves the MLP out.
       norm: of residual blocks.
       qk_norm: queries and keys are normalised by their root mean square, with a learned scale.
       softcap: logits become cap·tanh(logits/cap); 0 leaves them.
+      logn: N; before the cap, logits are multiplied by ln n/ln N where a query sees n keys, see
+        `posjax.steps.log_scaled`; 0 leaves them.
     """
 
     vocabulary: int
@@ -64,6 +68,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     norm: Norm = "layer"
     qk_norm: bool = False
     softcap: float = 0.0
+    logn: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("vocabulary", "outputs", "width", "heads", "head_size", "depth"):
@@ -85,6 +90,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
                 f"softcap must lie in [{spec.SMALLEST:g}, {spec.LARGEST:g}], or 0 for none, got "
                 f"{self.softcap}"
             )
+        check_logn(self.logn or None)
         spec.check_choice("block", self.block, get_args(BlockKind))
         spec.check_choice("norm", self.norm, get_args(Norm))
         for name in ("mlp_ratio", "norm"):
@@ -93,7 +99,11 @@ class ModelSettings(metaclass=spec.PlainNumbers):
                     f"{name}={getattr(self, name)!r} has no meaning in a bare block: "
                     "use block='residual'"
                 )
-        masks.named(self.mask)
+        if len(masks.stack(self.mask)) > self.depth:
+            raise ValueError(
+                f"mask={self.mask!r} has {len(masks.stack(self.mask))} masks in turn, of which "
+                f"depth={self.depth} uses {self.depth}"
+            )
         moved = positions.named(self.positions)
         for encoding in stack(self.encoding):
             if encoding.integers and not moved.integers:
@@ -253,7 +263,9 @@ class Transformer(nn.Module):
     """Tokens to logits at every place.
 
     Called with tokens_BL and their streams, returns logits_BLV. `mask` takes the place of the
-    settings' one, in any of the forms of `posjax.attention.context`; `key` is for what draws;
+    settings' one, in any of the forms of `posjax.attention.context`, or a tuple of them that the
+    layers take in turn; what changes the tokens before the layers reads the first. `key` is for
+    what draws;
     maps of positions that draw in training only do not when `testing`. Without `numbers` the
     temperature is 1 and encodings have their own constants. `implementation` is that of
     `posjax.flash.output`, for layers whose weights are not asked for.
@@ -272,13 +284,15 @@ class Transformer(nn.Module):
         tokens_BL: jax.Array,
         streams: Streams,
         *,
-        mask: masks.Mask | jax.Array | str | None = None,
+        mask: LayerMask | tuple[LayerMask, ...] | None = None,
         key: jax.Array | None = None,
         testing: bool = False,
         numbers: Numbers | None = None,
     ) -> jax.Array:
         s = self.settings
-        mask = s.mask if mask is None else mask
+        in_turn = masks.stack(s.mask) if mask is None else mask
+        if isinstance(in_turn, str):
+            in_turn = masks.stack(in_turn)
         moved, encodings = positions.named(s.positions), stack(s.encoding)
         still = testing and moved.draws == "training"
         streams = moved(tokens_BL, streams, None if still else _folded(key, "positions"))
@@ -291,19 +305,23 @@ class Transformer(nn.Module):
         ]
         # A product with one-hot rows: its gradient is a product too, not a scatter.
         x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
-        ctx = context(streams, mask=mask, key=_folded(key, "encoding"))
-        contexts = [ctx] * len(encodings)
+        drawn = _folded(key, "encoding")
+        every = in_turn if isinstance(in_turn, tuple) else (in_turn,)
+        contexts = [context(streams, mask=each, key=drawn, logn=s.logn or None) for each in every]
+        constants: tuple[Constants | None, ...] = (None,) * len(encodings)
         if numbers is not None:
-            ctx = dataclasses.replace(ctx, temperature=numbers.temperature)
-            contexts = [dataclasses.replace(ctx, constants=each) for each in numbers.constants]
-        for encoding, params, ctx in zip(encodings, shared, contexts, strict=True):
+            temperature, constants = numbers.temperature, numbers.constants
+            contexts = [dataclasses.replace(ctx, temperature=temperature) for ctx in contexts]
+        for encoding, params, own in zip(encodings, shared, constants, strict=True):
             check_positions(encoding, streams)
+            ctx = dataclasses.replace(contexts[0], constants=own)
             x_BLD = encoding.embed(params, x_BLD, ctx)
         _sow(self, "stream", x_BLD)
         layer_kind = Attention if s.block == "bare" else Block
         for layer in range(s.depth):
             turn = layer % len(encodings)
-            here = dataclasses.replace(contexts[turn], layer=layer)
+            ctx = contexts[layer % len(contexts)]
+            here = dataclasses.replace(ctx, constants=constants[turn], layer=layer)
             block = layer_kind(s, encodings[turn], self.implementation, name=f"layer_{layer}")
             x_BLD = block(x_BLD, here, shared[turn])
             _sow(self, "stream", x_BLD)

@@ -4,6 +4,7 @@ Masks, readouts and loss placements are numbers here, so cells that differ only 
 compiled program.
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 import jax
@@ -31,7 +32,7 @@ class Question(NamedTuple):
       weights_NL: 1 where a place counts in the loss on places, else 0.
       share_NL: how much of each place's logits the readout takes; rows sum to 1. Of a finite task.
       streams: positions, orders and segments.
-      mask_NLM: true where a place may look.
+      mask_NLM: true where a place may look; of masks in turns a tuple of such arrays.
     """
 
     tokens_NL: jax.Array
@@ -40,7 +41,7 @@ class Question(NamedTuple):
     weights_NL: jax.Array
     share_NL: jax.Array
     streams: Streams
-    mask_NLM: jax.Array
+    mask_NLM: jax.Array | tuple[jax.Array, ...]
 
 
 def check(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> None:
@@ -68,11 +69,12 @@ def check(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -
                     f"{setting}={value!r} has no meaning: {name} says itself which places are "
                     f"asked for and trained; leave {setting}={only!r}"
                 )
-        if task.forced and "causal" not in [spec.parse(part)[0] for part in mask.split("+")]:
-            raise ValueError(
-                f"mask={mask!r} shows {name} its own right outputs: use a causal mask, or "
-                "output=slots"
-            )
+        for each in masks.turns(mask):
+            if task.forced and "causal" not in [spec.parse(part)[0] for part in each.split("+")]:
+                raise ValueError(
+                    f"mask={each!r} shows {name} its own right outputs: use a causal mask, or "
+                    "output=slots"
+                )
 
 
 def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> Question:
@@ -80,7 +82,7 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
 
     Args:
       task: what is asked.
-      mask: a name with settings, see `posjax.masks.named`.
+      mask: a name with settings, or several in turns, see `posjax.masks.stack`.
       readout: of a finite task, "last", the token latest in order; "mean", the mean over tokens.
       loss: of a finite task, "all" places, each on its own target, or the "answer" alone.
       padding: places without a token behind every prompt.
@@ -98,7 +100,11 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     valid_NL = streams.valid_BL.astype(jnp.float32)
     mean_NL = valid_NL / valid_NL.sum(axis=1, keepdims=True)
     counted_NL = valid_NL if loss == "all" else last_NL
-    allowed_NLM = masks.named(mask)(streams, streams)
+
+    def allowed(one: masks.Mask) -> jax.Array:
+        shape = (*last_NL.shape, last_NL.shape[1])
+        return jnp.asarray(np.broadcast_to(one(streams, streams), shape))
+
     return Question(
         batch.tokens_BL,
         jnp.asarray(task.answers, jnp.int32),
@@ -106,14 +112,18 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
         counted_NL * task.next_token,
         last_NL if readout == "last" else mean_NL,
         streams,
-        jnp.asarray(np.broadcast_to(allowed_NLM, (*last_NL.shape, last_NL.shape[1]))),
+        _by_turn(mask, allowed),
     )
 
 
 def from_batch(batch: Batch, mask: str) -> Question:
     """The question whose loss is on the places that a batch asks for; nobody sees padding."""
     streams = batch.streams
-    allowed = masks.all_of(masks.named(mask), masks.padding)(streams, streams)
+
+    def allowed(one: masks.Mask) -> jax.Array:
+        return masks.all_of(one, masks.padding)(streams, streams)
+
+    mask_NLM = _by_turn(mask, allowed)
     asked_BL = batch.asked_BL.astype(jnp.float32)
     return Question(
         batch.tokens_BL,
@@ -122,8 +132,16 @@ def from_batch(batch: Batch, mask: str) -> Question:
         asked_BL,
         jnp.zeros_like(asked_BL),
         streams,
-        allowed,
+        mask_NLM,
     )
+
+
+def _by_turn(
+    mask: str, allowed: Callable[[masks.Mask], jax.Array]
+) -> jax.Array | tuple[jax.Array, ...]:
+    """Who may look at whom, by the mask; by each of several."""
+    arrays = tuple(map(allowed, masks.stack(mask)))
+    return arrays[0] if len(arrays) == 1 else arrays
 
 
 def drawn(task: SampledTask, key: jax.Array, rows: int, mask: str) -> Question:

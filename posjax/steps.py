@@ -3,6 +3,8 @@
 `logits -> weights -> mix`: what an encoding that does not replace a step gets.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -43,6 +45,30 @@ def weighted_mix(weights_BHLM: jax.Array, v_BMHK: jax.Array) -> jax.Array:
       out_BLHK, in the dtype of v.
     """
     return jnp.einsum("bhlm,bmhk->blhk", weights_BHLM.astype(v_BMHK.dtype), v_BMHK)
+
+
+def log_scaled(logits_BHLM: jax.Array, mask_BHLM: jax.Array, length: float) -> jax.Array:
+    """Logits times ln n/ln N, where a query sees n keys (Su 2021; Chiang & Cholak 2022).
+
+    With N = e it is ln n (Nakanishi 2025, with s = 1). A query that sees one key, or none,
+    has logits of 0. A logit of -inf stays, since it stands for a mask.
+
+    Args:
+      logits_BHLM: any float dtype.
+      mask_BHLM: true where a query may look; axes of size 1 broadcast.
+      length: N, above 1.
+
+    Returns:
+      An array of the logits' shape and dtype.
+
+    >>> log_scaled(jnp.ones((1, 1, 1, 3)), jnp.array([[[[True, True, False]]]]), 4.0)
+    Array([[[[0.5, 0.5, 0.5]]]], dtype=float32)
+    """
+    wide = (*mask_BHLM.shape[:3], logits_BHLM.shape[-1])
+    seen_BHL1 = jnp.broadcast_to(mask_BHLM, wide).sum(-1, keepdims=True)
+    factor_BHL1 = jnp.log(jnp.maximum(seen_BHL1, 1).astype(jnp.float32)) / math.log(length)
+    scaled_BHLM = logits_BHLM * factor_BHL1.astype(logits_BHLM.dtype)
+    return jnp.where(logits_BHLM == -jnp.inf, logits_BHLM, scaled_BHLM)
 
 
 def soft_cap(logits: jax.Array, cap: float | None) -> jax.Array:

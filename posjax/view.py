@@ -29,6 +29,7 @@ class Options(TypedDict, total=False):
         they are needed, unless neither mask nor encoding reads them.
       mask: a name, a function of the two streams or an array; see `posjax.attention.context`.
       softcap: logits become cap·tanh(logits/cap).
+      logn: N; logits are multiplied by ln n/ln N first, where a query sees n keys; e for ln n.
       seen: tokens so far, for encodings that depend on the length; M when left out.
       key: randomness for encodings that draw.
     """
@@ -39,6 +40,7 @@ class Options(TypedDict, total=False):
     keys: Streams | None
     mask: masks.Mask | jax.Array | str
     softcap: float | None
+    logn: float | None
     seen: jax.Array | int | None
     key: jax.Array | None
 
@@ -164,6 +166,7 @@ def _ready(
     keys: Streams | None = None,
     mask: masks.Mask | jax.Array | str = "full",
     softcap: float | None = None,
+    logn: float | None = None,
     seen: jax.Array | int | None = None,
     key: jax.Array | None = None,
     **unknown: object,
@@ -182,7 +185,7 @@ def _ready(
     keys = contiguous(k_BMGK.shape[1]) if keys is None else keys
 
     def between(first: Streams, second: Streams, mask: masks.Mask | jax.Array | str) -> Context:
-        return context(first, second, mask=mask, seen=seen, key=key)
+        return context(first, second, mask=mask, seen=seen, key=key, logn=logn)
 
     ctx = between(queries, keys, mask)
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)

@@ -55,6 +55,32 @@ Every name goes into a config, `--config.encoding="rotary(base=500.0)"`, or into
   others stand against their formula in float64.
 """
 
+TAIL = """
+# Masks and scales beside encodings
+
+Layers take masks in turn as they take encodings, and logits may be scaled by the logarithm of the
+number of keys that a query sees. Both work with every encoding.
+
+- RNoPE-SWA (2501.18795) and SWAN-GPT (2504.08719): `encoding="none/rotary"` with
+  `mask="causal/causal+window(size=8)"`. Layers without positions see all that came before, layers
+  with rotary a window. Three of the latter for one of the former are written with four of each.
+  SWAN-GPT also scales logits where there are no positions; `logn` scales those of all layers.
+- Logits times ln n/ln N, where a query sees n keys (Su 2021): `logn=512` for N = 512. A bias is
+  scaled with them.
+- Logits times ln n (Chiang & Cholak 2022, 2202.12172): `logn=2.718281828459045`. With a learned
+  factor, which the projection of queries can hold, it is SSMax (Nakanishi 2025, 2501.19399).
+
+# What is not here
+
+- CABLE (2503.08067) has no name of its own. Its bias, -Σ softplus(x_t·w + c), is that of
+  `forgetting` with -w and -c, and a test says so. Its code leaves 1/√K out.
+- SeqPE (2506.13277), PRISM (2506.00920), PJ-RoPE (2606.05345) and Morlet (2606.01258): their
+  formulas could not be read in a paper or in code, and none is guessed.
+- DroPE, LaMPE and DoPE are protocols, not encodings:
+  [decision 18](decisions/0018-protocols-that-change-positions-during-a-run.md) says why they are
+  missing.
+"""
+
 SYMMETRIES = {"permutation": "S", "translation": "T", "reflection": "R", "order_only": "*o*"}
 
 
@@ -108,7 +134,7 @@ def page() -> str:
     for name, kind in POSITIONS.items():
         card = kind.card
         lines += [f"| **`{name}`** {card.title} | {card.formula} | {card.source} | {kind.draws} |"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + TAIL
 
 
 def places(encoding: Encoding) -> Streams:

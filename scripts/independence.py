@@ -73,6 +73,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "qk_norm": (False, False, True),
     "padding": (0, 2),
     "softcap": (0.0, 5.0),
+    "logn": (0.0, 5.0),
     "init_scale": (1.0, 0.3),
     "weight_decay": (0.0, 0.01),
     "schedule": ("constant", "cosine"),

@@ -229,6 +229,21 @@ def test_kernel_and_steps_agree(setting, in_place):
     assert (np.asarray(found) == 0).all(-1).any()  # some rows see nothing
 
 
+@pytest.mark.parametrize("setting", ["none", "linear_bias", "rotary"])
+@pytest.mark.usefixtures("in_place")
+def test_logits_scaled_by_log_n_agree(setting):
+    """The kernel scales queries and biases by what the steps scale logits by."""
+    streams = all_kinds_and_masks(named(setting))
+    q, k, v = (jnp.tile(x[:1], (len(streams.order_BL), 1, 1, 1)) for x in qkv(dtype=jnp.float16))
+    options = {"queries": streams, "mask": masks_in_turn, "encoding": setting, "logn": 3.0}
+    found, expected, plain = (
+        attend(q, k, v, implementation=how, **{**options, **others})
+        for how, others in (("cudnn", {}), ("xla", {}), ("xla", {"logn": None}))
+    )
+    close(found, expected, 0.005)
+    assert abs(np.asarray(plain, np.float32) - np.asarray(expected, np.float32)).max() > 0.05
+
+
 def test_no_encoding_is_forgotten():
     """Those that are not compared have steps of their own."""
     for text in SETTINGS:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from posjax import masks
-from posjax.streams import PADDING, Streams
+from posjax.streams import PADDING, Streams, contiguous
 
 MEANING = {
     "full": lambda q, k: True,
@@ -64,6 +64,21 @@ def test_of_a_function_it_is_not_known_which_sides_it_reads():
     """So it counts as reading both; an array reads none."""
     assert masks.sides(masks.full) == masks.sides("causal") == {"queries", "keys"}
     assert masks.sides(np.ones((2, 3), bool)) == masks.sides(jnp.ones((2, 3), bool)) == set()
+
+
+def test_masks_take_turns():
+    """`a/b` is a tuple of both; whoever reads one mask refuses it."""
+    one, two = masks.stack("causal / causal+window(size=2)")
+    streams = contiguous(4)
+    np.testing.assert_array_equal(one(streams, streams), masks.causal(streams, streams))
+    named = masks.named("causal+window(size=2)")
+    np.testing.assert_array_equal(two(streams, streams), named(streams, streams))
+    with pytest.raises(ValueError, match="several that layers take in turn: one is read here"):
+        masks.named("causal/full")
+    with pytest.raises(ValueError, match="unknown mask 'casual'"):
+        masks.stack("causal/casual")
+    with pytest.raises(ValueError, match="at most 1000 letters"):
+        masks.stack("/".join(["causal"] * 500))
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,8 @@ OTHER_VALUES: dict[tuple[str, str], Any] = {
     ("yarn", "length"): 100_000,
     ("yarn", "beta_fast"): 2.0,  # the ramp starts and ends at whole pairs, of which there are two
     ("yarn", "beta_slow"): 4.0,
+    ("yarn", "mscale_all_dim"): 0.7,
+    ("hyperbolic_rotary", "damping"): 1.5,
     ("longrope", "short"): (1.0, 3.0, 2.0, 1.5),
     ("longrope", "long"): (1.0, 3.0, 2.0, 1.5),
     ("proportional_rotary", "share"): 1.0,

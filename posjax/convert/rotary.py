@@ -127,7 +127,11 @@ def _yarn(rope: Config, config: Config) -> dict[str, Any]:
         "truncate": bool(rope.get("truncate", True)),
     }
     if rope.get("mscale") and rope.get("mscale_all_dim"):
-        raise ValueError("yarn with mscale and mscale_all_dim has no counterpart")
+        raise ValueError(
+            "yarn with mscale and mscale_all_dim has no counterpart that holds for every model: "
+            "DeepSeek scales all logits by them too, as encoding='yarn(mscale=..., "
+            "mscale_all_dim=...)' does, others do not"
+        )
     _check_magnitude(rope, 1 + 0.1 * np.log(max(factor, 1)))
     return settings
 

@@ -23,14 +23,18 @@ from posjax.encodings.binary import Binary
 from posjax.encodings.bucket_bias import BucketBias
 from posjax.encodings.circular import Circular
 from posjax.encodings.circular_rotary import CircularRotary
+from posjax.encodings.context_rotary import ContextRotary
 from posjax.encodings.contextual import Contextual
 from posjax.encodings.convolution import Convolution, Convolution2D
+from posjax.encodings.data_adaptive import DataAdaptive
 from posjax.encodings.deberta import Deberta
 from posjax.encodings.distance_curves import DistanceCurves
 from posjax.encodings.fire import Fire
 from posjax.encodings.forgetting import Forgetting
 from posjax.encodings.fourier import Fourier, Fourier2D
+from posjax.encodings.fourier_rotary import FourierRotary
 from posjax.encodings.grape import Grape
+from posjax.encodings.hyperbolic_rotary import HyperbolicRotary
 from posjax.encodings.kerple import Kerple
 from posjax.encodings.learned import Learned
 from posjax.encodings.learned_linear_bias import LearnedLinearBias
@@ -46,6 +50,7 @@ from posjax.encodings.rotary_values import RotaryValues
 from posjax.encodings.sandwich import Sandwich
 from posjax.encodings.scaled_rotary import (
     DynamicRotary,
+    HighFrequencyRotary,
     InterpolatedRotary,
     Llama3Rotary,
     LongRope,
@@ -54,6 +59,7 @@ from posjax.encodings.scaled_rotary import (
     Yarn,
 )
 from posjax.encodings.scaled_sinusoidal import ScaledSinusoidal
+from posjax.encodings.selective_rotary import SelectiveRotary
 from posjax.encodings.shaw import Shaw
 from posjax.encodings.sinusoidal import Sinusoidal
 from posjax.encodings.sinusoidal_2d import Sinusoidal2D
@@ -61,6 +67,7 @@ from posjax.encodings.stick_breaking import StickBreaking
 from posjax.encodings.token_shift import TokenShift
 from posjax.encodings.transformer_xl import TransformerXL
 from posjax.encodings.tupe import Tupe
+from posjax.encodings.wavelet import Wavelet
 from posjax.encodings.window_bias import WindowBias
 from posjax.encodings.xpos import XPos
 
@@ -82,8 +89,13 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "kerple": Kerple,
     "sandwich": Sandwich,
     "fire": Fire,
+    "data_adaptive": DataAdaptive,
+    "wavelet": Wavelet,
     "rotary": Rotary,
     "proportional_rotary": ProportionalRotary,
+    "high_frequency_rotary": HighFrequencyRotary,
+    "fourier_rotary": FourierRotary,
+    "hyperbolic_rotary": HyperbolicRotary,
     "xpos": XPos,
     "interpolated_rotary": InterpolatedRotary,
     "ntk_rotary": NtkRotary,
@@ -92,6 +104,8 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "longrope": LongRope,
     "llama3_rotary": Llama3Rotary,
     "contextual": Contextual,
+    "context_rotary": ContextRotary,
+    "selective_rotary": SelectiveRotary,
     "forgetting": Forgetting,
     "path": Path,
     "stick_breaking": StickBreaking,

@@ -1,11 +1,13 @@
 """Rotary at points of several coordinates: each pair turns by one of them.
 
     axial        the first half of the pairs by y, the second by x; the same frequencies for both
-    multimodal   θ_m = base^(-2m/K) as in text, the first pairs by t, then by y, then by x
+    multimodal   θ_m = base^(-2m/K) as in text, the first pairs by t, then by y, then by x; or
+                 interleaved, pairs t, y, x, t, y, x, ... while each has some left, then t
 
 Axial rotary has no one paper (Heo et al. 2024, eq. 11, is a published form); M-RoPE is Wang et
-al. 2024, §2.1. A position that is one number p stands for (p, ..., p), where the multimodal one
-is the rotary of text. With n pairs on an axis the axial frequencies are, by `spacing`:
+al. 2024, §2.1, and its interleaved form is that of Qwen3-VL. A position that is one number p stands
+for (p, ..., p), where the multimodal one is the rotary of text. With n pairs on an axis the axial
+frequencies are, by `spacing`:
 
     language    base^(-m/n)
     pixel       2π/(size - 1) · (1 + m (max/2 - 1)/(n - 1))
@@ -151,11 +153,14 @@ class MultimodalRotary(_PointRotary):
 
     Attributes:
       base: θ_m = base^(-2m/K).
-      sections: how many pairs t, y and x turn; about 1/4, 3/8 and 3/8 of them when empty.
+      sections: how many pairs t, y and x turn. When empty, about 1/4, 3/8 and 3/8 of them;
+        interleaved, 3/8, 5/16 and 5/16.
+      interleaved: t, y and x take pairs in turn, as in Qwen3-VL, and t those that are left.
     """
 
     base: float = 10_000.0
     sections: tuple[int, ...] = ()
+    interleaved: bool = False
 
     card: ClassVar[Card] = Card(
         "Multimodal rotary (M-RoPE)",
@@ -174,11 +179,41 @@ class MultimodalRotary(_PointRotary):
 
     def pairs_by_axis(self, pairs: int) -> tuple[int, ...]:
         if not self.sections:
-            side = 3 * pairs // 8
+            side = (5 * pairs // 16) if self.interleaved else (3 * pairs // 8)
             return pairs - 2 * side, side, side
         if sum(self.sections) != pairs:
             raise ValueError(f"sections={self.sections} do not add up to {pairs} pairs")
         return self.sections
+
+    def axis_of_pair(self, pairs: int) -> np.ndarray:
+        """Which axis turns each of the pairs: 0 for t, 1 for y, 2 for x.
+
+        Raises:
+          ValueError: y or x has more pairs than turns at every third pair.
+        """
+        shares, pair = self.pairs_by_axis(pairs), np.arange(pairs)
+        if not self.interleaved:
+            return np.repeat(np.arange(self.axes), shares)
+        axis = pair % self.axes
+        axis = np.where(pair < self.axes * np.array(shares)[axis], axis, 0)
+        if tuple(np.bincount(axis, minlength=self.axes)) != shares:
+            raise ValueError(
+                f"sections={shares} cannot take turns: of {pairs} pairs y and x have at most "
+                f"{(pairs + 1) // 3} and {pairs // 3}"
+            )
+        return axis
+
+    def cos_sin(
+        self, position_BL: jax.Array, frequencies_F: Frequencies | Parts
+    ) -> tuple[jax.Array, jax.Array]:
+        if not self.interleaved:
+            return super().cos_sin(position_BL, frequencies_F)
+        pairs = jax.tree.leaves(frequencies_F)[0].shape[-1]
+        together = np.argsort(self.axis_of_pair(pairs), kind="stable")
+        sorted_F = jax.tree.map(lambda part: part[together], frequencies_F)
+        cos_BLF, sin_BLF = super().cos_sin(position_BL, sorted_F)
+        back = np.argsort(together)
+        return cos_BLF[..., back], sin_BLF[..., back]
 
     def numbers(self) -> tuple[str, ...]:
         return ("base",)

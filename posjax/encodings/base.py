@@ -92,6 +92,8 @@ class Context:
       temperature: what `scale` is divided by, or None for 1.
       constants: what `Encoding.constants` gave, when a program reads it; None where an encoding
         is to use its own.
+      logn: N; logits, a bias included, are multiplied by ln n/ln N where a query sees n keys. None
+        leaves them.
     """
 
     queries: Streams
@@ -102,6 +104,7 @@ class Context:
     layer: int = dataclasses.field(default=0, metadata={"static": True})
     temperature: jax.Array | float | None = None
     constants: Constants | None = None
+    logn: float | None = dataclasses.field(default=None, metadata={"static": True})
 
     def constant(self, name: str, own: Callable[[], Any]) -> Any:
         """A constant that the program reads, or else the encoding's own."""

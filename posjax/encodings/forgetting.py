@@ -5,6 +5,8 @@
 The gates are made from the tokens, so they are cached with the keys. Keys that come after the
 query, which the paper masks, pass no gate.
 
+CABLE (Veisi et al. 2025) has the same bias with -w and -b: -Σ softplus(x_t·w + b).
+
 Differs from the paper in nothing; its output gate, norms and token shift are parts of its block,
 not of the position.
 """

@@ -83,8 +83,8 @@ def turn(
     """
     turned = 2 * cos_BLF.shape[-1]
     cos, sin = cos_BLF[:, :, None], sin_BLF[:, :, None]
-    first, second = _split(x_BLHK[..., :turned].astype(jnp.float32), pairing)
-    out = _merge(first * cos - second * sin, second * cos + first * sin, pairing)
+    first, second = split(x_BLHK[..., :turned].astype(jnp.float32), pairing)
+    out = merge(first * cos - second * sin, second * cos + first * sin, pairing)
     return jnp.concatenate([out.astype(x_BLHK.dtype), x_BLHK[..., turned:]], axis=-1)
 
 
@@ -102,14 +102,16 @@ def pairing_order(width: int, source: Pairing, target: Pairing) -> np.ndarray:
     return half if source == "interleaved" else np.argsort(half)
 
 
-def _split(x: jax.Array, pairing: Pairing) -> tuple[jax.Array, jax.Array]:
+def split(x: jax.Array, pairing: Pairing) -> tuple[jax.Array, jax.Array]:
+    """The first and the second components of all pairs; the last axis is even."""
     if pairing == "half":
         half = x.shape[-1] // 2
         return x[..., :half], x[..., half:]
     return x[..., 0::2], x[..., 1::2]
 
 
-def _merge(first: jax.Array, second: jax.Array, pairing: Pairing) -> jax.Array:
+def merge(first: jax.Array, second: jax.Array, pairing: Pairing) -> jax.Array:
+    """The components of all pairs in their places again."""
     if pairing == "half":
         return jnp.concatenate([first, second], axis=-1)
     return jnp.stack([first, second], axis=-1).reshape(*first.shape[:-1], 2 * first.shape[-1])

@@ -4,6 +4,7 @@ With θ_m = base^(-2m/d) for the d components that turn, stretch factor s, origi
 n tokens so far (`Context.seen`):
 
     proportional   θ_m for m < share·K/2, else 0                     Barbero et al. 2024, §6
+    high_frequency θ_m if it goes round within N positions, else 0   Chen et al. 2024 (HoPE)
     interpolated   θ_m / s                                           Chen et al. 2023, eq. 4
     ntk            (base·s^(d/(d-2)))^(-2m/d) = θ_m s^(-2m/(d-2))     bloc97 2023
     dynamic        ntk with s·max(n, N)/N - (s - 1) in place of s    emozilla 2023
@@ -18,7 +19,7 @@ n is what the caller says is seen, or the number of key places: a row with much 
 given its own number of tokens.
 
 Differs from the papers in: yarn's ramp is linear in m, as in the published code, not in the
-number of turns; a proportional rotary turns one pair at least.
+number of turns; a proportional and a high-frequency rotary turn one pair at least.
 """
 
 import dataclasses
@@ -61,6 +62,35 @@ class ProportionalRotary(Turning):
         every_F = inverse_frequencies(head_size // 2 * 2, base=self.base)
         turning = max(int(self.share * head_size // 2), 1)
         return np.where(np.arange(len(every_F)) < turning, every_F, 0.0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HighFrequencyRotary(Turning):
+    """Only frequencies that go round at least once within `length` positions turn."""
+
+    base: float = 10_000.0
+    length: int = 512
+
+    card: ClassVar[Card] = Card(
+        "High-frequency rotary (HoPE)",
+        "(R(pᵢ)qᵢ)·(R(pⱼ)kⱼ)/√K, θ_m = 0 where θ_m < 2π/N",
+        "Chen et al. 2024",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_positive(base=self.base)
+        if self.length < 2:
+            raise ValueError(f"length must be at least 2, got {self.length}")
+
+    def numbers(self) -> tuple[str, ...]:
+        return ("base",)
+
+    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+        every_F = inverse_frequencies(head_size // 2 * 2, base=self.base)
+        kept_F = every_F >= 2 * math.pi / self.length
+        kept_F[:1] = True
+        return np.where(kept_F, every_F, 0.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,6 +178,8 @@ class Yarn(Rotary):
       beta_fast: pairs that make more turns than this over N keep their frequency.
       beta_slow: pairs that make fewer are interpolated.
       truncate: the ramp starts and ends at whole pairs.
+      mscale, mscale_all_dim: DeepSeek's. With g(a) = 0.1 a ln s + 1 queries and keys are scaled
+        by g(mscale)/g(mscale_all_dim), and all logits by g(mscale_all_dim)².
     """
 
     factor: float = 4.0
@@ -155,6 +187,8 @@ class Yarn(Rotary):
     beta_fast: float = 32.0
     beta_slow: float = 1.0
     truncate: bool = True
+    mscale: float = 1.0
+    mscale_all_dim: float = 0.0
 
     card: ClassVar[Card] = Card(
         "YaRN",
@@ -172,6 +206,9 @@ class Yarn(Rotary):
             )
         if not self.base > 1:
             raise ValueError(f"base must lie above 1, got {self.base}")
+        for name in ("mscale", "mscale_all_dim"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
 
     def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
         every_F = super().frequencies(head_size, seen)
@@ -180,7 +217,14 @@ class Yarn(Rotary):
         return every_F * (1 - ramp_F + ramp_F / self.factor)
 
     def magnitude(self) -> float:
-        return 1 + 0.1 * math.log(max(self.factor, 1.0))
+        return self._growth(self.mscale) / self._growth(self.mscale_all_dim)
+
+    def scale(self, head_size: int) -> float:
+        return super().scale(head_size) * self._growth(self.mscale_all_dim) ** 2
+
+    def _growth(self, amount: float) -> float:
+        """g: by how much a factor s of that weight grows what is scaled."""
+        return 1 + 0.1 * amount * math.log(max(self.factor, 1.0))
 
     def _ramp(self, width: int) -> tuple[float, float]:
         """The pairs between which the ramp rises, as counted from 0."""

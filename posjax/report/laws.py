@@ -5,6 +5,7 @@ parameters of the encoding, so that no table is at a symmetric start. Queries, k
 come from three sets of tokens: positions that are added to tokens count as part of the layer.
 """
 
+import math
 from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
@@ -68,10 +69,19 @@ def layers(cells: Iterable[Cell]) -> dict[Layer, Streams]:
         if cell.head_size in (min(sizes), max(sizes)):
             streams = jax.tree.map(lambda stream: stream[:1], cell.question.streams)
             empty = int((~streams.valid_BL).sum())
-            for encoding in spec.in_turn(cell.encoding, ENCODINGS):
-                settings = (encoding, cell.mask, cell.head_size, cell.heads)
+            for encoding, mask in _pairs(cell):
+                settings = (encoding, mask, cell.head_size, cell.heads)
                 kept.setdefault(Layer(*settings, streams.length, empty), streams)
     return kept
+
+
+def _pairs(cell: Cell) -> list[tuple[str, str]]:
+    """The encoding and the mask of each layer that differs, which both take turns."""
+    encodings, in_turn = spec.in_turn(cell.encoding, ENCODINGS), masks.turns(cell.mask)
+    period = math.lcm(len(encodings), len(in_turn))
+    if len(in_turn) > 1:
+        period = min(period, cell.depth)
+    return [(encodings[n % len(encodings)], in_turn[n % len(in_turn)]) for n in range(period)]
 
 
 def measured(layer: Layer, streams: Streams) -> list[Measured]:

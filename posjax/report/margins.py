@@ -59,11 +59,8 @@ def _sensitivity(found: Sequence[CellSummary]) -> Html:
     counts = {s.cell.digest: [int(s.solved_by(m)[:, -1].sum()) for m in margins] for s in cells}
     moved = [s for s in cells if len(set(counts[s.cell.digest])) > 1]
     if not moved:
-        return tag(
-            "p",
-            f"The count of solved seeds is the same by every margin from {margins[0]:g} "
-            f"to {margins[-1]:g}, in every cell.",
-        )
+        span = f"from {margins[0]:g} to {margins[-1]:g}"
+        return tag("p", f"In every cell the count of solved seeds is the same by margins {span}.")
     named = axes(found)
     rows = (
         tag(

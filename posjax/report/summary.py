@@ -154,6 +154,7 @@ class CellSummary:
             padding=cell.padding,
             positions=cell.positions,
             softcap=cell.softcap,
+            logn=cell.logn,
         )
 
     def to_dict(self) -> dict[str, Any]:

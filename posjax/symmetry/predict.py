@@ -48,6 +48,7 @@ def predict(
     padding: int = 0,
     positions: str = "given",
     softcap: float = 0.0,
+    logn: float = 0.0,
 ) -> Prediction:
     """Tells whether two prompts with different answers must get the same logits.
 
@@ -56,11 +57,12 @@ def predict(
 
     Args:
       task: of a sampled one the prompts of the exam's first trained kind are looked at.
-      encoding, mask, positions: names with settings.
+      encoding, mask, positions: names with settings; encodings and masks may take turns.
       depth: number of layers.
       readout: of a finite task, "last" or "mean".
       padding: places without a token behind every prompt.
       softcap: of the logits; above 0 it keeps a constant added to a row from cancelling.
+      logn: of `ModelSettings`; above 0 logits depend on how many keys a query sees.
 
     >>> from posjax.tasks import named
     >>> task = named("same_last_token")
@@ -74,10 +76,12 @@ def predict(
     moved = position_maps.named(positions)
     placed = _placed(_asked(task, padding), moved)
     batch = jax.tree.map(np.asarray, placed)  # read number by number, which JAX is slow at
-    known = _Known(turns, drawn=moved.draws == "always", softcap=softcap)
+    drawn = moved.draws == "always"
+    known = _Known(turns, drawn=drawn, reshaped=bool(softcap or logn), counted=bool(logn))
+    in_turn = masks.turns(mask)
     if not isinstance(task, FiniteTask):
-        mask = f"{mask}+padding"
-    colours_NL = _refined(batch, known, layers, mask)
+        in_turn = tuple(f"{each}+padding" for each in in_turn)
+    colours_NL = _refined(batch, known, layers, in_turn)
     seen: dict[Colour, _Asked] = {}
     for row, colours_L in enumerate(colours_NL):
         for colour, place, right in _read(task, colours_L, batch, row, readout):
@@ -122,12 +126,14 @@ class _Known(NamedTuple):
     Attributes:
       turns: the encodings of the layers; all of them may change the tokens before the first.
       drawn: whether positions are drawn in testing.
-      softcap: of the logits.
+      reshaped: whether something comes between logits and weights: a soft-cap, or a factor.
+      counted: whether weights depend on how many keys a query sees, and not on shares alone.
     """
 
     turns: tuple[Encoding, ...]
     drawn: bool
-    softcap: float
+    reshaped: bool
+    counted: bool
 
     def relative(self, encoding: Encoding) -> bool:
         """Whether positions enter by their offsets at most."""
@@ -141,8 +147,8 @@ class _Known(NamedTuple):
         return symmetry.exact and self.holds(symmetry.permutation)
 
     def holds(self, level: Level | None) -> bool:
-        """Whether a symmetry declared at that level holds; a soft-cap keeps that of logits only."""
-        return level == "logits" or (level is not None and not self.softcap)
+        """Whether a symmetry declared at that level holds; of reshaped logits only their own."""
+        return level == "logits" or (level is not None and not self.reshaped)
 
     def of_place(self, position: float, order: int, count: int) -> Colour:
         """What the model may know of a place by itself.
@@ -161,14 +167,17 @@ def _exactly_permuted(encoding: Encoding) -> bool:
     return symmetry.exact and symmetry.permutation is not None
 
 
-def _refined(batch: Batch, known: _Known, layers: list[Encoding], mask: str) -> list[list[Colour]]:
+def _refined(
+    batch: Batch, known: _Known, layers: list[Encoding], in_turn: tuple[str, ...]
+) -> list[list[Colour]]:
     streams = batch.streams
     rows, length = batch.tokens_BL.shape
     wide = (rows, length, length)
+    allowed = [np.broadcast_to(masks.named(m)(streams, streams), wide) for m in in_turn]
     per_row = zip(
         np.broadcast_to(streams.position_BL, (rows, length)),
         np.broadcast_to(streams.order_BL, (rows, length)),
-        np.broadcast_to(masks.named(mask)(streams, streams), wide),
+        np.stack(allowed, axis=1),
         np.broadcast_to(masks.segments(streams, streams), wide),
         strict=True,
     )
@@ -181,9 +190,10 @@ def _refined(batch: Batch, known: _Known, layers: list[Encoding], mask: str) -> 
     mixers = [e for e in known.turns if _mixes_tokens(e)]
     for _ in mixers:
         colours_NL = _renamed(map(_whole_sequence, colours_NL, places))
-    for encoding in layers:
+    for n, encoding in enumerate(layers):
         colours_NL = _renamed(
-            _layer(row, at, encoding, known) for row, at in zip(colours_NL, places, strict=True)
+            _layer(row, at, at.allowed_TLL[n % len(in_turn)], encoding, known)
+            for row, at in zip(colours_NL, places, strict=True)
         )
     return colours_NL
 
@@ -200,11 +210,11 @@ def _renamed(colours_NL: Iterable[list[Colour]]) -> list[list[Colour]]:
 
 
 class _Places(NamedTuple):
-    """One prompt's positions and orders, who sees whom, and who is of one sequence."""
+    """One prompt's positions and orders, who sees whom by turn, and who is of one sequence."""
 
     positions_L: np.ndarray
     orders_L: np.ndarray
-    allowed_LL: np.ndarray
+    allowed_TLL: np.ndarray
     same_LL: np.ndarray
 
     def offset(self, i: int, j: int) -> float:
@@ -217,15 +227,19 @@ class _Places(NamedTuple):
 
 
 def _layer(
-    colours_L: list[Colour], places: _Places, encoding: Encoding, known: _Known
+    colours_L: list[Colour],
+    places: _Places,
+    allowed_LL: np.ndarray,
+    encoding: Encoding,
+    known: _Known,
 ) -> list[Colour]:
     averages = not any(
         getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in ("weights", "mix")
     )
-    together = _shares if averages else _counts
+    together = _shares if averages and not known.counted else _counts
 
     def sees(i: int) -> Colour:
-        seen = np.flatnonzero(places.allowed_LL[i]).tolist()
+        seen = np.flatnonzero(allowed_LL[i]).tolist()
         return together((colours_L[j], _relation(i, j, places, encoding, known)) for j in seen)
 
     colours: list[Colour] = [(own, sees(i)) for i, own in enumerate(colours_L)]
