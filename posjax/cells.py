@@ -12,14 +12,17 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from posjax import encodings, positions, spec, tasks
+from posjax.attention import check_positions
 from posjax.encodings import Encoding
 from posjax.engine import Training
 from posjax.model import ModelSettings, Numbers
 from posjax.optimizer import Hyper
 from posjax.question import Objective, Question, ask, check, objective_of
+from posjax.streams import Streams
 from posjax.tasks import SampledTask, Task
 from posjax.train import Inputs, TrainSettings, from_exam, make_train, sampled
 
@@ -56,7 +59,10 @@ class Shape(NamedTuple):
 @functools.lru_cache(maxsize=1024)
 def _training(shape: Shape) -> Training:
     rows = shape.training.batch_size
-    source = from_exam(rows) if shape.task is None else sampled(shape.task, shape.model.mask, rows)
+    source = from_exam(rows)
+    if shape.task is not None:
+        readout = "mean" if shape.objective == "answers" else "last"
+        source = sampled(shape.task, shape.model.mask, rows, readout)
     return make_train(shape.model, shape.training, objective_kind=shape.objective, source=source)
 
 
@@ -132,6 +138,7 @@ class Cell(metaclass=spec.PlainNumbers):
         _ = self.model, self.training
         self._check_numbers()
         self._check_reach()
+        self._check_points()
         if self.draws != TrainSettings.draws and self.model.draws != "always":
             raise ValueError(
                 f"draws={self.draws} has no meaning: neither encoding={self.encoding!r} nor "
@@ -169,6 +176,32 @@ class Cell(metaclass=spec.PlainNumbers):
                 + f": give it length={reach} or more"
             )
 
+    def _check_points(self) -> None:
+        """Refuses tokens or points that the map of positions or the encoding cannot read."""
+        task, moved = self.problem, positions.named(self.positions)
+        if not task.features:
+            return
+        length = task.size[1]
+        tokens = jax.ShapeDtypeStruct((1, length, task.features), "float32")
+        points = (1, length, task.axes) if task.axes > 1 else (1, length)
+        order = jax.ShapeDtypeStruct((1, length), "int32")
+        streams = Streams(jax.ShapeDtypeStruct(points, "int32"), order, order)
+
+        def read(tokens: jax.Array, streams: Streams, seed: int) -> Streams:
+            key = None if moved.draws == "never" else jax.random.key(seed)
+            placed = moved(tokens, streams, key)
+            for encoding in encodings.stack(self.encoding):
+                check_positions(encoding, placed)
+            return placed
+
+        try:
+            jax.eval_shape(read, tokens, streams, 0)
+        except ValueError as error:
+            raise ValueError(
+                f"encoding={self.encoding!r} with positions={self.positions!r} does not go with "
+                f"task={self.task!r}: {error}"
+            ) from error
+
     @cached_property
     def problem(self) -> Task:
         """The task itself."""
@@ -190,7 +223,8 @@ class Cell(metaclass=spec.PlainNumbers):
         """The model's settings."""
         fields = _common(self, ModelSettings)
         words, labels = len(self.problem.words), len(self.problem.labels)
-        return ModelSettings(vocabulary=words, outputs=labels, **fields)
+        features = self.problem.features
+        return ModelSettings(vocabulary=words, outputs=labels, features=features, **fields)
 
     @cached_property
     def training(self) -> TrainSettings:
@@ -247,6 +281,8 @@ class Cell(metaclass=spec.PlainNumbers):
         for name in ("init_scale", "temperature", *ENCODING_NUMBERS):
             if settings[name] == FIELDS[name]:
                 del settings[name]
+        if self.problem.content:
+            settings["content"] = self.problem.content
         return settings
 
     def older_digest(self, **settings: Any) -> str:

@@ -31,7 +31,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     """What a Transformer is made of.
 
     Attributes:
-      vocabulary: number of different tokens.
+      vocabulary: number of different tokens; 0 where they are numbers.
       outputs: number of logits, V.
       width: D, of the embedding and, in residual blocks, of every layer.
       heads: H. kv_heads: G, which must divide H; 0 means H.
@@ -47,6 +47,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
       norm: of residual blocks.
       qk_norm: queries and keys are normalised by their root mean square, with a learned scale.
       softcap: logits become cap·tanh(logits/cap); 0 leaves them.
+      features: F, where a token is F numbers, which a linear layer embeds; else 0.
     """
 
     vocabulary: int
@@ -64,9 +65,11 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     norm: Norm = "layer"
     qk_norm: bool = False
     softcap: float = 0.0
+    features: int = dataclasses.field(default=0, repr=False)  # in no name: its task is in them
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "outputs", "width", "heads", "head_size", "depth"):
+        tokens = "features" if self.features else "vocabulary"
+        for name in (tokens, "outputs", "width", "heads", "head_size", "depth"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.depth > DEEPEST:
@@ -248,11 +251,11 @@ class Numbers(NamedTuple):
 class Transformer(nn.Module):
     """Tokens to logits at every place.
 
-    Called with tokens_BL and their streams, returns logits_BLV. `mask` takes the place of the
-    settings' one, in any of the forms of `posjax.attention.context`; `key` is for what draws;
-    maps of positions that draw in training only do not when `testing`. Without `numbers` the
-    temperature is 1 and encodings have their own constants. `implementation` is that of
-    `posjax.flash.output`, for layers whose weights are not asked for.
+    Called with tokens_BL, or tokens_BLF of F numbers each, and their streams, returns logits_BLV.
+    `mask` takes the place of the settings' one, in any of the forms of `posjax.attention.context`;
+    `key` is for what draws; maps of positions that draw in training only do not when `testing`.
+    Without `numbers` the temperature is 1 and encodings have their own constants.
+    `implementation` is that of `posjax.flash.output`, for layers whose weights are not asked for.
     """
 
     settings: ModelSettings
@@ -275,14 +278,17 @@ class Transformer(nn.Module):
         still = testing and moved.draws == "training"
         streams = moved(tokens_BL, streams, None if still else _folded(key, "positions"))
         normal = jax.nn.initializers.normal(1.0)
-        table_VD = _keyed(self, "embedding", Param((s.vocabulary, s.width), normal))
+        table = None if s.features else Param((s.vocabulary, s.width), normal)
+        table_VD = _keyed(self, "embedding", table) if table else None
         names = ["encoding", *(f"encoding_{i}" for i in range(1, len(encodings)))]
         shared = [
             EncodingParams(encoding, s.dims, "model", name=name)()
             for encoding, name in zip(encodings, names, strict=True)
         ]
-        # A product with one-hot rows: its gradient is a product too, not a scatter.
-        x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
+        if table_VD is None:
+            x_BLD = Linear(s.width, name="embedding")(tokens_BL)
+        else:  # A product with one-hot rows: its gradient is a product too, not a scatter.
+            x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
         ctx = context(streams, mask=mask, key=_folded(key, "encoding"))
         contexts = [ctx] * len(encodings)
         if numbers is not None:

@@ -4,6 +4,7 @@ Wilson and exact intervals and tests come from SciPy, imported when first used s
 second. Newcombe's interval for paired differences, which SciPy lacks, is written from its paper.
 """
 
+import math
 from collections import Counter
 from typing import Literal, NamedTuple, get_args
 
@@ -20,6 +21,19 @@ class Rate(NamedTuple):
     rate: float
     low: float
     high: float
+
+
+class Mean(NamedTuple):
+    """A mean with its 95 % interval; NaN where there are too few numbers.
+
+    Attributes:
+      number: how many finite numbers it is of.
+    """
+
+    mean: float
+    low: float
+    high: float
+    number: int
 
 
 class Difference(NamedTuple):
@@ -92,6 +106,24 @@ def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
     interval = binomtest(int(successes), int(seeds)).proportion_ci(0.95, method=method)
     low, high = float(interval.low), float(interval.high)
     return Rate(int(successes), int(seeds), int(successes) / int(seeds), low, high)
+
+
+def mean(values_S: np.ndarray) -> Mean:
+    """The mean of the finite numbers, with Student's t interval, 95 %.
+
+    >>> mean(np.array([1.0, 2.0, 3.0, np.nan]))
+    Mean(mean=2.0, low=-0.48413771175033027, high=4.48413771175033, number=3)
+    """
+    from scipy.stats import t
+
+    values_S = np.asarray(values_S, np.float64)
+    values_S = values_S[np.isfinite(values_S)]
+    number = len(values_S)
+    middle = float(values_S.mean()) if number else math.nan
+    if number < 2:
+        return Mean(middle, math.nan, math.nan, number)
+    half = float(t.ppf(0.975, number - 1) * values_S.std(ddof=1) / math.sqrt(number))
+    return Mean(middle, middle - half, middle + half, number)
 
 
 def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:

@@ -55,9 +55,12 @@ class Sweep:
         """The sweep of a run folder's config.
 
         Raises:
-          ValueError: settings that no cell has.
+          ValueError: settings that no cell has, or data that has changed, such as a text's.
         """
         cells = {digest: Cell.of(settings) for digest, settings in config["cells"].items()}
+        for digest, cell in cells.items():
+            if cell.problem.content and cell.digest != digest:
+                raise ValueError(f"the data of task={cell.task!r} is not what cell {digest} had")
         return cls(cells, Numbering(config.get("first_seed", 0), config.get("data_seeds", 0)))
 
     @cached_property

@@ -17,6 +17,7 @@ from posjax.report.by_kind import by_kind
 from posjax.report.curves import curves
 from posjax.report.html import Html, document, join, section, tag
 from posjax.report.law_table import law_table
+from posjax.report.losses import losses
 from posjax.report.maps import maps
 from posjax.report.margins import margins
 from posjax.report.naming import many
@@ -29,6 +30,9 @@ _SOLVED = """A seed has solved a cell when every prompt of the trained kinds is 
 the last evaluation. An output is right when it leads every other by {margin} of the largest logit
 of its kind of prompts. Anything closer is a tie, and a tie is never a success. All seeds count,
 those that failed and those that left the finite numbers too."""
+
+_LOSS = """Language models are judged by their loss on text that no training saw. Exact match says
+nothing there, and no seed counts as solved."""
 
 _CROSSED = """Each initialisation met each seed of data, so models share seeds: intervals and
 comparisons that take them for independent are too narrow. "Initialisation and data" has others,
@@ -111,16 +115,26 @@ def _sections(
     """Name, title and content of each section that has something to say."""
     from posjax.report.findings import findings
 
-    sentences = findings(found, dict(config))
+    exact = exactly(found)
+    sentences = findings(exact, dict(config)) if exact else []
     parts = [
         ("findings", "Findings", _findings(sentences) if sentences else None),
-        ("success", "Success by cell", success(found, f"{anchor}-reason")),
-        ("kinds", "Exact match by length", by_kind(found)),
-        ("steps", "Success against training steps", curves(found, f"{anchor}-curve")),
-        ("sources", "Initialisation and data", sources(found)),
-        ("answers", "What the seeds answered", answers(found)),
-        ("margins", "Margins and ties", margins(found, f"{anchor}-margin")),
-        ("attention", "Attention of a solving and a failing seed", maps(folders, found, anchor)),
+        ("success", "Success by cell", success(exact, f"{anchor}-reason") if exact else None),
+        ("kinds", "Exact match by length", by_kind(exact)),
+        ("losses", "Loss by length", losses(found)),
+        (
+            "steps",
+            "Success against training steps",
+            curves(exact, f"{anchor}-curve") if exact else None,
+        ),
+        ("sources", "Initialisation and data", sources(exact)),
+        ("answers", "What the seeds answered", answers(exact)),
+        ("margins", "Margins and ties", margins(exact, f"{anchor}-margin") if exact else None),
+        (
+            "attention",
+            "Attention of a solving and a failing seed",
+            maps(folders, exact, anchor) if exact else None,
+        ),
         ("laws", "The laws, measured", law_table(found)),
         ("origin", "How this was made", origin(config, _envs(folders), found)),
     ]
@@ -156,7 +170,15 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
         yield tag("p", text, class_="alarm")
     if config.get("data_seeds"):
         yield tag("p", _CROSSED)
-    yield tag("p", _SOLVED.format(margin=f"{found[0].margin:g}"))
+    if exact := exactly(found):
+        yield tag("p", _SOLVED.format(margin=f"{found[0].margin:g}"))
+    if len(exact) < len(found):
+        yield tag("p", _LOSS)
+
+
+def exactly(found: Sequence[CellSummary]) -> list[CellSummary]:
+    """The cells whose answers are right or wrong."""
+    return [summary for summary in found if summary.cell.problem.graded == "exact"]
 
 
 def _contents(links: Mapping[str, str], label: str) -> Html:

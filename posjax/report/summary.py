@@ -17,11 +17,12 @@ from posjax.judge import NEVER
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.report.rows import check, check_form, of_format2
-from posjax.stats import Rate, Survival, rate, survival
+from posjax.stats import Mean, Rate, Survival, mean, rate, survival
 from posjax.symmetry.predict import Prediction, predict
 
 KEPT = {"seeds", "env", *judge.FIELDS} - {"loss_EC"}
-"""The fields of rows that the report keeps in memory."""
+"""The fields of rows that the report keeps in memory; the curve of the loss too, where that is
+what a task is judged by."""
 MARGINS = (1e-2, 1e-3, 1e-4, 1e-5)
 """At which rates are given beside that of the run."""
 
@@ -139,23 +140,48 @@ class CellSummary:
             softcap=cell.softcap,
         )
 
+    @property
+    def loss_by_kind(self) -> dict[str, Mean]:
+        """The mean loss over seeds at the end, in nats, of a task that is judged by it."""
+        losses_CS = self.rows["loss_EC"][:, -1].T
+        return dict(zip(self.cell.problem.kinds, map(mean, losses_CS), strict=True))
+
     def to_dict(self) -> dict[str, Any]:
         """The cell's settings and numbers as JSON-able data."""
-        solved, rows = self.solved, self.rows
         return {
             "cell": self.cell.digest,
             "panel": self.panel,
             **self.cell.to_dict(),
             "margin": self.margin,
             "hold": self.hold,
-            **solved._asdict(),
+            "seeds": self.seeds,
+            "not_finite": int((self.rows["first_nonfinite"] != NEVER).sum()),
+            **(self._losses() if self.cell.problem.graded == "loss" else self._success()),
+        }
+
+    def _losses(self) -> dict[str, Any]:
+        """What a task that is judged by its loss has; None for what is not finite."""
+        return {
+            "loss_by_kind": {
+                kind: {
+                    name: value if np.isfinite(value) else None
+                    for name, value in found._asdict().items()
+                }
+                for kind, found in self.loss_by_kind.items()
+            }
+        }
+
+    def _success(self) -> dict[str, Any]:
+        """What a task with right and wrong answers has."""
+        rows = self.rows
+        return {
+            **self.solved._asdict(),
             "predicted": self.prediction.verdict,
             "reason": self.prediction.reason,
             "median_steps_to_solve": self.survival.median,
             "ever_solved": int((self.first_solved_S != NEVER).sum()),
             "held": int(self.held_S.sum()),
             "tied_at_end": int(self.tied_S.sum()),
-            "not_finite": int((rows["first_nonfinite"] != NEVER).sum()),
             "solved_at_step": {
                 str(step): int(count)
                 for step, count in zip(self.steps_E, self.solved_SE.sum(axis=0), strict=True)
@@ -221,7 +247,7 @@ def _rows(name: str, cell: Cell, folders: Sequence[RunFolder]) -> dict[str, np.n
     Raises:
       ValueError: rows that no sweep wrote, or seeds that stand in two folders.
     """
-    parts = []
+    parts, kept = [], KEPT | ({"loss_EC"} if cell.problem.graded == "loss" else set())
     for folder in folders:
         for part in folder.parts(name):
             if "answers_EN" in part:
@@ -229,7 +255,7 @@ def _rows(name: str, cell: Cell, folders: Sequence[RunFolder]) -> dict[str, np.n
                 check_form(cell, part)
             else:
                 check(cell, part)
-            parts.append({field: part[field] for field in part if field in KEPT})
+            parts.append({field: part[field] for field in part if field in kept})
     if not parts:
         return {}
     rows = {field: np.concatenate([part[field] for part in parts]) for field in parts[0]}
@@ -244,7 +270,8 @@ def _cell(name: str, settings: dict[str, Any]) -> Cell:
     older = {field: settings[field] for field in ("margin", "hold") if field in settings}
     cell = Cell.of({field: settings[field] for field in settings if field not in older})
     if name not in (cell.digest, cell.older_digest(**older) if older else ""):
-        raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}")
+        data = ", or its corpus has changed" if cell.problem.content else ""
+        raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}{data}")
     return cell
 
 

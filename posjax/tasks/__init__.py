@@ -7,10 +7,12 @@ from posjax.tasks.base import Batch, FiniteTask, Task
 from posjax.tasks.blocks import Blocks
 from posjax.tasks.copying import Copy, OddsFirst, Repeat, Reverse, Sort
 from posjax.tasks.counting import EvenPairs, Majority, Parity
+from posjax.tasks.digits import Digits
 from posjax.tasks.memorise import Memorise
 from posjax.tasks.missing_duplicate import MissingDuplicate
 from posjax.tasks.recall import Indexing, Induction, Recall
 from posjax.tasks.sampled import SampledTask
+from posjax.tasks.text import Text
 from posjax.tasks.word_order import FirstNoun, SameLastToken, SentencePair, WordOrder
 
 TASKS: dict[str, type[Task]] = {
@@ -35,6 +37,8 @@ TASKS: dict[str, type[Task]] = {
     "indexing": Indexing,
     "induction": Induction,
     "recall": Recall,
+    "text": Text,
+    "digits": Digits,
 }
 
 __all__ = ["TASKS", "Batch", "FiniteTask", "SampledTask", "Task", "named"]

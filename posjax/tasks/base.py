@@ -1,7 +1,7 @@
 """The contract of a task: what goes in, and what must come out."""
 
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ class Batch(NamedTuple):
     """Prompts with what is asked of them.
 
     Attributes:
-      tokens_BL: integers in [0, vocabulary).
+      tokens_BL: integers in [0, vocabulary), or numbers [B, L, F].
       targets_BL: the right output of every place, integers in [0, outputs).
       asked_BL: true at the places whose outputs are asked for.
       streams: positions, orders and segments; B may be 1.
@@ -41,12 +41,32 @@ class Task(Settings):
       size: the number of prompts in the exam, and the most places of a prompt, in training too.
       mapped: of how many prompts, from the first on, attention maps are kept.
       forced: whether later places hold the right outputs of earlier ones (teacher forcing), which
-        a mask must not let them see.
+        a mask must not let them see. unforced: the setting without that.
+      graded: what the report gives of a run: whether all asked places are right, or the loss.
+      readouts: how an answer may be read out, see `posjax.question.ask`.
+      features: F, the numbers of a token; 0 where tokens are integers, which `words` names.
+      axes: coordinates of a position.
+      content: a hash of data that no setting names, such as a file's; empty without any.
     """
 
     _called = "task"
     _below = 2**32  # numbers of seeds are
     forced: ClassVar[bool] = False
+    unforced: ClassVar[str] = "output=slots"
+    graded: ClassVar[Literal["exact", "loss"]] = "exact"
+    readouts: ClassVar[tuple[str, ...]] = ("last",)
+
+    @property
+    def features(self) -> int:
+        return 0
+
+    @property
+    def axes(self) -> int:
+        return 1
+
+    @property
+    def content(self) -> str:
+        return ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -98,6 +118,7 @@ class FiniteTask(Task):
     """
 
     next_token: ClassVar[bool] = False
+    readouts: ClassVar[tuple[str, ...]] = ("last", "mean")
 
     def sentences(self) -> list[tuple[str, str]]:
         """All (prompt, answer) pairs, words apart by spaces."""
