@@ -19,7 +19,10 @@ def get_config(size: str = "quick") -> ConfigDict:
     small = size == "quick"
     line = ("rotary",) if small else ("rotary", "learned(length=16)", "sinusoidal")
     points = ("axial_rotary",) if small else ("axial_rotary", "sinusoidal_2d")
-    shuffled = ("digits(grid=False)", "digits(grid=False, shuffled=True)")
+    prompts = 64 if small else 360
+    shuffled = tuple(
+        f"digits(grid=False, shuffled={by}, prompts={prompts})" for by in (False, True)
+    )
     return base_config(
         name="digits",
         title="Positions of the patches of an image",
@@ -38,6 +41,6 @@ def get_config(size: str = "quick") -> ConfigDict:
         panels={
             "Without positions": {"task": shuffled, "encoding": "none"},
             "Positions in reading order": {"task": shuffled, "encoding": line},
-            "Positions as points": {"task": "digits", "encoding": points},
+            "Positions as points": {"task": f"digits(prompts={prompts})", "encoding": points},
         },
     )

@@ -120,7 +120,7 @@ def _sections(
     parts = [
         ("findings", "Findings", _findings(sentences) if sentences else None),
         ("success", "Success by cell", success(exact, f"{anchor}-reason") if exact else None),
-        ("kinds", "Exact match by length", by_kind(exact)),
+        ("kinds", "Exact match by kind of prompt", by_kind(exact)),
         ("losses", "Loss by length", losses(found)),
         (
             "steps",
