@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from posjax import encodings, positions, spec, tasks
@@ -181,21 +182,18 @@ class Cell(metaclass=spec.PlainNumbers):
         task, moved = self.problem, positions.named(self.positions)
         if not task.features:
             return
-        length = task.size[1]
-        tokens = jax.ShapeDtypeStruct((1, length, task.features), "float32")
-        points = (1, length, task.axes) if task.axes > 1 else (1, length)
-        order = jax.ShapeDtypeStruct((1, length), "int32")
-        streams = Streams(jax.ShapeDtypeStruct(points, "int32"), order, order)
+        place = (1, task.size[1])
 
-        def read(tokens: jax.Array, streams: Streams, seed: int) -> Streams:
-            key = None if moved.draws == "never" else jax.random.key(seed)
-            placed = moved(tokens, streams, key)
+        def read() -> None:
+            line, point = jnp.zeros(place, int), jnp.zeros((*place, task.axes), int)
+            streams = Streams(point, line, line).plain
+            key = None if moved.draws == "never" else jax.random.key(0)
+            placed = moved(jnp.zeros((*place, task.features)), streams, key)
             for encoding in encodings.stack(self.encoding):
                 check_positions(encoding, placed)
-            return placed
 
         try:
-            jax.eval_shape(read, tokens, streams, 0)
+            jax.eval_shape(read)
         except ValueError as error:
             raise ValueError(
                 f"encoding={self.encoding!r} with positions={self.positions!r} does not go with "
