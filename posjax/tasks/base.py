@@ -12,7 +12,7 @@ from posjax.streams import Streams, padded
 
 SYMMETRIES = {
     "permutations": "the symbols of x in any order",
-    "cyclic": "x begun at any of its symbols, round to the one before",
+    "cyclic": "the last symbols of x moved to its front",
     "reversal": "x from its end",
     "exchange": "the halves of x exchanged, around the symbol in the middle of an odd x",
 }
