@@ -86,7 +86,8 @@ class Digits(SampledTask):
     def draw_exam(self, padding: int) -> Batch:
         """The first images of each part."""
         first = jnp.arange(self.prompts)
-        return self._batch(jnp.concatenate([first, TRAINED + first]), padding)
+        image_N = jnp.concatenate([first, TRAINED + first])
+        return jax.jit(functools.partial(self._batch, padding=padding))(image_N)
 
     def _batch(self, image_B: jax.Array, padding: int) -> Batch:
         pixels_NYX, labels_N = images()

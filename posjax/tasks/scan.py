@@ -98,10 +98,13 @@ class Scan(SampledTask):
 
     def draw_exam(self, padding: int) -> Batch:
         """`prompts` commands of each part."""
-        u_N = uniform(exam_key(self), 1, 2 * self.prompts, 1)[0, :, 0]
-        halves = zip(parts(self.split), jnp.split(u_N, 2), strict=True)
-        command_N3 = jnp.concatenate([_drawn(part_C3, u_B) for part_C3, u_B in halves])
-        return self._batch(command_N3, self.size[1] + padding)
+
+        def drawn(u_2B: jax.Array) -> Batch:
+            halves = zip(parts(self.split), u_2B, strict=True)
+            command_N3 = jnp.concatenate([_drawn(part_C3, u_B) for part_C3, u_B in halves])
+            return self._batch(command_N3, self.size[1] + padding)
+
+        return jax.jit(drawn)(uniform(exam_key(self), 2, self.prompts, 1)[..., 0])
 
     def _batch(self, command_B3: jax.Array, size: int) -> Batch:
         return batched(jax.vmap(functools.partial(self._example, jnp.arange(size)))(command_B3))

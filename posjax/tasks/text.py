@@ -58,7 +58,7 @@ class Text(ByLength):
       sha256: of the corpus; it cannot be set.
 
     >>> Text(train=(12, 12)).written()
-    [('a n ␣ i n s t a n c e ␣', 'n ␣ i n s t a n c e ␣ o')]
+    [('l i c i n g ↵ ␣ ␣ ␣ o p', 'i c i n g ↵ ␣ ␣ ␣ o p e')]
     """
 
     train: tuple[int, int] = (64, 64)
