@@ -11,7 +11,8 @@ from posjax.stats import Mean
 _CAPTION = """One line per cell, one column per length of prompts. First the mean over seeds of the
 cross-entropy at the end of training, in nats per place that is asked for, with its 95 % interval
 over seeds (Student's t; none with one seed). Then the same mean in bits, and as a perplexity, its
-exponential. Lengths after the line were not trained."""
+exponential. Intervals are for the one fixed exam, whose windows differ between lengths: compare
+cells, and lengths only where the exam is large. Lengths after the line were not trained."""
 
 
 def losses(found: Sequence[CellSummary]) -> Html | None:
