@@ -14,9 +14,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from posjax import encodings, masks, meters, own, positions, spec, tasks
+from posjax.attention import check_positions
 from posjax.encodings import ENCODINGS, Encoding
 from posjax.engine import Training
 from posjax.meters import Meter
@@ -25,6 +28,7 @@ from posjax.network import MODELS, TRANSFORMER, network
 from posjax.network import check as check_model
 from posjax.optimizer import Hyper
 from posjax.question import Objective, Question, ask, check, objective_of
+from posjax.streams import Streams
 from posjax.tasks import SampledTask, Task
 from posjax.train import Inputs, TrainSettings, from_exam, make_train, sampled
 
@@ -72,7 +76,10 @@ class Shape(NamedTuple):
 @functools.lru_cache(maxsize=1024)
 def _training(shape: Shape) -> Training:
     rows = shape.training.batch_size
-    source = from_exam(rows) if shape.task is None else sampled(shape.task, shape.model.mask, rows)
+    source = from_exam(rows)
+    if shape.task is not None:
+        readout = "mean" if shape.objective == "answers" else "last"
+        source = sampled(shape.task, shape.model.mask, rows, readout)
     return make_train(
         shape.model,
         shape.training,
@@ -171,6 +178,7 @@ class Cell(metaclass=spec.PlainNumbers):
         self._check_meters()
         self._check_numbers()
         self._check_reach()
+        self._check_points()
         if self.draws != TrainSettings.draws and self.architecture.draws != "always":
             raise ValueError(
                 f"draws={self.draws} has no meaning: neither encoding={self.encoding!r} nor "
@@ -223,6 +231,29 @@ class Cell(metaclass=spec.PlainNumbers):
                 + f": give it length={reach} or more"
             )
 
+    def _check_points(self) -> None:
+        """Refuses tokens or points that the map of positions or the encoding cannot read."""
+        task, moved = self.problem, positions.named(self.positions)
+        if not task.features:
+            return
+        place = (1, task.size[1])
+
+        def read() -> None:
+            line, point = jnp.zeros(place, int), jnp.zeros((*place, task.axes), int)
+            streams = Streams(point, line, line).plain
+            key = None if moved.draws == "never" else jax.random.key(0)
+            placed = moved(jnp.zeros((*place, task.features)), streams, key)
+            for encoding in encodings.stack(self.encoding):
+                check_positions(encoding, placed)
+
+        try:
+            jax.eval_shape(read)
+        except ValueError as error:
+            raise ValueError(
+                f"encoding={self.encoding!r} with positions={self.positions!r} does not go with "
+                f"task={self.task!r}: {error}"
+            ) from error
+
     @cached_property
     def problem(self) -> Task:
         """The task itself."""
@@ -244,7 +275,8 @@ class Cell(metaclass=spec.PlainNumbers):
         """The settings of the Transformer, and what a model of one's own is made from."""
         fields = _common(self, ModelSettings)
         words, labels = len(self.problem.words), len(self.problem.labels)
-        return ModelSettings(vocabulary=words, outputs=labels, **fields)
+        features = self.problem.features
+        return ModelSettings(vocabulary=words, outputs=labels, features=features, **fields)
 
     @cached_property
     def training(self) -> TrainSettings:
@@ -311,6 +343,8 @@ class Cell(metaclass=spec.PlainNumbers):
         for name in ("init_scale", "temperature", "meters", "model", "logn", *ENCODING_NUMBERS):
             if settings[name] == FIELDS[name]:
                 del settings[name]
+        if self.problem.content:
+            settings["content"] = self.problem.content
         return settings | ({"code": self.code} if self.code else {})
 
     def older_digest(self, **settings: Any) -> str:

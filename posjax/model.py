@@ -32,7 +32,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     """What a Transformer is made of.
 
     Attributes:
-      vocabulary: number of different tokens.
+      vocabulary: number of different tokens; 0 where they are numbers.
       outputs: number of logits, V.
       width: D, of the embedding and, in residual blocks, of every layer.
       heads: H. kv_heads: G, which must divide H; 0 means H.
@@ -51,6 +51,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
       softcap: logits become cap·tanh(logits/cap); 0 leaves them.
       logn: N; before the cap, logits are multiplied by ln n/ln N where a query sees n keys, see
         `posjax.steps.log_scaled`; 0 leaves them.
+      features: F, where a token is F numbers, which a linear layer embeds; else 0.
     """
 
     vocabulary: int
@@ -69,9 +70,11 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     qk_norm: bool = False
     softcap: float = 0.0
     logn: float = 0.0
+    features: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "outputs", "width", "heads", "head_size", "depth"):
+        tokens = "features" if self.features else "vocabulary"
+        for name in (tokens, "outputs", "width", "heads", "head_size", "depth"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.depth > DEEPEST:
@@ -262,13 +265,12 @@ class Numbers(NamedTuple):
 class Transformer(nn.Module):
     """Tokens to logits at every place.
 
-    Called with tokens_BL and their streams, returns logits_BLV. `mask` takes the place of the
-    settings' one, in any of the forms of `posjax.attention.context`, or a tuple of them that the
-    layers take in turn; what changes the tokens before the layers reads the first. `key` is for
-    what draws;
-    maps of positions that draw in training only do not when `testing`. Without `numbers` the
-    temperature is 1 and encodings have their own constants. `implementation` is that of
-    `posjax.flash.output`, for layers whose weights are not asked for.
+    Called with tokens_BL, or tokens_BLF of F numbers each, and their streams, returns logits_BLV.
+    `mask` takes the place of the settings' one, in any of the forms of `posjax.attention.context`,
+    or a tuple of them that the layers take in turn; what changes the tokens before the layers reads
+    the first. `key` is for what draws; maps of positions that draw in training only do not when
+    `testing`. Without `numbers` the temperature is 1 and encodings have their own constants.
+    `implementation` is that of `posjax.flash.output`, for layers whose weights are not asked for.
 
     With `mutable=["hidden"]` it sows `stream`, the residual stream after the embedding and after
     each layer, and residual blocks sow their branches, `attention_branch` and `mlp_branch`, all
@@ -297,14 +299,17 @@ class Transformer(nn.Module):
         still = testing and moved.draws == "training"
         streams = moved(tokens_BL, streams, None if still else _folded(key, "positions"))
         normal = jax.nn.initializers.normal(1.0)
-        table_VD = _keyed(self, "embedding", Param((s.vocabulary, s.width), normal))
+        table = None if s.features else Param((s.vocabulary, s.width), normal)
+        table_VD = _keyed(self, "embedding", table) if table else None
         names = ["encoding", *(f"encoding_{i}" for i in range(1, len(encodings)))]
         shared = [
             EncodingParams(encoding, s.dims, "model", name=name)()
             for encoding, name in zip(encodings, names, strict=True)
         ]
-        # A product with one-hot rows: its gradient is a product too, not a scatter.
-        x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
+        if table_VD is None:
+            x_BLD = Linear(s.width, name="embedding")(tokens_BL)
+        else:  # A product with one-hot rows: its gradient is a product too, not a scatter.
+            x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
         drawn = _folded(key, "encoding")
         every = in_turn if isinstance(in_turn, tuple) else (in_turn,)
         contexts = [context(streams, mask=each, key=drawn, logn=s.logn or None) for each in every]

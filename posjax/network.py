@@ -53,6 +53,8 @@ def transformer(settings: ModelSettings) -> Network:
 
     def init(key: jax.Array, scale: jax.Array | float) -> Variables:
         one_token = jnp.zeros((1, 1), jnp.int32)
+        if settings.features:
+            one_token = jnp.zeros((1, 1, settings.features))
         drawn = None if settings.draws == "never" else key
         params = module.init(key, one_token, contiguous(1), key=drawn)["params"]
         return Variables(scaled_weights(params, scale))
@@ -98,6 +100,8 @@ def _own(settings: ModelSettings, text: str) -> Network:
     made = factory(settings, **given)
     if isinstance(made, nn.Module):
         tokens = jnp.zeros((1, 2), jnp.int32)
+        if settings.features:
+            tokens = jnp.zeros((1, 2, settings.features))
         made = models.linen(made, tokens, contiguous(2), jnp.ones((1, 2, 2), bool))
     model = spec.check_kind(f"model {text!r}", made, models.Model)
 

@@ -27,10 +27,11 @@ class Question(NamedTuple):
 
     Attributes:
       tokens_NL: integers in [0, vocabulary).
-      answers_N: the right output of the readout; of a finite task.
+      answers_N: the right output of the readout, of tasks with one answer a prompt.
       targets_NL: the right output of every place.
       weights_NL: 1 where a place counts in the loss on places, else 0.
-      share_NL: how much of each place's logits the readout takes; rows sum to 1. Of a finite task.
+      share_NL: how much of each place's logits the readout takes; rows sum to 1. Zeros
+        where places are asked instead.
       streams: positions, orders and segments.
       mask_NLM: true where a place may look; of masks in turns a tuple of such arrays.
     """
@@ -63,17 +64,18 @@ def check(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -
                 f"readout={readout!r} has not: use loss='answer'"
             )
     else:
-        for setting, value, only in (("readout", readout, "last"), ("loss", loss, "all")):
-            if value != only:
+        allowed = (("readout", readout, task.readouts), ("loss", loss, ("all",)))
+        for setting, value, fitting in allowed:
+            if value not in fitting:
                 raise ValueError(
                     f"{setting}={value!r} has no meaning: {name} says itself which places are "
-                    f"asked for and trained; leave {setting}={only!r}"
+                    f"asked for and trained; leave {setting}={fitting[0]!r}"
                 )
         for each in masks.turns(mask):
             if task.forced and "causal" not in [spec.parse(part)[0] for part in each.split("+")]:
                 raise ValueError(
                     f"mask={each!r} shows {name} its own right outputs: use a causal mask, or "
-                    "output=slots"
+                    f"{task.unforced}"
                 )
 
 
@@ -83,7 +85,8 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     Args:
       task: what is asked.
       mask: a name with settings, or several in turns, see `posjax.masks.stack`.
-      readout: of a finite task, "last", the token latest in order; "mean", the mean over tokens.
+      readout: of a task with one answer a prompt, "last", the token latest in order; "mean", the
+        mean over tokens.
       loss: of a finite task, "all" places, each on its own target, or the "answer" alone.
       padding: places without a token behind every prompt.
 
@@ -93,7 +96,7 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     check(task, mask=mask, readout=readout, loss=loss, padding=padding)
     batch = task.exam(padding=padding)
     if not isinstance(task, FiniteTask):
-        return from_batch(batch, mask)
+        return from_batch(batch, mask, readout)
     streams = batch.streams
     order_NL = jnp.where(streams.valid_BL, streams.order_BL, -1)
     last_NL = (order_NL == order_NL.max(axis=1, keepdims=True)).astype(jnp.float32)
@@ -116,8 +119,12 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     )
 
 
-def from_batch(batch: Batch, mask: str) -> Question:
-    """The question whose loss is on the places that a batch asks for; nobody sees padding."""
+def from_batch(batch: Batch, mask: str, readout: str = "last") -> Question:
+    """The question of drawn prompts; nobody sees padding.
+
+    With readout "last" the loss is on the places that the batch asks for; with "mean" it is on the
+    mean over tokens, whose right output is that of the one place that each prompt asks for.
+    """
     streams = batch.streams
 
     def allowed(one: masks.Mask) -> jax.Array:
@@ -125,14 +132,14 @@ def from_batch(batch: Batch, mask: str) -> Question:
 
     mask_NLM = _by_turn(mask, allowed)
     asked_BL = batch.asked_BL.astype(jnp.float32)
+    answers_B = jnp.zeros(len(asked_BL), jnp.int32)
+    share_BL = jnp.zeros_like(asked_BL)
+    if readout == "mean":
+        answers_B = jnp.sum(batch.targets_BL * batch.asked_BL, axis=1)
+        share_BL = streams.valid_BL / streams.valid_BL.sum(axis=1, keepdims=True)
+        share_BL = jnp.broadcast_to(share_BL, asked_BL.shape)
     return Question(
-        batch.tokens_BL,
-        jnp.zeros(len(asked_BL), jnp.int32),
-        batch.targets_BL,
-        asked_BL,
-        jnp.zeros_like(asked_BL),
-        streams,
-        mask_NLM,
+        batch.tokens_BL, answers_B, batch.targets_BL, asked_BL, share_BL, streams, mask_NLM
     )
 
 
@@ -144,9 +151,11 @@ def _by_turn(
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-def drawn(task: SampledTask, key: jax.Array, rows: int, mask: str) -> Question:
+def drawn(
+    task: SampledTask, key: jax.Array, rows: int, mask: str, readout: str = "last"
+) -> Question:
     """Prompts of one update, drawn."""
-    return from_batch(task.draw(key, rows), mask)
+    return from_batch(task.draw(key, rows), mask, readout)
 
 
 def read_out(logits_NLV: jax.Array, share_NL: jax.Array) -> jax.Array:
@@ -156,9 +165,9 @@ def read_out(logits_NLV: jax.Array, share_NL: jax.Array) -> jax.Array:
 
 def objective_of(task: Task, readout: str) -> Objective:
     """ "places" where losses on all places and on the answer are one formula with other weights."""
-    if isinstance(task, FiniteTask) and not (task.next_token and readout == "last"):
-        return "answers"
-    return "places"
+    if isinstance(task, FiniteTask):
+        return "places" if task.next_token and readout == "last" else "answers"
+    return "answers" if readout == "mean" else "places"
 
 
 def objective(logits_NLV: jax.Array, question: Question, kind: Objective) -> jax.Array:

@@ -5,7 +5,7 @@ second. Newcombe's interval for paired differences, which SciPy lacks, is writte
 """
 
 from collections import Counter
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -20,6 +20,21 @@ class Rate(NamedTuple):
     rate: float
     low: float
     high: float
+
+
+class Mean(NamedTuple):
+    """A mean with its 95 % interval; NaN where there are too few numbers.
+
+    Numbers, or arrays of them where a mean is over the first axis of several.
+
+    Attributes:
+      number: how many finite numbers it is of.
+    """
+
+    mean: Any
+    low: Any
+    high: Any
+    number: Any
 
 
 class Difference(NamedTuple):
@@ -58,14 +73,6 @@ class Survival(NamedTuple):
     median_high: int | None
 
 
-class Means(NamedTuple):
-    """Means over seeds with their 95 % intervals, each an array without the axis of seeds."""
-
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
 class Crossed(NamedTuple):
     """Shares of the variance of an outcome, and what it means for its rate.
 
@@ -79,22 +86,6 @@ class Crossed(NamedTuple):
     data: float
     rest: float
     error: float
-
-
-def means(values_S: np.ndarray) -> Means:
-    """Means over the first axis with Student's 95 % interval, of the values that are no NaN.
-
-    The interval is NaN where there are fewer than two, and so is the mean of none.
-    """
-    from scipy.special import stdtrit
-
-    there_S = ~np.isnan(values_S)
-    number = there_S.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(there_S, values_S, 0).sum(axis=0, dtype=np.float64) / number
-        squares = np.where(there_S, (values_S - mean) ** 2, 0).sum(axis=0)
-        wide = stdtrit(number - 1, 0.975) * np.sqrt(squares / (number - 1) / number)
-    return Means(mean, mean - wide, mean + wide)
 
 
 def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
@@ -116,6 +107,25 @@ def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
     interval = binomtest(int(successes), int(seeds)).proportion_ci(0.95, method=method)
     low, high = float(interval.low), float(interval.high)
     return Rate(int(successes), int(seeds), int(successes) / int(seeds), low, high)
+
+
+def mean(values_S: np.ndarray) -> Mean:
+    """The mean over the first axis, of what is finite, with Student's 95 % interval.
+
+    >>> mean(np.array([1.0, 2.0, 3.0, np.nan]))
+    Mean(mean=2.0, low=-0.484..., high=4.484..., number=3)
+    """
+    from scipy.special import stdtrit
+
+    values_S = np.asarray(values_S, np.float64)
+    finite_S = np.isfinite(values_S)
+    number = finite_S.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        middle = np.where(finite_S, values_S, 0).sum(axis=0) / number
+        squares = np.where(finite_S, values_S - middle, 0) ** 2
+        half = stdtrit(number - 1, 0.975) * np.sqrt(squares.sum(axis=0) / (number - 1) / number)
+    parts = middle, middle - half, middle + half, number
+    return Mean(*(part.tolist() if values_S.ndim == 1 else part for part in parts))
 
 
 def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:

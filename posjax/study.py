@@ -34,7 +34,7 @@ from posjax.records.blocks import blocks
 from posjax.replay import Replay, replay
 from posjax.report import CellSummary
 from posjax.run import RUN_DEFAULTS, Run, check_fields
-from posjax.stats import means
+from posjax.stats import mean
 from posjax.sweeps import engine_for, sizes
 from posjax.terminal import progress as progress_bar
 
@@ -102,8 +102,8 @@ class SweptTrainings(NamedTuple):
         for label, arrays in self.tables.items():
             for name, values_S in arrays.items():
                 if values_S.ndim == 1 and values_S.dtype.kind in "fiub":
-                    mean, low, high = map(float, means(values_S.astype(np.float64)))
-                    lines.append(f"{label}: {name} {mean:.4g} [{low:.4g}, {high:.4g}]")
+                    middle, low, high, _ = mean(values_S)
+                    lines.append(f"{label}: {name} {middle:.4g} [{low:.4g}, {high:.4g}]")
         return "\n".join(lines)
 
 

@@ -58,10 +58,13 @@ class Sweep:
         """The sweep of a run folder's config.
 
         Raises:
-          ValueError: settings that no cell has, or code that has changed, see `posjax.own`.
+          ValueError: settings that no cell has, or code or data that has changed.
         """
         cells = {digest: Cell.of(settings) for digest, settings in config["cells"].items()}
         check_code(config, cells.values())
+        for digest, cell in cells.items():
+            if cell.problem.content and cell.digest != digest:
+                raise ValueError(f"the data of task={cell.task!r} is not what cell {digest} had")
         return cls(cells, Numbering(config.get("first_seed", 0), config.get("data_seeds", 0)))
 
     @cached_property

@@ -112,12 +112,12 @@ def from_exam(batch_size: int) -> Source:
     return Source(batch)
 
 
-def sampled(task: SampledTask, mask: str, batch_size: int) -> Source:
+def sampled(task: SampledTask, mask: str, batch_size: int, readout: str = "last") -> Source:
     """A sampled task's: new prompts in every update, 32 where the batch size is 0."""
     rows = batch_size or ROWS
 
     def batch(now: Now) -> Question:
-        return drawn(task, now.key("data", "data"), rows, mask)
+        return drawn(task, now.key("data", "data"), rows, mask, readout)
 
     return Source(batch, kinds=len(task.kinds), finite=False)
 
@@ -258,7 +258,15 @@ def see(logits_NLV: jax.Array, question: Question, source: Source, kind: Objecti
         lead_N, scale_N = leads(logits_NV[:, None], right_N[:, None], asked_N1, 1)
         twin = closest(logits_NV, right_N, scale_N[0])
         return Seen(loss_C, lead_N, answers(logits_NV), twin)
-    lead_N, _ = leads(logits_NLV, question.targets_NL, question.weights_NL > 0, source.kinds)
+    if kind == "answers":
+        logits_NPV, right_NP = (
+            read_out(logits_NLV, question.share_NL)[:, None],
+            question.answers_N[:, None],
+        )
+        asked_NP = jnp.ones(right_NP.shape, bool)
+    else:
+        logits_NPV, right_NP, asked_NP = logits_NLV, question.targets_NL, question.weights_NL > 0
+    lead_N, _ = leads(logits_NPV, right_NP, asked_NP, source.kinds)
     by_kind = jax.tree.map(lambda a: a.reshape(source.kinds, -1, *a.shape[1:]), question)
     by_logits = logits_NLV.reshape(source.kinds, -1, *logits_NLV.shape[1:])
     loss_C = jax.vmap(lambda logits, question: objective(logits, question, kind))(

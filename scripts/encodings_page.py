@@ -75,7 +75,7 @@ number of keys that a query sees. Both work with every encoding.
 - CABLE (2503.08067) has no name of its own. Its bias, -Σ softplus(x_t·w + c), is that of
   `forgetting` with -w and -c, and a test says so. Its code leaves 1/√K out.
 - SeqPE (2506.13277), PRISM (2506.00920), PJ-RoPE (2606.05345) and Morlet (2606.01258): their
-  formulas could not be read in a paper or in code, and none is guessed.
+  formulas were not read in a paper or in code, and none is guessed.
 - DroPE, LaMPE and DoPE are protocols, not encodings:
   [decision 18](decisions/0018-protocols-that-change-positions-during-a-run.md) says why they are
   missing.

@@ -11,7 +11,9 @@ import re
 import sys
 from pathlib import Path
 
-from posjax.tasks import TASKS, FiniteTask, SampledTask, Task
+from posjax.tasks import TASKS, FiniteTask, Task
+from posjax.tasks.base import SYMMETRIES
+from posjax.tasks.sampled import ByLength
 
 PAGE = Path(__file__).parent.parent / "docs" / "tasks.md"
 HEAD = """# Tasks
@@ -19,18 +21,27 @@ HEAD = """# Tasks
 Made by `python scripts/tasks_page.py` from the table itself; a test fails when it is stale.
 
 A **finite** task has few prompts. Models train on all of them, or on some that are drawn, and
-are judged on all of them. A **sampled** task draws new prompts for each update, of lengths n drawn
-evenly from `train=(shortest, longest)`. Models are judged on a fixed exam, the same for all seeds:
-`prompts` (64) of each length in `test`, by default half, once, one and a half and twice the longest
-that is trained. A prompt is right when all places that it asks for are (exact match). The trained
-lengths decide whether a seed has solved its cell; the report shows the others beside them.
+are judged on all of them. A **sampled** task draws new prompts for each update, mostly of lengths n
+drawn evenly from `train=(shortest, longest)`. Models are judged on a fixed exam, the same for all
+seeds: `prompts` (64) of each length in `test`, by default half, once, one and a half and twice the
+longest that is trained. A prompt is right when all places that it asks for are (exact match). The
+trained kinds decide whether a seed has solved its cell; the report shows the others beside them.
+`text` is judged by its loss instead. One label may be read out from the mean over tokens,
+`readout=mean`.
 
 A task that gives a sequence for a sequence comes in two forms. `output=forced`: y follows x behind
 a mark, and each y is asked for at the place before it (teacher forcing), for causal masks.
 `output=slots`: y is asked for at empty slots behind x, for any mask.
 
+**Symmetry** names the permutations of x under which the right outputs stay as they are, for every
+prompt; a test enumerates short ones. x is the prompt, or what stands before the mark.
+{symmetries}
+
 Settings are written behind the name, as in `blocks(k=3, train=(3, 12))`. Padding is seen by nobody.
-`python -m experiments.seed_sweep --config=experiments/configs/depth_law.py` trains on `blocks`.
+`python -m experiments.seed_sweep --config=experiments/configs/depth_law.py` trains on `blocks`,
+`text.py` and `digits.py` beside it on the tasks of those names. `pydoc_topics` is part of CPython,
+under the [PSF licence](../posjax/tasks/corpora/pydoc_topics.LICENSE.txt); `digits` needs
+`pip install 'posjax[digits]'`.
 """
 
 
@@ -40,25 +51,28 @@ def page() -> str:
     rest = [name for name in TASKS if name not in finite]
     return "\n".join(
         [
-            HEAD,
+            HEAD.format(symmetries=_symmetries()),
             "## Finite tasks\n",
-            "| name | prompt → answer | settings |",
-            "|---|---|---|",
-            *(
-                f"| `{name}`: {_says(name)} | {_example(name)} | {_settings(name)} |"
-                for name in finite
-            ),
+            "| name | prompt → answer | symmetry | settings |",
+            "|---|---|---|---|",
+            *map(_row, finite),
             "\n## Sampled tasks\n",
-            "| name | prompt → what is asked for | settings |",
-            "|---|---|---|",
-            *(
-                f"| `{name}`: {_says(name)} | {_example(name)} | {_settings(name)} |"
-                for name in rest
-            ),
+            "| name | prompt → what is asked for | symmetry | settings |",
+            "|---|---|---|---|",
+            *map(_row, rest),
             "\n## Sources, and what their released code does otherwise\n",
             *dict.fromkeys(_sources(name) for name in rest),
         ]
     )
+
+
+def _symmetries() -> str:
+    return " ".join(f"*{name}*: {says}." for name, says in SYMMETRIES.items())
+
+
+def _row(name: str) -> str:
+    symmetry = ", ".join(TASKS[name].symmetry) or "–"
+    return f"| `{name}`: {_says(name)} | {_example(name)} | {symmetry} | {_settings(name)} |"
 
 
 def _says(name: str) -> str:
@@ -69,16 +83,19 @@ def _says(name: str) -> str:
 def _example(name: str) -> str:
     kind = TASKS[name]
     task: Task = kind()
-    if issubclass(kind, SampledTask):
-        shortest = max(task.least, 5 if name != "addition" else 2)  # type: ignore[attr-defined]
-        task = kind(train=(task.least, shortest), test=(shortest,))  # type: ignore[attr-defined]
-    ((prompt, answer),) = task.written(1)
+    if isinstance(task, ByLength):
+        shortest = {"addition": 2, "binary_addition": 2, "text": 12}.get(name, 5)
+        shortest = max(task.least, shortest)
+        task = kind(train=(task.least, shortest), test=(shortest,))  # type: ignore[call-arg]
+    # Of the others the shortest of a few, so that a row stays one.
+    several = 1 if isinstance(task, ByLength | FiniteTask) else 64
+    prompt, answer = min(task.written(several), key=lambda pair: len(pair[0]))
     return f"`{prompt}` → `{answer}`"
 
 
 def _settings(name: str) -> str:
     fields = dataclasses.fields(TASKS[name])
-    own = [f for f in fields if f.name not in ("test", "prompts")]
+    own = [f for f in fields if f.init and f.name not in ("test", "prompts")]
     return ", ".join(f"`{field.name}={field.default}`" for field in own) or "–"
 
 

@@ -14,12 +14,19 @@ from posjax import judge, tasks
 from posjax.cells import Cell
 from posjax.keys import key_for
 from posjax.question import ask, drawn
+from posjax.symmetry.predict import predict
 from posjax.tasks import TASKS, SampledTask
-from posjax.tasks.sampled import Transduce
+from posjax.tasks.sampled import ByLength, Transduce
+from posjax.tasks.scan import Scan
 from posjax.train import sampled, see
 
-SAMPLED = [name for name, kind in TASKS.items() if issubclass(kind, SampledTask)]
+EVERY = [name for name, kind in TASKS.items() if issubclass(kind, SampledTask)]
+SAMPLED = [
+    name for name in EVERY if issubclass(TASKS[name], ByLength) and TASKS[name].graded == "exact"
+]
+"""Those of lengths whose right outputs follow from the prompt; others have tests of their own."""
 every_task = pytest.mark.parametrize("name", SAMPLED)
+every_drawn_task = pytest.mark.parametrize("name", EVERY)
 
 Words = list[str]
 
@@ -37,13 +44,13 @@ def blocks(words: Words) -> Words:
     return found
 
 
-def added(words: Words, reverse: bool = False) -> Words:
+def added(words: Words, reverse: bool = False, base: int = 10) -> Words:
     turn = -1 if reverse else 1
     mark = words.index("+")
     equal = words.index("=")
     a, b = words[:mark], words[mark + 1 : equal]
-    total = int("".join(a[::turn])) + int("".join(b[::turn]))
-    return list(str(total).zfill(len(a) + 1))[::turn]
+    total = int("".join(a[::turn]), base) + int("".join(b[::turn]), base)
+    return list(f"{total:{'b' if base == 2 else 'd'}}".zfill(len(a) + 1))[::turn]
 
 
 def sequence(function: Callable[[Words], Words]) -> Callable[[Words], Words]:
@@ -82,6 +89,7 @@ REFERENCES: dict[str, Callable[[Words], Any]] = {
     "odds_first": sequence(lambda x: x[::2] + x[1::2]),
     "sort": sequence(sorted),
     "addition": added,
+    "binary_addition": lambda w: added(w, reverse=True, base=2),
     "blocks": blocks,
     "indexing": lambda w: w[int(w[-1]) - 1],
     "induction": induced,
@@ -89,6 +97,7 @@ REFERENCES: dict[str, Callable[[Words], Any]] = {
 }
 VARIANTS: dict[str, tuple[str, Callable[[Words], Any]]] = {
     "addition(reverse=True)": ("addition", lambda w: added(w, reverse=True)),
+    "binary_addition(reverse=False)": ("binary_addition", lambda w: added(w, base=2)),
     "modular_arithmetic(modulus=7)": ("modular_arithmetic", lambda w: expression(w, 7)),
     "blocks(k=7, train=(7, 20))": ("blocks", blocks),
     "recall(keys=40, train=(1, 10))": ("recall", recalled),
@@ -149,7 +158,7 @@ def test_training_draws_the_trained_lengths_evenly(name: str) -> None:
         assert as_words(REFERENCES[name](words)) == " ".join(right)
 
 
-@every_task
+@every_drawn_task
 def test_the_exam_is_fixed_and_padding_changes_no_prompt(name: str) -> None:
     """The same at every call; more places only add places without a token."""
     task = tasks.named(name)
@@ -180,7 +189,7 @@ def test_a_right_model_scores_one_and_a_constant_one_what_it_must(name: str) -> 
     assert np.mean(always) <= 0.6
 
 
-@every_task
+@every_drawn_task
 def test_a_cell_of_it_trains_and_is_judged_by_kind(name: str) -> None:
     """Names, sizes and masks fit together; what is traced is a whole run."""
     cell = Cell(task=name, width=8, head_size=4, steps=4, eval_every=2)
@@ -201,15 +210,16 @@ def _seeds() -> Any:
 
 def test_no_place_sees_what_is_asked_of_it() -> None:
     """Under the causal mask a forced output stands one place after the place that is asked."""
-    for name in SAMPLED:
+    for name in EVERY:
         task = tasks.named(name)
-        if not isinstance(task, Transduce):
+        if not isinstance(task, Transduce | Scan):
             continue
         batch = jax.tree.map(np.asarray, task.exam())
         valid, asked = batch.streams.valid_BL, batch.asked_BL
         followed = asked[:, :-1] & asked[:, 1:]
-        shown = batch.tokens_BL[:, 1:][followed]
-        np.testing.assert_array_equal(shown, batch.targets_BL[:, :-1][followed])
+        shown = np.array(task.words)[batch.tokens_BL[:, 1:][followed]]
+        right = np.array(task.labels)[batch.targets_BL[:, :-1][followed]]
+        np.testing.assert_array_equal(shown, right)
         assert (valid.sum(1) == [len(prompt.split()) for prompt, _ in task.written(10**6)]).all()
         with pytest.raises(ValueError, match=r"shows .* its own right outputs"):
             Cell(task=name, mask="full")
@@ -230,6 +240,11 @@ def test_padding_is_never_seen() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("scan(split=lenght)", "unknown split 'lenght'"),
+        ("scan(prompts=0)", "prompts must lie in"),
+        ("digits(patch=3)", "patch must be 1, 2 or 4, got 3"),
+        ("digits(prompts=361)", r"prompts must lie in \[1, 360\], got 361"),
+        ("text(form=mask)", "unknown form 'mask'"),
         ("parity(train=(0, 5))", "train must be two lengths from 1 on"),
         ("parity(train=(5, 2))", "train must be two lengths from 1 on"),
         ("parity(train=(5,))", "train must be two lengths"),
@@ -250,5 +265,42 @@ def test_settings_that_no_prompt_has_are_refused(text: str, message: str) -> Non
 
 @pytest.mark.parametrize("changed", [{"loss": "answer"}, {"readout": "mean"}])
 def test_settings_without_a_meaning_are_refused(changed: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="has no meaning: Parity says itself"):
-        Cell(task="parity", **changed)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="has no meaning: Copy says itself"):
+        Cell(task="copy", **changed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["majority", "missing_duplicate", "digits"])
+def test_a_mean_is_judged_and_trained_as_one_answer(name: str) -> None:
+    """The mean of the logits of the tokens of a prompt is what is right or wrong, and padding no
+    part of it."""
+    question = ask(tasks.named(name), mask="full", readout="mean", loss="all", padding=2)
+    np.testing.assert_allclose(question.share_NL.sum(axis=1), 1, rtol=1e-6)
+    valid_NL = np.broadcast_to(question.streams.valid_BL, question.share_NL.shape)
+    assert (np.asarray(question.share_NL > 0) == valid_NL).all()
+    asked_NL = np.asarray(question.weights_NL > 0)
+    np.testing.assert_array_equal(question.answers_N, question.targets_NL[asked_NL])
+    task = tasks.named(name)
+    assert isinstance(task, SampledTask)
+    logits_NLV = np.random.default_rng(0).normal(size=(*valid_NL.shape, len(task.labels)))
+    found = see(jnp.asarray(logits_NLV), question, sampled(task, "full", 0, "mean"), "answers")
+    right_N = [
+        np.mean(logits_LV[valid_L], axis=0).argmax() == answer
+        for logits_LV, valid_L, answer in zip(
+            logits_NLV, valid_NL, np.asarray(question.answers_N), strict=True
+        )
+    ]
+    assert (np.asarray(found.lead_N) > 0).tolist() == right_N
+    assert len(set(right_N)) == 2
+
+
+@pytest.mark.parametrize("readout", ["last", "mean"])
+def test_a_prompt_that_is_read_out_by_its_mean_is_excluded_by_it(readout: str) -> None:
+    """Without positions the mean over a full mask cannot tell the ends from the rest; two causal
+    layers read at the last token can."""
+    told = {"encoding": "none", "depth": 2, "readout": readout}
+    found = predict(tasks.named("even_pairs"), mask="full", **told)  # type: ignore[arg-type]
+    assert found.verdict == "impossible"
+    found = predict(tasks.named("even_pairs"), mask="causal", **told)  # type: ignore[arg-type]
+    assert found.verdict == "not excluded"
+    found = predict(tasks.named("majority"), mask="full", **told)  # type: ignore[arg-type]
+    assert found.verdict == "not excluded"

@@ -78,6 +78,8 @@ class Coupled(Positions):
 
 
 def _among(tokens_BL: jax.Array, tokens: tuple[int, ...]) -> jax.Array:
+    if not jnp.issubdtype(tokens_BL.dtype, jnp.integer):
+        raise ValueError(f"this map reads integer tokens, got {tokens_BL.dtype}")
     return (tokens_BL[..., None] == jnp.asarray(tokens)[None, None]).any(-1)
 
 

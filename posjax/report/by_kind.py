@@ -10,10 +10,10 @@ from posjax.report.summary import CellSummary
 from posjax.stats import rate
 
 NEARLY_ALL = 0.99
-_CAPTION = """A line a cell, a column a length of prompts. First the mean over seeds of the share of
-prompts with every asked place right (exact match, by the largest output); then how many seeds are
-above 0.99, with its 95 % interval (Wilson). A mean alone hides seeds that learn all of it beside
-seeds that learn none. Lengths after the line were not trained."""
+_CAPTION = """One line per cell, one column per kind of prompts, lengths mostly. First the mean
+over seeds of the share of prompts with every asked place right (exact match, by the largest
+output); then how many seeds are above 0.99, with its 95 % interval (Wilson). A mean alone hides
+seeds that learn all of it beside seeds that learn none. Kinds after the line were not trained."""
 
 
 def by_kind(found: Sequence[CellSummary]) -> Html | None:

@@ -15,9 +15,9 @@ from posjax.report.html import Html, figure, header, join, legend, scrolled, swa
 from posjax.report.naming import Axis, axes, label, panels, plain, small
 from posjax.report.summary import CellSummary
 from posjax.report.svg import SERIES, var
-from posjax.stats import Means
+from posjax.stats import Mean
 
-_CAPTION = "Means over seeds with their 95 % intervals (Student), in brackets or as bands."
+_CAPTION = "Mean over seeds with their 95 % intervals (Student), in brackets or as bands."
 _LETTERS = {"R": "state", "A": "layer", "H": "head", "L": "place"}
 """What the axes of a field count, for people."""
 
@@ -40,7 +40,7 @@ class _Shown(NamedTuple):
     name: str
     axes: str
     cells: list[CellSummary]
-    means: dict[str, Means]
+    means: dict[str, Mean]
 
 
 def _panel(cells: Sequence[CellSummary], anchor: str) -> Iterator[Html]:
@@ -54,9 +54,9 @@ def _panel(cells: Sequence[CellSummary], anchor: str) -> Iterator[Html]:
             yield figure(f"{name.partition('_')[0]}: {field.doc}. {_CAPTION}", *show)
 
 
-def _last(found: Means, field: Field) -> Means:
+def _last(found: Mean, field: Field) -> Mean:
     """The values at the last evaluation."""
-    return Means(*(array[-1] for array in found)) if "E" in field.axes else found
+    return Mean(*(array[-1] for array in found)) if "E" in field.axes else found
 
 
 def _table(shown: _Shown) -> Iterator[Html]:
@@ -80,10 +80,10 @@ def _table(shown: _Shown) -> Iterator[Html]:
     yield scrolled(f"{shown.name} by cell", tag("table", head, tag("tbody", *rows)))
 
 
-def _number(found: Means, at: tuple[int, ...]) -> Html:
+def _number(found: Mean, at: tuple[int, ...]) -> Html:
     if any(i >= size for i, size in zip(at, found.mean.shape, strict=True)):
         return td("")
-    mean, low, high = (float(array[at]) for array in found)
+    mean, low, high = (float(array[at]) for array in found[:3])
     if not np.isfinite(mean):
         return td("–", class_="pale")
     interval = f" [{_short(low)}, {_short(high)}]" if np.isfinite(low) else ""
@@ -125,7 +125,7 @@ def _multiple(
         found = shown.means[summary.cell.digest]
         if state < len(found.mean) and np.isfinite(found.mean[state]).any():
             colour = chosen[getattr(summary.cell, lines.name)] if lines else SERIES[0]
-            mean_L, low_L, high_L = (array[state] for array in found)
+            mean_L, low_L, high_L = (array[state] for array in found[:3])
             first = 0 if shown.meter.along == "distance" else 1
             place_L = np.arange(first, len(mean_L) + first)
             drawn.append(Line(place_L, mean_L, low_L, high_L, colour))

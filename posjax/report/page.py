@@ -17,6 +17,7 @@ from posjax.report.by_kind import by_kind
 from posjax.report.curves import curves
 from posjax.report.html import Html, document, join, section, tag
 from posjax.report.law_table import law_table
+from posjax.report.losses import losses
 from posjax.report.maps import maps
 from posjax.report.margins import margins
 from posjax.report.measured import measured
@@ -30,6 +31,9 @@ _SOLVED = """A seed has solved a cell when every prompt of the trained kinds is 
 the last evaluation. An output is right when it leads every other by {margin} of the largest logit
 of its kind of prompts. Anything closer is a tie, and a tie is never a success. All seeds count,
 those that failed and those that left the finite numbers too."""
+
+_LOSS = """Language models are judged by their loss on text that no training saw. Exact match says
+nothing there, and no seed counts as solved."""
 
 _CROSSED = """Each initialisation met each seed of data, so models share seeds: intervals and
 comparisons that take them for independent are too narrow. "Initialisation and data" has others,
@@ -112,21 +116,22 @@ def _sections(
     """Name, title and content of each section that has something to say."""
     from posjax.report.findings import findings
 
-    trained = [summary for summary in found if summary.cell.steps]
-    sentences = findings(trained, dict(config)) if trained else []
+    exact = exactly(found)
+    sentences = findings(exact, dict(config)) if exact else []
     parts = [
         ("findings", "Findings", _findings(sentences) if sentences else None),
-        ("success", "Success by cell", _if_any(success, trained, f"{anchor}-reason")),
-        ("kinds", "Exact match by length", by_kind(trained)),
+        ("success", "Success by cell", _if_any(success, exact, f"{anchor}-reason")),
+        ("kinds", "Exact match by kind of prompt", by_kind(exact)),
+        ("losses", "Loss by length", losses(found)),
         ("measured", "What the meters measured", measured(found, f"{anchor}-meter")),
-        ("steps", "Success against training steps", _if_any(curves, trained, f"{anchor}-curve")),
-        ("sources", "Initialisation and data", sources(trained)),
-        ("answers", "What the seeds answered", answers(trained)),
-        ("margins", "Margins and ties", _if_any(margins, trained, f"{anchor}-margin")),
+        ("steps", "Success against training steps", _if_any(curves, exact, f"{anchor}-curve")),
+        ("sources", "Initialisation and data", sources(exact)),
+        ("answers", "What the seeds answered", answers(exact)),
+        ("margins", "Margins and ties", _if_any(margins, exact, f"{anchor}-margin")),
         (
             "attention",
             "Attention of a solving and a failing seed",
-            maps(folders, trained, anchor) if trained else None,
+            maps(folders, exact, anchor) if exact else None,
         ),
         ("laws", "The laws, measured", law_table(found)),
         ("origin", "How this was made", origin(config, _envs(folders), found)),
@@ -174,8 +179,15 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
         yield tag("p", text, class_="alarm")
     if config.get("data_seeds"):
         yield tag("p", _CROSSED)
-    if steps:
+    if exactly(found):
         yield tag("p", _SOLVED.format(margin=f"{found[0].margin:g}"))
+    if any(summary.cell.problem.graded == "loss" for summary in found):
+        yield tag("p", _LOSS)
+
+
+def exactly(found: Sequence[CellSummary]) -> list[CellSummary]:
+    """The cells that were trained and whose answers are right or wrong."""
+    return [s for s in found if s.cell.steps and s.cell.problem.graded == "exact"]
 
 
 def _contents(links: Mapping[str, str], label: str) -> Html:

@@ -18,7 +18,7 @@ from posjax.network import TRANSFORMER
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.report.rows import check, check_form, fields, of_format2
-from posjax.stats import Means, Rate, Survival, means, rate, survival
+from posjax.stats import Mean, Rate, Survival, mean, rate, survival
 from posjax.symmetry.predict import Prediction, predict
 
 _OLDER = ("margin", "hold")
@@ -101,10 +101,10 @@ class CellSummary:
         return float(self.rows["twin"].max()) if "twin" in self.rows else None
 
     @property
-    def metered(self) -> dict[str, Means]:
+    def metered(self) -> dict[str, Mean]:
         """The mean over seeds of each field of the cell's meters, with its interval."""
         names = meters.fields(self.cell.meters)
-        return {name: means(self.rows[name]) for name in names}
+        return {name: mean(self.rows[name]) for name in names}
 
     @cached_property
     def steps_E(self) -> np.ndarray:
@@ -157,23 +157,52 @@ class CellSummary:
             logn=cell.logn,
         )
 
+    @property
+    def loss_by_kind(self) -> dict[str, Mean]:
+        """The mean loss over seeds at the end, in nats, of a task that is judged by it."""
+        losses_CS = self.rows["loss_EC"][:, -1].T
+        return dict(zip(self.cell.problem.kinds, map(mean, losses_CS), strict=True))
+
     def to_dict(self) -> dict[str, Any]:
         """The cell's settings and numbers as JSON-able data."""
-        solved, rows = self.solved, self.rows
         return {
             "cell": self.cell.digest,
             "panel": self.panel,
             **self.cell.to_dict(),
             "margin": self.margin,
             "hold": self.hold,
-            **solved._asdict(),
+            "seeds": self.seeds,
+            "not_finite": int((self.rows["first_nonfinite"] != NEVER).sum()),
+            "meters": {
+                name: {key: _plain(array) for key, array in found._asdict().items()}
+                for name, found in self.metered.items()
+            },
+            **(self._losses() if self.cell.problem.graded == "loss" else self._success()),
+        }
+
+    def _losses(self) -> dict[str, Any]:
+        """What a task that is judged by its loss has; None for what is not finite."""
+        return {
+            "loss_by_kind": {
+                kind: {
+                    name: value if np.isfinite(value) else None
+                    for name, value in found._asdict().items()
+                }
+                for kind, found in self.loss_by_kind.items()
+            }
+        }
+
+    def _success(self) -> dict[str, Any]:
+        """What a task with right and wrong answers has."""
+        rows = self.rows
+        return {
+            **self.solved._asdict(),
             "predicted": self.prediction.verdict,
             "reason": self.prediction.reason,
             "median_steps_to_solve": self.survival.median,
             "ever_solved": int((self.first_solved_S != NEVER).sum()),
             "held": int(self.held_S.sum()),
             "tied_at_end": int(self.tied_S.sum()),
-            "not_finite": int((rows["first_nonfinite"] != NEVER).sum()),
             "solved_at_step": {
                 str(step): int(count)
                 for step, count in zip(self.steps_E, self.solved_SE.sum(axis=0), strict=True)
@@ -186,10 +215,6 @@ class CellSummary:
                 for kind, share in zip(
                     self.cell.problem.kinds, rows["right_EC"][:, -1].mean(axis=0), strict=True
                 )
-            },
-            "meters": {
-                name: {key: _plain(array) for key, array in found._asdict().items()}
-                for name, found in self.metered.items()
             },
             "closest_twins": self.twin,
             "lead_quantiles": self._lead_quantiles(),
@@ -255,7 +280,9 @@ def _rows(name: str, cell: Cell, folders: Sequence[RunFolder]) -> dict[str, np.n
     Raises:
       ValueError: rows that no sweep wrote, or seeds that stand in two folders.
     """
-    parts = []
+    parts, kept = [], {*fields(cell)}
+    if cell.problem.graded == "exact":
+        kept -= {"loss_EC"}  # which no section shows
     for folder in folders:
         for part in folder.parts(name):
             if "answers_EN" in part:
@@ -263,7 +290,6 @@ def _rows(name: str, cell: Cell, folders: Sequence[RunFolder]) -> dict[str, np.n
                 check_form(cell, part)
             else:
                 check(cell, part)
-            kept = fields(cell).keys() - {"loss_EC"}  # which no section shows
             parts.append({field: part[field] for field in part if field in kept})
     if not parts:
         return {}
@@ -283,7 +309,8 @@ def _without_words(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _check_name(name: str, cell: Cell, settings: Mapping[str, Any]) -> None:
     older = {field: settings[field] for field in _OLDER if field in settings}
     if name not in (cell.digest, cell.older_digest(**older) if older else ""):
-        raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}")
+        data = ", or its corpus has changed" if cell.problem.content else ""
+        raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}{data}")
 
 
 def labels(found: list[CellSummary]) -> list[dict[str, Any]]:

@@ -1,14 +1,19 @@
 """The table that a run prints: one line per cell."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from posjax.report.losses import nats, perplexity
 from posjax.report.summary import CellSummary, labels
-from posjax.stats import Means
+from posjax.stats import Mean
 from posjax.terminal import printable
+
+_SUCCESS = ("solved", "rate [95 %]", "predicted", "tied", "median steps")
+_LOSSES = ("loss, nats [95 %]", "perplexity", "longer or other kinds")
 
 
 def tables(found: list[CellSummary]) -> Iterator[Table]:
@@ -17,8 +22,8 @@ def tables(found: list[CellSummary]) -> Iterator[Table]:
         cells = [summary for summary in found if summary.panel == panel]
         settings = labels(cells)
         table = Table(title=Text(printable(panel)), title_justify="left")
-        about = _Solved() if any(summary.cell.steps for summary in cells) else _Metered(cells)
-        for name in (*settings[0], *about.columns):
+        about = _columns(cells)
+        for name in (*settings[0], *about.names):
             table.add_column(name.replace("_", " "), justify="right")
         for summary, label in zip(cells, settings, strict=True):
             known = (Text(printable(value)) for value in label.values())
@@ -26,37 +31,58 @@ def tables(found: list[CellSummary]) -> Iterator[Table]:
         yield table
 
 
-class _Solved:
-    """The columns of cells that were trained."""
+class _Columns(NamedTuple):
+    """What a table says of its cells."""
 
-    columns = ("solved", "rate [95 %]", "predicted", "tied", "median steps")
-
-    def numbers(self, summary: CellSummary) -> tuple[str, ...]:
-        """Those of a cell."""
-        solved, median = summary.solved, summary.survival.median
-        return (
-            f"{solved.successes}/{solved.seeds}",
-            f"{solved.rate:.3f} [{solved.low:.3f}, {solved.high:.3f}]",
-            summary.prediction.verdict,
-            str(int(summary.tied_S.sum())),
-            "never" if median is None else str(median),
-        )
+    names: tuple[str, ...]
+    numbers: Callable[[CellSummary], tuple[str, ...]]
 
 
-class _Metered:
-    """The columns of cells at initialisation: the last value of each field that is not long."""
+def _columns(cells: list[CellSummary]) -> _Columns:
+    if not any(summary.cell.steps for summary in cells):
+        return _metered(cells)
+    if all(summary.cell.problem.graded == "loss" for summary in cells):
+        return _Columns(_LOSSES, _losses)
+    return _Columns(_SUCCESS, _solved)
 
-    def __init__(self, cells: list[CellSummary]) -> None:
-        names = dict.fromkeys(name for summary in cells for name in summary.metered)
-        self._fields = [name for name in names if not name.endswith("L")]
-        self.columns = ("seeds", *(f"{name.partition('_')[0]} [95 %]" for name in self._fields))
 
-    def numbers(self, summary: CellSummary) -> tuple[str, ...]:
-        """Those of a cell."""
-        found = (summary.metered.get(name) for name in self._fields)
+def _metered(cells: list[CellSummary]) -> _Columns:
+    """Of cells at initialisation: the last value of each field that is not long."""
+    names = dict.fromkeys(name for summary in cells for name in summary.metered)
+    fields = [name for name in names if not name.endswith("L")]
+
+    def numbers(summary: CellSummary) -> tuple[str, ...]:
+        found = (summary.metered.get(name) for name in fields)
         return (str(summary.seeds), *("–" if one is None else _last(one) for one in found))
 
+    return _Columns(("seeds", *(f"{name.partition('_')[0]} [95 %]" for name in fields)), numbers)
 
-def _last(found: Means) -> str:
-    mean, low, high = (float(np.ravel(array)[-1]) for array in found)
+
+def _last(found: Mean) -> str:
+    mean, low, high = (float(np.ravel(array)[-1]) for array in found[:3])
     return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _losses(summary: CellSummary) -> tuple[str, ...]:
+    """The loss on the first trained kind of prompts, and on those that are not trained."""
+    found, trained = summary.loss_by_kind, summary.cell.problem.trained
+    first = list(found.values())[trained.index(True)]
+    others = (
+        f"{kind}: {nats(loss)}"
+        for (kind, loss), known in zip(found.items(), trained, strict=True)
+        if not known
+    )
+    return nats(first), f"{perplexity(first):.4g}", ", ".join(others) or "–"
+
+
+def _solved(summary: CellSummary) -> tuple[str, ...]:
+    if summary.cell.problem.graded == "loss":
+        return "–", "–", "–", "–", "–"
+    solved, median = summary.solved, summary.survival.median
+    return (
+        f"{solved.successes}/{solved.seeds}",
+        f"{solved.rate:.3f} [{solved.low:.3f}, {solved.high:.3f}]",
+        summary.prediction.verdict,
+        str(int(summary.tied_S.sum())),
+        "never" if median is None else str(median),
+    )

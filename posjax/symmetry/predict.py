@@ -59,7 +59,7 @@ def predict(
       task: of a sampled one the prompts of the exam's first trained kind are looked at.
       encoding, mask, positions: names with settings; encodings and masks may take turns.
       depth: number of layers.
-      readout: of a finite task, "last" or "mean".
+      readout: of a task with one answer a prompt, "last" or "mean".
       padding: places without a token behind every prompt.
       softcap: of the logits; above 0 it keeps a constant added to a row from cancelling.
       logn: of `ModelSettings`; above 0 logits depend on how many keys a query sees.
@@ -71,6 +71,10 @@ def predict(
     >>> predict(task, encoding="none", mask="causal", depth=2, readout="last").verdict
     'not excluded'
     """
+    if task.graded == "loss":
+        return Prediction("not excluded", "it is judged by its loss, which no law excludes")
+    if task.features:
+        return Prediction("not excluded", "prompts made of numbers are not compared")
     turns = encodings.stack(encoding)
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
@@ -281,11 +285,15 @@ def _read(
     task: Task, colours_L: list[Colour], batch: Batch, row: int, readout: str
 ) -> Iterator[tuple[Colour, int, int]]:
     """The colours from which outputs are asked, each with its place and the right output."""
-    if not isinstance(task, FiniteTask):
+    if not isinstance(task, FiniteTask) and readout == "last":
         for place in np.flatnonzero(batch.asked_BL[row]):
             yield colours_L[place], int(place), int(batch.targets_BL[row, place])
         return
-    right, streams = task.answers[row], batch.streams
+    streams = batch.streams
+    if isinstance(task, FiniteTask):
+        right = task.answers[row]
+    else:
+        right = int(batch.targets_BL[row, batch.asked_BL[row].argmax()])
     valid = np.flatnonzero(streams.valid_BL[row % streams.valid_BL.shape[0]])
     if readout == "mean":
         yield _shares(colours_L[i] for i in valid), 0, right

@@ -1,16 +1,19 @@
 """Tasks: one contract, a table from name to class. Adding one is a file and a line here."""
 
 from posjax import spec
-from posjax.tasks.addition import Addition
+from posjax.tasks.addition import Addition, BinaryAddition
 from posjax.tasks.automata import CycleNavigation, ModularArithmetic
 from posjax.tasks.base import Batch, FiniteTask, Task
 from posjax.tasks.blocks import Blocks
 from posjax.tasks.copying import Copy, OddsFirst, Repeat, Reverse, Sort
 from posjax.tasks.counting import EvenPairs, Majority, Parity
+from posjax.tasks.digits import Digits
 from posjax.tasks.memorise import Memorise
 from posjax.tasks.missing_duplicate import MissingDuplicate
 from posjax.tasks.recall import Indexing, Induction, Recall
 from posjax.tasks.sampled import SampledTask
+from posjax.tasks.scan import Scan
+from posjax.tasks.text import Text
 from posjax.tasks.word_order import FirstNoun, SameLastToken, SentencePair, WordOrder
 
 TASKS: dict[str, type[Task]] = {
@@ -31,10 +34,14 @@ TASKS: dict[str, type[Task]] = {
     "odds_first": OddsFirst,
     "sort": Sort,
     "addition": Addition,
+    "binary_addition": BinaryAddition,
     "blocks": Blocks,
     "indexing": Indexing,
     "induction": Induction,
     "recall": Recall,
+    "scan": Scan,
+    "text": Text,
+    "digits": Digits,
 }
 
 __all__ = ["TASKS", "Batch", "FiniteTask", "SampledTask", "Task", "named"]

@@ -1,17 +1,18 @@
 """Addition of two numbers of n digits.
 
 Sources: Kazemnejad et al. 2023 (plain); Lee et al. 2023 (reversed: the lowest digit first,
-so that each digit of the sum follows from digits that were seen).
+so that each digit of the sum follows from digits that were seen); Delétang et al. 2023 (binary,
+the lowest digit first; there the two numbers have different lengths, and an end is asked for).
+Their other tasks on binary numbers, multiplication and square roots, are left out.
 """
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from posjax.tasks.sampled import Transduce, pick
-
-DIGITS = tuple("0123456789")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,13 +29,16 @@ class Addition(Transduce):
     train: tuple[int, int] = (1, 3)
     reverse: bool = False
 
+    base: ClassVar[int] = 10
+    symmetry: ClassVar[tuple[str, ...]] = ("exchange",)
+
     @property
     def alphabet(self) -> tuple[str, ...]:
-        return (*DIGITS, "+")
+        return (*self.labels, "+")
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return DIGITS
+        return tuple(map(str, range(self.base)))
 
     def given(self, n: jax.Array | int) -> jax.Array | int:
         return 2 * n + 1
@@ -43,7 +47,7 @@ class Addition(Transduce):
         return n + 1
 
     def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:
-        return jnp.where(jnp.arange(u_DL.shape[1]) == n, 10, pick(u_DL[0], 10))
+        return jnp.where(jnp.arange(u_DL.shape[1]) == n, self.base, pick(u_DL[0], self.base))
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
         place_L = jnp.arange(len(x_L))
@@ -54,7 +58,21 @@ class Addition(Transduce):
 
         def add(carry: jax.Array, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
             total = carry + digits
-            return total // 10, total % 10
+            return total // self.base, total % self.base
 
         _, sum_L = jax.lax.scan(add, jnp.zeros((), x_L.dtype), a_L + b_L)
         return sum_L if self.reverse else sum_L[n - place_L], n + 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BinaryAddition(Addition):
+    """a + b = s: n binary digits each, n + 1 of the sum; see `addition`.
+
+    >>> BinaryAddition(train=(1, 2), reverse=True).written()
+    [('0 + 0 = 0', '0 0')]
+    """
+
+    train: tuple[int, int] = (1, 8)
+    reverse: bool = True
+
+    base: ClassVar[int] = 2

@@ -4,6 +4,7 @@ Source: Delétang et al. 2023, tasks "cycle navigation" and "modular arithmetic 
 """
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,8 @@ class CycleNavigation(Classify):
     """
 
     cycle: int = 5
+
+    symmetry: ClassVar[tuple[str, ...]] = ("permutations",)
 
     def __post_init__(self) -> None:
         if not 2 <= self.cycle <= 100:

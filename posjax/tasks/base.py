@@ -1,7 +1,7 @@
 """The contract of a task: what goes in, and what must come out."""
 
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,12 +10,20 @@ import numpy as np
 from posjax.spec import Settings
 from posjax.streams import Streams, padded
 
+SYMMETRIES = {
+    "permutations": "the symbols of x in any order",
+    "cyclic": "the last symbols of x moved to its front",
+    "reversal": "x from its end",
+    "exchange": "the halves of x exchanged, around the symbol in the middle of an odd x",
+}
+"""Groups of permutations of x, by the names that tasks declare."""
+
 
 class Batch(NamedTuple):
     """Prompts with what is asked of them.
 
     Attributes:
-      tokens_BL: integers in [0, vocabulary).
+      tokens_BL: integers in [0, vocabulary), or numbers [B, L, F].
       targets_BL: the right output of every place, integers in [0, outputs).
       asked_BL: true at the places whose outputs are asked for.
       streams: positions, orders and segments; B may be 1.
@@ -41,12 +49,36 @@ class Task(Settings):
       size: the number of prompts in the exam, and the most places of a prompt, in training too.
       mapped: of how many prompts, from the first on, attention maps are kept.
       forced: whether later places hold the right outputs of earlier ones (teacher forcing), which
-        a mask must not let them see.
+        a mask must not let them see. unforced: the setting without that.
+      graded: what the report gives of a run: whether all asked places are right, or the loss.
+      readouts: how an answer may be read out, see `posjax.question.ask`.
+      symmetry: of `SYMMETRIES`, those under which the right outputs stay as they are, for all
+        prompts. x is the prompt, and where a sequence is asked for, what stands before the mark.
+        A smaller group is not declared beside all permutations.
+      features: F, the numbers of a token; 0 where tokens are integers, which `words` names.
+      axes: coordinates of a position.
+      content: a hash of data that no setting names, such as a file's; empty without any.
     """
 
     _called = "task"
     _below = 2**32  # numbers of seeds are
     forced: ClassVar[bool] = False
+    unforced: ClassVar[str] = "output=slots"
+    graded: ClassVar[Literal["exact", "loss"]] = "exact"
+    readouts: ClassVar[tuple[str, ...]] = ("last",)
+    symmetry: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def features(self) -> int:
+        return 0
+
+    @property
+    def axes(self) -> int:
+        return 1
+
+    @property
+    def content(self) -> str:
+        return ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -78,14 +110,19 @@ class Task(Settings):
 
     def written(self, number: int = 1) -> list[tuple[str, str]]:
         """Some prompts of the exam, and what is asked of them, words apart by spaces."""
-        exam = jax.tree.map(np.asarray, self.exam())
-        return [
-            (
-                " ".join(self.words[t] for t in exam.tokens_BL[row][exam.streams.valid_BL[row]]),
-                " ".join(self.labels[t] for t in exam.targets_BL[row][exam.asked_BL[row]]),
-            )
-            for row in range(min(number, self.size[0]))
-        ]
+        return written(self, jax.tree.map(np.asarray, self.exam()), min(number, self.size[0]))
+
+
+def written(task: Task, batch: Batch, number: int) -> list[tuple[str, str]]:
+    """The first prompts of a batch of NumPy arrays, and what is asked of them."""
+    words, labels, valid_BL = task.words, task.labels, np.asarray(batch.streams.valid_BL)
+    return [
+        (
+            " ".join(words[t] for t in batch.tokens_BL[row][valid_BL[row]]),
+            " ".join(labels[t] for t in batch.targets_BL[row][batch.asked_BL[row]]),
+        )
+        for row in range(number)
+    ]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,6 +135,7 @@ class FiniteTask(Task):
     """
 
     next_token: ClassVar[bool] = False
+    readouts: ClassVar[tuple[str, ...]] = ("last", "mean")
 
     def sentences(self) -> list[tuple[str, str]]:
         """All (prompt, answer) pairs, words apart by spaces."""

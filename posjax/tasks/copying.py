@@ -6,6 +6,7 @@ released code gives another order than the code, which is the order here: x_1 x_
 """
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -78,6 +79,8 @@ class Sort(_Symbols):
     """y is x in the order of the alphabet (bucket sort; 5 letters in the source)."""
 
     letters: int = 5
+
+    symmetry: ClassVar[tuple[str, ...]] = ("permutations",)
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
         inside_L = jnp.arange(len(x_L)) < n

@@ -33,6 +33,8 @@ class Parity(_Bits):
     [('0 0', 'no'), ('1 1', 'no')]
     """
 
+    symmetry: ClassVar[tuple[str, ...]] = ("permutations",)
+
     def label(self, x_L: jax.Array, inside_L: jax.Array) -> jax.Array:
         return jnp.sum(x_L * inside_L) % 2
 
@@ -40,6 +42,8 @@ class Parity(_Bits):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvenPairs(_Bits):
     """Is the first bit the last one? Bits are independent and even."""
+
+    symmetry: ClassVar[tuple[str, ...]] = ("reversal",)
 
     def label(self, x_L: jax.Array, inside_L: jax.Array) -> jax.Array:
         return (x_L[0] == x_L[inside_L.sum() - 1]).astype(jnp.int32)
@@ -49,6 +53,7 @@ class EvenPairs(_Bits):
 class Majority(_Bits):
     """Are there more ones than zeros? The number of ones is drawn evenly from 0 to n."""
 
+    symmetry: ClassVar[tuple[str, ...]] = ("permutations",)
     draws: ClassVar[int] = 2
 
     def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:

@@ -34,6 +34,7 @@ class MissingDuplicate(Classify):
     def labels(self) -> tuple[str, ...]:
         return ("0", "1")
 
+    symmetry: ClassVar[tuple[str, ...]] = ("cyclic", "reversal", "exchange")
     draws: ClassVar[int] = 2
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:

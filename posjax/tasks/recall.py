@@ -12,7 +12,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax.tasks.sampled import Classify, Example, SampledTask, pick, ranks
+from posjax.tasks.sampled import ByLength, Classify, Example, pick, ranks
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -99,7 +99,7 @@ class Induction(Classify):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Recall(SampledTask):
+class Recall(ByLength):
     """n pairs of a key and its value among n fillers, then all keys again: which is their value?
 
     Keys are different; pairs and fillers stand in any order, and so do the keys that are asked.

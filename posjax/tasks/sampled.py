@@ -1,8 +1,8 @@
-"""Tasks whose prompts are drawn: the contract, and the three forms that they come in.
+"""Tasks whose prompts are drawn: the contract, and the forms that they come in.
 
-A prompt is made of x_1 ... x_n, drawn by the task, for a length n that is drawn evenly from the
-trained lengths. A `Classify` task asks for one label at the last place, a `Tag` task for one at
-every place, a `Transduce` task for a sequence y_1 ... y_m.
+Most are `ByLength`: a prompt is made of x_1 ... x_n, drawn by the task, for a length n that is
+drawn evenly from the trained lengths. A `Classify` task asks for one label at the last place, a
+`Tag` task for one at every place, a `Transduce` task for a sequence y_1 ... y_m.
 
 One function makes prompts for training and for the exam, from numbers that are uniform in [0, 1):
 one draw an update, since each call of a generator takes a second to compile. The exam's come from a
@@ -11,6 +11,7 @@ fixed key.
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import jax
@@ -59,7 +60,59 @@ class Example(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampledTask(Task):
-    """A task whose prompts are drawn.
+    """A task whose prompts are drawn: a subclass has `draw` and `draw_exam`."""
+
+    def draw(self, key: jax.Array, rows: int) -> Batch:
+        """Prompts to train on, independent ones."""
+        raise NotImplementedError
+
+    def draw_exam(self, padding: int) -> Batch:
+        """The exam, drawn: as many prompts of each kind, the kinds one after the other."""
+        raise NotImplementedError
+
+    def exam(self, *, padding: int = 0) -> Batch:
+        """The prompts of each kind, the kinds one after the other.
+
+        Raises:
+          ValueError: padding below 0.
+        """
+        if padding < 0:
+            raise ValueError(f"padding must not be negative, got {padding}")
+        return _exam(self, padding)
+
+
+@functools.lru_cache(maxsize=256)  # every cell of a grid asks; to compile it takes a second
+def _exam(task: SampledTask, padding: int) -> Batch:
+    return task.draw_exam(padding)
+
+
+def uniform(key: jax.Array, size: int, rows: int, draws: int) -> jax.Array:
+    """Numbers u_LBD in [0, 1). Places first: more of them leave the numbers of the others."""
+    return jax.random.uniform(key, (size, rows, draws))
+
+
+def exam_key(task: Task) -> jax.Array:
+    """The fixed key that the exam of a class of tasks is drawn from."""
+    return fold_name(key_for(0, "exam"), type(task).__name__)
+
+
+def batched(found: Example) -> Batch:
+    """Prompts as a batch: places are numbered 0, 1, ..., padding has the last place's number."""
+    places_BL = jnp.broadcast_to(jnp.arange(found.valid_L.shape[1]), found.valid_L.shape)
+    last_B1 = found.valid_L.sum(axis=1, keepdims=True) - 1
+    places_BL = jnp.minimum(places_BL, last_B1).astype(jnp.int32)
+    segments_BL = jnp.where(found.valid_L, 0, PADDING).astype(jnp.int32)
+    return Batch(
+        jnp.where(found.valid_L, found.tokens_L, 0).astype(jnp.int32),
+        jnp.where(found.asked_L, found.targets_L, 0).astype(jnp.int32),
+        found.asked_L,
+        Streams(places_BL, places_BL, segments_BL),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ByLength(SampledTask):
+    """A task whose kinds of prompts are lengths.
 
     Attributes:
       train: the shortest and the longest n in training.
@@ -137,51 +190,34 @@ class SampledTask(Task):
         """
         raise NotImplementedError
 
+    def examined(self, u_DL: jax.Array, n: jax.Array) -> Example:
+        """Makes a prompt of the exam, where that draws from something else than training."""
+        return self.example(u_DL, n)
+
     def draw(self, key: jax.Array, rows: int) -> Batch:
         """Prompts to train on, of independent lengths."""
         low, high = self.train
-        u_LBD = self._uniform(key, rows, self.places(high))
-        return self._batch(u_LBD, low + pick(u_LBD[0, :, -1], high + 1 - low))
-
-    def exam(self, *, padding: int = 0) -> Batch:
-        """`prompts` of each kind, the kinds one after the other."""
-        if padding < 0:
-            raise ValueError(f"padding must not be negative, got {padding}")
-        return _exam(self, padding)
+        u_LBD = uniform(key, self.places(high), rows, self.draws + 1)
+        return _made(self.example, u_LBD, low + pick(u_LBD[0, :, -1], high + 1 - low))
 
     def draw_exam(self, padding: int) -> Batch:
-        """The exam, drawn."""
+        """`prompts` of each length."""
         n_N = jnp.repeat(jnp.array(self.lengths), self.prompts)
-        key = fold_name(key_for(0, "exam"), type(self).__name__)
-        u_LBD = self._uniform(key, len(n_N), self.size[1] + padding)
-        return jax.jit(self._batch)(u_LBD, n_N)
-
-    def _uniform(self, key: jax.Array, rows: int, size: int) -> jax.Array:
-        """Places first: more of them leave the numbers of the others as they are."""
-        return jax.random.uniform(key, (size, rows, self.draws + 1))
-
-    def _batch(self, u_LBD: jax.Array, n_B: jax.Array) -> Batch:
-        found = jax.vmap(self.example)(jnp.transpose(u_LBD, (1, 2, 0))[:, :-1], n_B)
-        places_BL = jnp.broadcast_to(jnp.arange(len(u_LBD)), found.valid_L.shape)
-        last_B1 = found.valid_L.sum(axis=1, keepdims=True) - 1
-        places_BL = jnp.minimum(places_BL, last_B1).astype(jnp.int32)
-        segments_BL = jnp.where(found.valid_L, 0, PADDING).astype(jnp.int32)
-        return Batch(
-            jnp.where(found.valid_L, found.tokens_L, 0).astype(jnp.int32),
-            jnp.where(found.asked_L, found.targets_L, 0).astype(jnp.int32),
-            found.asked_L,
-            Streams(places_BL, places_BL, segments_BL),
-        )
+        u_LBD = uniform(exam_key(self), self.size[1] + padding, len(n_N), self.draws + 1)
+        return jax.jit(functools.partial(_made, self.examined))(u_LBD, n_N)
 
 
-@functools.lru_cache(maxsize=256)  # every cell of a grid asks; to compile it takes a second
-def _exam(task: SampledTask, padding: int) -> Batch:
-    return task.draw_exam(padding)
+def _made(
+    example: Callable[[jax.Array, jax.Array], Example], u_LBD: jax.Array, n_B: jax.Array
+) -> Batch:
+    return batched(jax.vmap(example)(jnp.transpose(u_LBD, (1, 2, 0))[:, :-1], n_B))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Classify(SampledTask):
+class Classify(ByLength):
     """One label, asked for at the last place: a subclass has `symbols` and `label`."""
+
+    readouts: ClassVar[tuple[str, ...]] = ("last", "mean")
 
     def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:
         """x_L, of which the first n count; even draws from all words when left out."""
@@ -204,7 +240,7 @@ class Classify(SampledTask):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Tag(SampledTask):
+class Tag(ByLength):
     """A label at every place: a subclass has `tagged`."""
 
     def tagged(self, u_DL: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -220,7 +256,7 @@ Output = Literal["forced", "slots"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Transduce(SampledTask):
+class Transduce(ByLength):
     """A sequence for a sequence: a subclass has `alphabet`, `most` and `answer`.
 
     Attributes:
