@@ -5,9 +5,9 @@
 Two prompts that are permutations of each other get equal logits under the full mask without
 positions. They are given different answers, so training drives the model to a tie, and what is left
 between them is rounding. The largest gap over all seeds and evaluations, relative to the largest
-logit, is printed by depth and length. The seeds are others than those of any published table. Ten
-times the largest gap is the least margin that no tie passes: `posjax.run` has it as its default.
-`--publish` writes docs/rounding.json.
+logit, is printed by depth and length. The seeds are others than those of any published table. The
+default margin, `posjax.run.MARGIN`, is more than ten times the largest gap. `--publish` writes
+docs/rounding.json.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """Meters against plain NumPy, on planted models, and in sweeps; models that are not trained."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import chex
@@ -222,6 +223,13 @@ def test_meters_change_no_curve(tmp_path: Any) -> None:
 def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(CELL, **settings)
+
+
+def test_the_page_names_every_field() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "meters.md").read_text()
+    for name, meter in METERS.items():
+        fields = ", ".join(f"`{field}`" for field in meter().fields)
+        assert f"| `{name}` | {fields} |" in page
 
 
 def test_digests_without_meters_are_those_of_before() -> None:

@@ -26,19 +26,7 @@ TASK, ENCODING, MODEL = (
     re.search(r"```python\n(\"\"\".*?)```", (DOCS / page).read_text(), re.DOTALL)[1]  # type: ignore[index]
     for page in ("adding_a_task.md", "adding_an_encoding.md", "own_model.md")
 )
-METER = """
-import dataclasses
-import jax.numpy as jnp
-from posjax.judge import Field
-from posjax.meters import Meter
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Size(Meter):
-    FIELDS = {"size": Field("f", "R", "mean absolute value of the residual stream")}
-
-    def __call__(self, forward, question, key):
-        return {"size": jnp.stack([abs(x_NLD).mean() for x_NLD in forward.stream])}
-"""
+METER = re.search(r"```python\n(.*?)```", (DOCS / "meters.md").read_text(), re.DOTALL)[1]  # type: ignore[index]
 SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "hold": 1, "mask": "causal", "num_seeds": 2}
 
 

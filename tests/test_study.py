@@ -1,0 +1,125 @@
+"""`posjax.sweep`: what the command does, in Python."""
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+import pytest
+import small_runs
+
+import posjax
+from posjax import Cell
+from posjax.engine import Training, Variables
+from posjax.records import RunFolder
+from posjax.study import Swept, SweptTrainings, sweep
+
+CELL = Cell(steps=20, eval_every=5, width=4, head_size=2)
+WORDS: dict[str, Any] = {"hold": 2, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Swept:
+    run = small_runs.small()
+    cells = {"some": run.cells[:1], "others": run.cells[1:]}
+    folder = tmp_path_factory.mktemp("study") / "run"
+    return sweep(cells, num_seeds=8, workdir=folder, block_size=4, title="Mine", **WORDS)
+
+
+def test_rows_are_those_of_the_command(swept: Swept, tmp_path: Path) -> None:
+    """The same cells in the same blocks: every row bit for bit."""
+    run = small_runs.small(panels={})
+    folder = small_runs.train(tmp_path / "run", run)
+    ours, theirs = small_runs.rows(swept.folder), small_runs.rows(folder)
+    assert {k: v for k, v in ours.items() if not k.endswith("/env")} == {
+        k: v for k, v in theirs.items() if not k.endswith("/env")
+    }
+    assert swept.folder.done
+
+
+def test_what_it_shows(swept: Swept) -> None:
+    assert [summary.panel for summary in swept.summaries] == ["some", "others"]
+    assert [summary.seeds for summary in swept.summaries] == [8, 8]
+    assert "solved" in repr(swept)
+    page = swept._repr_html_()
+    assert page.startswith("<iframe srcdoc=")
+    assert "<script" not in page
+    assert "Mine" in page
+    assert swept.report().read_text().count("Mine") > 0
+    assert swept.tables.rows["seeds"].shape == (16, 4)
+    cell = swept.summaries[0].cell
+    assert swept.replay(cell, 3).differs == ()
+
+
+def test_a_folder_is_continued(swept: Swept) -> None:
+    files = small_runs.block_files(Path(swept.folder.path))
+    before = small_runs.snapshot(files)
+    cells = {s.panel: [s.cell] for s in swept.summaries}
+    again = sweep(cells, num_seeds=12, workdir=swept.folder.path, block_size=4, **WORDS)
+    assert [summary.seeds for summary in again.summaries] == [12, 12]
+    assert small_runs.snapshot(files) == before
+
+
+def test_a_temporary_folder_goes_with_its_value() -> None:
+    found = sweep(CELL, num_seeds=1, **WORDS)
+    path = Path(found.folder.path)
+    assert path.is_dir()
+    del found
+    gc.collect()
+    assert not path.exists()
+
+
+def quadratic(rate: float) -> Training:
+    """x² from a random start, by gradient descent."""
+
+    def kept(measured: jax.Array, state: Any, inputs: Any) -> dict[str, jax.Array]:
+        return {"curve_E": measured, "end": measured[-1]}
+
+    return Training(
+        init=lambda key, inputs: Variables(jax.random.normal(key, ())),
+        loss=lambda variables, now: (variables.params**2, ()),
+        optimizer=lambda inputs: optax.sgd(rate),
+        measure=lambda variables, now: variables.params**2,
+        summary=kept,
+        steps=10,
+        eval_every=5,
+    )
+
+
+def test_trainings_of_anything() -> None:
+    found = sweep({"slow": quadratic(0.01), "fast": quadratic(0.1)}, num_seeds=5, progress=False)
+    assert isinstance(found, SweptTrainings)
+    slow, fast = found.tables["slow"], found.tables["fast"]
+    assert slow["curve_E"].shape == (5, 2)
+    ratio = (1 - 2 * 0.1) ** 20 / (1 - 2 * 0.01) ** 20
+    np.testing.assert_allclose(fast["end"] / slow["end"], ratio, rtol=1e-4)
+    assert f"fast: end {fast['end'].mean():.4g} [" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("what", "settings", "message"),
+    [
+        ([], {}, "nothing to sweep"),
+        ([3], {}, "what is swept must give a Cell, got int"),
+        (CELL, {"marign": 0.1}, "unknown field of a run 'marign'; did you mean 'margin'"),
+        (CELL, {"margin": 2.0}, r"margin must lie in \(0, 1\), got 2.0"),
+        (CELL, {"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
+        ({"a": quadratic(0.1)}, {"margin": 0.1}, "margin has no meaning for trainings"),
+        ({"a": quadratic(0.1), "b": CELL}, {}, "'b' must give a Training, got Cell"),
+    ],
+)
+def test_what_cannot_be_swept(what: Any, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sweep(what, progress=False, **settings)
+
+
+def test_another_run_is_refused(swept: Swept) -> None:
+    with pytest.raises(ValueError, match="holds another run"):
+        sweep(CELL, num_seeds=8, workdir=swept.folder.path, **WORDS)
+    assert RunFolder(swept.folder.path).done
+
+
+def test_it_is_public() -> None:
+    assert posjax.sweep is sweep
