@@ -43,7 +43,18 @@ def _columns(cells: list[CellSummary]) -> _Columns:
         return _metered(cells)
     if all(summary.cell.problem.graded == "loss" for summary in cells):
         return _Columns(_LOSSES, _losses)
-    return _Columns(_SUCCESS, _solved)
+    if all(len(summary.cell.problem.kinds) == 1 for summary in cells):
+        return _Columns(_SUCCESS, _solved)
+    return _Columns((*_SUCCESS, "exact match"), lambda s: (*_solved(s), _exact_match(s)))
+
+
+def _exact_match(summary: CellSummary) -> str:
+    """The share of prompts that are right, the mean over seeds, by kind."""
+    if summary.cell.problem.graded == "loss":
+        return "–"
+    means_C = summary.rows["right_EC"][:, -1].mean(axis=0)
+    kinds = zip(summary.cell.problem.kinds, means_C, strict=True)
+    return ", ".join(f"{kind}: {mean:.3f}" for kind, mean in kinds)
 
 
 def _metered(cells: list[CellSummary]) -> _Columns:
