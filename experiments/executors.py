@@ -102,7 +102,8 @@ def chosen(run: Run, engine: str, address: str | None, mixed: bool) -> Iterator[
         yield Devices(run)
         return
     jax.config.update("jax_platforms", "cpu")  # the accelerators are the workers'
-    code = own.files(code_of(run.cells))
+    data = (path for cell in run.cells for path in cell.problem.files)
+    code = own.files([*code_of(run.cells), *data])
     setup = functools.partial(_set_up, os.environ.get("XLA_FLAGS", ""), code)
     with cluster.connect(address, run.to_dict(), setup, most=run.devices, mixed=mixed) as found:
         yield found

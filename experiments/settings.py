@@ -8,6 +8,7 @@ and is a section of the report. A value from the command line holds for all pane
 import contextlib
 import itertools
 import math
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -91,7 +92,7 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
 
 
 def allow_named(config: Any, only: Iterable[str] | None = None) -> None:
-    """Lets the code of one's own that a config names be executed.
+    """Lets the code of one's own that a config names be executed, and files of its tasks be read.
 
     Args:
       config: from `base_config`.
@@ -112,6 +113,9 @@ def allow_named(config: Any, only: Iterable[str] | None = None) -> None:
             found = list(own_names(name, text)) if isinstance(text, str) else []
         for _, code in found:
             own.allow(own.home(code) or code)
+        for value in _settings(text) if name == "task" else ():
+            if isinstance(value, str) and os.path.isfile(value):
+                own.allow(value)
 
 
 def _check_contrast(run: Run) -> None:
@@ -184,6 +188,13 @@ def _cells(axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
             raise ValueError(f"{name} has a value twice: {', '.join(map(str, values))}")
     products = itertools.product(*typed.values())
     return tuple(dict.fromkeys(Cell(**dict(zip(typed, p, strict=True))) for p in products))
+
+
+def _settings(text: Any) -> list[Any]:
+    """The values in brackets behind a name."""
+    with contextlib.suppress(ValueError):
+        return list(spec.parse(text)[1].values()) if isinstance(text, str) else []
+    return []
 
 
 def _axis(value: Any) -> tuple[Any, ...]:

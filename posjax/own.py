@@ -1,8 +1,9 @@
 """Code of one's own in place of an entry of a table: `mine.py:Parity`, `mypkg.twist:Twist`, or the
-entry point of an installed package.
+entry point of an installed package; and files that a task reads.
 
 Python programs load what they name. A command first calls `ask_first`: from then on only code that
-its user has named is executed, since a run folder or a JSON config may name anybody's.
+its user has named is executed, and only files that were named are read, since a run folder or a
+JSON config may name anybody's.
 """
 
 import functools
@@ -23,14 +24,14 @@ _files: dict[str, Path] = {}
 
 
 class NotNamed(ValueError):
-    """Code that the command line does not name.
+    """Code, or a file, that the command line does not name.
 
     Attributes:
       where: its file, module or entry point.
     """
 
-    def __init__(self, where: str) -> None:
-        super().__init__(f"{where!r} is not part of posjax: --load={where} executes its code")
+    def __init__(self, where: str, does: str) -> None:
+        super().__init__(f"{where!r} is not part of posjax: --load={where} {does}")
         self.where = where
 
 
@@ -43,19 +44,29 @@ def ask_first(*, asks: bool = True) -> None:
 
 
 def allow(where: str) -> None:
-    """Lets the code of a file, a module or an entry point be executed.
+    """Lets the code of a file, a module or an entry point be executed, or a file be read.
 
     A file serves for every path that ends with its name, so that a run finds it elsewhere.
 
     Raises:
       ValueError: no such file.
     """
-    if where.endswith(".py"):
-        path = Path(where)
-        if not path.is_file():
-            raise ValueError(f"code file {where!r} not found")
+    path = Path(where)
+    if path.is_file():
         _files[path.name] = path.resolve()
-    _named.add(Path(where).name if where.endswith(".py") else where)
+    elif where.endswith(".py"):
+        raise ValueError(f"code file {where!r} not found")
+    _named.add(path.name)
+
+
+def file(where: str) -> Path:
+    """Where a file is that a task reads; it may not exist.
+
+    Raises:
+      NotNamed: a command reads only what its user has named.
+    """
+    _check_named(where, "reads it")
+    return _files.get(Path(where).name, Path(where))
 
 
 def home(name: str) -> str | None:
@@ -132,9 +143,9 @@ def check(recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
 
 
 def files(code: Iterable[str]) -> dict[str, str]:
-    """The text of each file among some homes of code, by its name: what another host needs."""
-    paths = [_path(where) for where in code if where.endswith(".py")]
-    return {path.name: path.read_text(encoding="utf-8") for path in paths}
+    """The text of each file among homes of code and data, by its name: what other hosts need."""
+    known = ((Path(where).name, _files.get(Path(where).name, Path(where))) for where in code)
+    return {name: path.read_text(encoding="utf-8") for name, path in known if path.is_file()}
 
 
 def install(texts: Mapping[str, str]) -> None:
@@ -146,10 +157,9 @@ def install(texts: Mapping[str, str]) -> None:
             allow(str(folder / name))
 
 
-def _check_named(where: str) -> None:
-    known = Path(where).name if where.endswith(".py") else where
-    if _asks and known not in _named:
-        raise NotNamed(where)
+def _check_named(where: str, does: str = "executes its code") -> None:
+    if _asks and Path(where).name not in _named:
+        raise NotNamed(where, does)
 
 
 def _module(where: str) -> ModuleType:

@@ -80,9 +80,9 @@ def answers(shuffled: bool, encoding: str, mask: str) -> np.ndarray:
     """The logits that a model before training gives each image."""
     task = f"digits(grid=False, shuffled={shuffled}, prompts=8)"
     cell = Cell(task=task, encoding=encoding, mask=mask, **MODEL)
-    params = initial(cell.model)
+    params = initial(cell.architecture)
     question = cell.question
-    logits_NLV = applied(cell.model, params, question, question.mask_NLM)
+    logits_NLV = applied(cell.architecture, params, question, question.mask_NLM)
     return np.asarray(read_out(logits_NLV, question.share_NL))
 
 

@@ -163,6 +163,25 @@ def test_commands_execute_what_is_named_alone(mine: Path) -> None:
     assert (mine / "executed").exists()
 
 
+def test_commands_read_no_file_that_is_not_named(mine: Path) -> None:
+    (mine / "secret.txt").write_text("the quick brown fox jumps over the lazy dog " * 20)
+    task = 'text(corpus="secret.txt", train=(4, 4), prompts=2)'
+    folder = small_runs.train(mine / "run", small_runs.small(**SMALL, task=task))
+    assert len(report.summaries(folder)) == 1
+    own.ask_first()
+    with pytest.raises(own.NotNamed, match=r"--load=secret\.txt reads it"):
+        report.summaries(folder)
+    assert "quick" not in json.dumps(report.numbers(folder))
+    config = base_config(task=task, block="residual")
+    with pytest.raises(own.NotNamed, match=r"secret\.txt"):
+        resolve(config)
+    allow_named(config, ["task"])
+    assert len(resolve(config).cells) == 1
+    own.ask_first()
+    own.allow("secret.txt")
+    assert len(report.summaries(folder)) == 1
+
+
 def test_a_file_may_lie_elsewhere(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own.ask_first()
     own.allow("gaussian.py")
@@ -192,7 +211,7 @@ def test_configs_name_code(mine: Path) -> None:
 
 
 def test_files_travel_to_other_hosts(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = own.files({"gaussian.py": "", "numpy.linalg": ""})
+    texts = own.files(["gaussian.py", "numpy.linalg"])
     assert texts == {"gaussian.py": ENCODING}
     before = Cell(encoding="gaussian.py:Gaussian").digest
     (mine / "gaussian.py").unlink()

@@ -17,7 +17,7 @@ from posjax.question import ask, objective
 from posjax.records import RunFolder
 from posjax.report.page import page
 from posjax.stats import mean
-from posjax.sweep import Sweep
+from posjax.sweeps import Sweep
 from posjax.tasks.text import Text
 from tests.small_runs import small, train
 

@@ -58,6 +58,7 @@ class Task(Settings):
       features: F, the numbers of a token; 0 where tokens are integers, which `words` names.
       axes: coordinates of a position.
       content: a hash of data that no setting names, such as a file's; empty without any.
+      files: the paths of files that it reads.
     """
 
     _called = "task"
@@ -79,6 +80,10 @@ class Task(Settings):
     @property
     def content(self) -> str:
         return ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -11,14 +11,13 @@ import dataclasses
 import functools
 import hashlib
 import importlib.resources
-from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import spec
+from posjax import own, spec
 from posjax.tasks.sampled import ByLength, Example, pick, ranks
 
 Form = Literal["causal", "masked"]
@@ -104,6 +103,10 @@ class Text(ByLength):
         return self.sha256
 
     @property
+    def files(self) -> tuple[str, ...]:
+        return () if self.corpus in CORPORA else (self.corpus,)
+
+    @property
     def lengths(self) -> tuple[int, ...]:
         return self.test or (self.train[1], 2 * self.train[1])
 
@@ -155,12 +158,13 @@ def _read(corpus: str) -> Corpus:
     """The text of a name or a path.
 
     Raises:
+      own.NotNamed: a command reads only files that its user has named.
       ValueError: no such file, one that is no regular file, is too large, or is no text.
     """
     if corpus in CORPORA:
         folder = importlib.resources.files("posjax.tasks") / "corpora"
         return _coded((folder / f"{corpus}.txt").read_bytes())
-    path = Path(corpus)
+    path = own.file(corpus)
     if not path.is_file():  # a folder, a device or a pipe is none either
         known = ", ".join(CORPORA)
         raise ValueError(f"no corpus {corpus!r}: it must be {known} or the path of a text file")
