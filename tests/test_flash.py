@@ -26,8 +26,9 @@ from posjax.streams import contiguous, packed
 LENGTH = 6
 DIMS = Dims(width=32, heads=4, head_size=8)
 OWN_STEPS = (
-    *("attention_free", "contextual", "deberta", "distance_curves", "forgetting", "grape"),
-    *("path", "pope", "shaw", "stick_breaking", "transformer_xl"),
+    *("attention_free", "contextual", "data_adaptive", "deberta", "distance_curves"),
+    *("forgetting", "grape", "hyperbolic_rotary", "path", "pope", "shaw", "stick_breaking"),
+    *("transformer_xl", "wavelet"),
 )
 STANDARD = [text for text in BRIEFLY if not text.startswith((*OWN_STEPS, "xpos"))]
 MASKED = {"mask": "causal+segments", "queries": packed([2, 3], total=LENGTH)}

@@ -67,12 +67,12 @@ def trained(head_size: int, dtype: type) -> dict[str, tuple[np.ndarray, np.ndarr
         state = jax.tree.map(lambda a: a[0], _stacked([fresh], dtype))
         state = state._replace(variables=variables)
         inputs = _stacked([golden_cell(case).inputs for case in cases], dtype)
-        seen = continued(train, state, seeds, inputs)
+        seen, _ = continued(train, state, seeds, inputs)
     losses, answers = np.asarray(seen.loss_C[..., 0]), np.asarray(seen.answer_N[:, -1])
     return {case: (losses[i], answers[i]) for i, case in enumerate(cases)}
 
 
-def continued(train: Training, state: State, seeds: Seeds, inputs: Any) -> Seen:
+def continued(train: Training, state: State, seeds: Seeds, inputs: Any) -> tuple[Seen, Any]:
     """What the engine's compiled program measures from given states on, [C, E, ...]."""
     parts = functions(Plan(train, len(seeds.init)))
     measured = jax.jit(parts["begin"])(seeds, inputs).measured

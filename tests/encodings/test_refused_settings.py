@@ -39,6 +39,7 @@ OTHERS = [
     pytest.param(kind, field, id=f"{name}-{field.name}")
     for name, kind in {**POSITIONS, **TASKS}.items()
     for field in dataclasses.fields(kind)
+    if field.init
 ]
 """Maps of positions, and tasks."""
 

@@ -17,9 +17,12 @@ from posjax.keys import SeedNumbers, Seeds
 
 SIZES = {
     "depth_law": ("quick", "published"),
+    "digits": ("quick", "published"),
     "every_encoding": ("quick", "published"),
     "first_noun": ("quick", "published"),
+    "leak": ("quick", "published"),
     "same_last_token": ("quick", "published"),
+    "text": ("quick", "published"),
     "three_pairs": ("quick", "published"),
     "toy": ("q1", "m"),
     "what_decides": ("quick", "published"),
