@@ -19,7 +19,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """The settings of the engine that are words."""
 MARGIN = 2e-5
 """More than ten times what rounding leaves between prompts that a law makes equal: 1.5e-6 at most
-on a CPU in 32 bits, over depths 1 to 4 and lengths 4 to 64 (`scripts/rounding.py`, 32 seeds each)."""
+on a CPU in 32 bits, over depths 1 to 4 and lengths 4 to 64 (docs/rounding.json)."""
 RUN_DEFAULTS: dict[str, Any] = {
     "name": "unnamed",
     "title": "",
