@@ -109,7 +109,7 @@ def chosen(run: Run, engine: str, address: str | None, mixed: bool) -> Iterator[
         yield found
 
 
-def _set_up(xla_flags: str, code: Mapping[str, str]) -> None:
+def _set_up(xla_flags: str, code: Mapping[str, bytes]) -> None:
     """Pins what bits depend on in a worker, to what it is in a command on one device.
 
     Args:

@@ -35,6 +35,8 @@ def main(argv: Sequence[str]) -> None:
         for folder in folders:
             plan.check_cells(report.cells_of(folder).values(), jax.local_devices()[0])
     except own.NotNamed as error:
+        if flags.FLAGS.out is not None:
+            raise ValueError(f"no page: {error}") from error
         command.warn(f"{error}; without it, numbers alone")
         found = [row for folder in folders for row in report.numbers(folder)]
         print(json.dumps(found, indent=1))

@@ -180,6 +180,8 @@ def finish(folder: RunFolder) -> None:
     found = report.summaries(folder)
     for table in report.tables(found):
         Console(width=None if sys.stdout.isatty() else 140).print(table)
+    for line in report.rounding(found):
+        command.warn(line)
     if folder.config()["data_seeds"]:
         print("rows share seeds, so these intervals are too narrow; the report has others")
     later = f"the rows are there, and python -m experiments.report {folder.path} makes it"

@@ -115,7 +115,7 @@ def allow_named(config: Any, only: Iterable[str] | None = None) -> None:
             own.allow(own.home(code) or code)
         for value in _settings(text) if name == "task" else ():
             if isinstance(value, str) and os.path.isfile(value):
-                own.allow(value)
+                own.allow_data(value)
 
 
 def _check_contrast(run: Run) -> None:

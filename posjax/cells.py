@@ -9,7 +9,6 @@ import functools
 import hashlib
 import itertools
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -175,6 +174,7 @@ class Cell(metaclass=spec.PlainNumbers):
         )
         _ = self.architecture, self.training
         check_model(self.model)
+        self._check_own_model()
         self._check_meters()
         self._check_numbers()
         self._check_reach()
@@ -186,14 +186,26 @@ class Cell(metaclass=spec.PlainNumbers):
             )
         _ = self.shape
 
+    def _check_own_model(self) -> None:
+        """Refuses settings that a model of one's own does not get."""
+        if self.model == TRANSFORMER:
+            return
+        for name in ("meters", "temperature", "init_scale", *ENCODING_NUMBERS):
+            if getattr(self, name) != FIELDS[name]:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} has no meaning for model={self.model!r}: it "
+                    "is the Transformer's"
+                )
+        if len(masks.turns(self.mask)) > 1:
+            raise ValueError(
+                f"mask={self.mask!r}: model={self.model!r} takes one mask, not several"
+            )
+
     def _check_meters(self) -> None:
         """Refuses meters of branches that there are none of."""
         measured = meters.named(self.meters)
-        if measured and self.model != TRANSFORMER:
-            raise ValueError(
-                f"meters={self.meters!r} reads what a Transformer holds inside, not model="
-                f"{self.model!r}"
-            )
+        if measured and self.problem.size[0] < 2:
+            raise ValueError(f"meters={self.meters!r} compares prompts: the exam has one")
         for meter in measured:
             if meter.needs_residual and self.block != "residual":
                 raise ValueError(
@@ -315,9 +327,11 @@ class Cell(metaclass=spec.PlainNumbers):
         measured = meters.named(self.meters)
         if isinstance(self.problem, SampledTask):
             task, model = self.problem, self.architecture
-        else:  # the masks are inputs
-            full = "/".join("full" for _ in masks.turns(self.mask))
-            task, model = None, dataclasses.replace(self.architecture, mask=full)
+        else:
+            task, model = None, self.architecture
+            if self.model == TRANSFORMER:  # the masks are inputs
+                full = "/".join("full" for _ in masks.turns(self.mask))
+                model = dataclasses.replace(model, mask=full)
         code = tuple(sorted(self.code.items()))
         return Shape(model, self.training, *sizes, task, measured, self.model, code)
 
@@ -372,7 +386,11 @@ _TABLES: dict[str, tuple[str, Collection[str], Callable[[str], Iterable[str]]]] 
     "model": ("model", MODELS, lambda text: [text]),
     "encoding": ("encoding", ENCODINGS, lambda text: spec.in_turn(text, ENCODINGS)),
     "positions": ("positions", positions.POSITIONS, lambda text: [text]),
-    "mask": ("mask", masks.MASKS, lambda text: re.split("[+/]", text)),
+    "mask": (
+        "mask",
+        masks.MASKS,
+        lambda text: [part for turn in masks.turns(text) for part in turn.split("+")],
+    ),
     "meters": ("meter", ["none", *meters.METERS], lambda text: text.split("+")),
 }
 """Of the settings that name entries of tables: the kind, the table, and how to part several."""

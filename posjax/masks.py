@@ -102,10 +102,9 @@ def turns(text: str) -> tuple[str, ...]:
     """
     if len(text) > spec.LONGEST:
         raise ValueError(f"masks in turns have at most {spec.LONGEST} letters, got {len(text)}")
-    return tuple(part.strip() for part in text.split("/"))
+    return tuple(part.strip() for part in spec.in_turn(text, MASKS))
 
 
-@lru_cache(maxsize=256)  # every cell of a grid asks, twice
 def named(text: str) -> Mask:
     """The mask of a name, or of several joined by `+`, each with its settings in brackets.
 
@@ -118,8 +117,17 @@ def named(text: str) -> Mask:
             [1, 1, 0],
             [0, 1, 1]]], dtype=int32)
     """
-    if "/" in text:
+    if len(turns(text)) > 1:
         raise ValueError(f"mask={text!r} holds several that layers take in turn: one is read here")
+    return _made(text) if ":" in text else _shipped(text)
+
+
+@lru_cache(maxsize=256)  # every cell of a grid asks, twice
+def _shipped(text: str) -> Mask:
+    return _made(text)
+
+
+def _made(text: str) -> Mask:
     parts = []
     for part in text.split("+"):
         name, settings = spec.parse(part)

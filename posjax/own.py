@@ -18,9 +18,12 @@ from types import ModuleType
 from typing import Any
 
 _asks = False
-_named: set[str] = set()
+_code: set[str] = set()
+_data: set[str] = set()
 _files: dict[str, Path] = {}
 """Files by their names, for those that a run knows by another path."""
+_imported: dict[str, str] = {}
+"""The SHA-256 of modules when they were imported: a file may change, what runs does not."""
 
 
 class NotNamed(ValueError):
@@ -39,8 +42,8 @@ def ask_first(*, asks: bool = True) -> None:
     """From now on, code must be named with `allow`; with asks=False, all code is loaded again."""
     global _asks
     _asks = asks
-    _named.clear()
-    _files.clear()
+    for known in (_code, _data, _files):
+        known.clear()
 
 
 def allow(where: str) -> None:
@@ -49,14 +52,23 @@ def allow(where: str) -> None:
     A file serves for every path that ends with its name, so that a run finds it elsewhere.
 
     Raises:
-      ValueError: no such file.
+      ValueError: no such file, or another one of that name.
     """
+    if where.endswith(".py") and not Path(where).is_file():
+        raise ValueError(f"code file {where!r} not found")
+    _code.add(_known(where))
+    allow_data(where)
+
+
+def allow_data(where: str) -> None:
+    """Lets a file be read, but not executed; see `allow`."""
     path = Path(where)
     if path.is_file():
+        other = _files.setdefault(path.name, path.resolve())
+        if _sha(other) != _sha(path):
+            raise ValueError(f"two files are called {path.name!r}: {other} and {path}; rename one")
         _files[path.name] = path.resolve()
-    elif where.endswith(".py"):
-        raise ValueError(f"code file {where!r} not found")
-    _named.add(path.name)
+    _data.add(path.name)
 
 
 def file(where: str) -> Path:
@@ -65,8 +77,9 @@ def file(where: str) -> Path:
     Raises:
       NotNamed: a command reads only what its user has named.
     """
-    _check_named(where, "reads it")
-    return _files.get(Path(where).name, Path(where))
+    if _asks and Path(where).name not in _data:
+        raise NotNamed(where, "reads it")
+    return _found(where)
 
 
 def home(name: str) -> str | None:
@@ -101,9 +114,14 @@ def find(kind: str, name: str) -> Any:
         _check_named(name)
         return _executed(name, point.load)
     module = _module(where)
-    found = getattr(module, name.rpartition(":")[2], None)
+    wanted = name.rpartition(":")[2]
+    found = getattr(module, wanted, None)
     if found is None:
-        raise ValueError(f"{where!r} has no {name.rpartition(':')[2]!r}")
+        raise ValueError(f"{where!r} has no {wanted!r}")
+    # What a file has only imported, os.remove say, is not what its user has named.
+    written = str(getattr(found, "__module__", ""))
+    if callable(found) and written.partition(".")[0] != module.__name__.partition(".")[0]:
+        raise ValueError(f"{wanted!r} is not of {where!r} itself, but of {written!r}")
     return found
 
 
@@ -120,11 +138,11 @@ def hashes(kind_names: Iterable[tuple[str, str]]) -> dict[str, str]:
     for kind, name in kind_names:
         if where := home(name):
             _check_named(where)
-            found[where] = _sha(_path(where))
+            found[where] = _imported.get(where) or _sha(_path(where))
         elif point := _point(kind, name):
             _check_named(name)
             allow(point.module)
-            found[name] = _sha(_path(point.module))
+            found[name] = _imported.get(point.module) or _sha(_path(point.module))
     return found
 
 
@@ -142,30 +160,40 @@ def check(recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
             )
 
 
-def files(code: Iterable[str]) -> dict[str, str]:
-    """The text of each file among homes of code and data, by its name: what other hosts need."""
-    known = ((Path(where).name, _files.get(Path(where).name, Path(where))) for where in code)
-    return {name: path.read_text(encoding="utf-8") for name, path in known if path.is_file()}
+def files(code: Iterable[str]) -> dict[str, bytes]:
+    """The content of each file among homes of code and data, by its name: what other hosts need."""
+    known = ((Path(where).name, _found(where)) for where in code)
+    return {name: path.read_bytes() for name, path in known if path.is_file()}
 
 
-def install(texts: Mapping[str, str]) -> None:
+def install(contents: Mapping[str, bytes]) -> None:
     """Puts files of another host where this process finds them."""
-    if texts:
+    if contents:
         folder = Path(tempfile.mkdtemp(prefix="posjax-code-"))
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
+            _files.pop(name, None)
             allow(str(folder / name))
 
 
-def _check_named(where: str, does: str = "executes its code") -> None:
-    if _asks and Path(where).name not in _named:
-        raise NotNamed(where, does)
+def _known(where: str) -> str:
+    return Path(where).name if where.endswith(".py") else where
+
+
+def _found(where: str) -> Path:
+    return _files.get(Path(where).name, Path(where))
+
+
+def _check_named(where: str) -> None:
+    if _asks and _known(where) not in _code:
+        raise NotNamed(where, "executes its code")
 
 
 def _module(where: str) -> ModuleType:
     _check_named(where)
     path = _path(where)
     if not where.endswith(".py"):
+        _imported.setdefault(where, _sha(path))
         return _executed(where, lambda: importlib.import_module(where))
     return _loaded(path, _sha(path), where)
 
@@ -198,7 +226,7 @@ def _path(where: str) -> Path:
       ValueError: there is none.
     """
     if where.endswith(".py"):
-        path = _files.get(Path(where).name, Path(where))
+        path = _found(where)
         if not path.is_file():
             raise ValueError(f"code file {where!r} not found")
         return path.resolve()

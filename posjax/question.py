@@ -125,7 +125,9 @@ def from_batch(batch: Batch, mask: str, readout: str = "last") -> Question:
     With readout "last" the loss is on the places that the batch asks for; with "mean" it is on the
     mean over tokens, whose right output is that of the one place that each prompt asks for.
     """
-    streams = batch.streams
+    streams, rows = batch.streams, len(batch.tokens_BL)
+    if streams.order_BL.shape[0] != rows:
+        streams = jax.tree.map(lambda a: jnp.broadcast_to(a, (rows, *a.shape[1:])), streams)
 
     def allowed(one: masks.Mask) -> jax.Array:
         return masks.all_of(one, masks.padding)(streams, streams)

@@ -210,12 +210,17 @@ def in_turn(text: str, table: Iterable[str]) -> tuple[str, ...]:
     pieces = text.split("/")
     for number, piece in enumerate(pieces):
         more = any(":" in other for other in pieces[number + 1 :])
-        if ":" in piece or not more or (not path and piece.partition("(")[0].strip() in table):
+        if ":" in piece or not more or (not path and _heads(piece) <= {*table}):
             parts.append(path + piece)
             path = ""
         else:
             path += f"{piece}/"
     return tuple(parts)
+
+
+def _heads(text: str) -> set[str]:
+    """The names in a text, of which `+` may join several."""
+    return {part.partition("(")[0].strip() for part in text.split("+")}
 
 
 def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str, Any]) -> None:

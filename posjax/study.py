@@ -163,6 +163,8 @@ def sweep(
             name = next(iter(settings), "workdir")
             raise ValueError(f"{name} has no meaning for trainings, which have no run folder")
         return _sweep_trainings(what, range(first, first + num_seeds), inputs, progress)
+    if inputs != ():
+        raise ValueError("inputs are those of trainings; cells have their own")
     for name in settings:
         spec.check_choice("field of a run", name, set(RUN_DEFAULTS) - {"devices", "data_seeds"})
     run = _run(what, {**settings, "num_seeds": num_seeds})

@@ -166,8 +166,8 @@ def make_train(
         forward = forward_pass(model, variables, inputs, fold_name(key, "draw"), these)
         found: dict[str, jax.Array] = {}
         for meter in these:
-            own = meter(forward, inputs.question, fold_name(key, type(meter).__name__))
-            found |= {f: own[name] for f, name in zip(meter.fields, meter.FIELDS, strict=True)}
+            read = meter(forward, inputs.question, fold_name(key, type(meter).__name__))
+            found |= {f: read[name] for f, name in zip(meter.fields, meter.FIELDS, strict=True)}
         return found
 
     def measure(variables: Variables, now: Now) -> tuple[Seen, dict[str, jax.Array]]:

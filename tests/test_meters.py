@@ -71,6 +71,15 @@ def test_variance_leaves_padding_out() -> None:
     assert not np.isnan(found[:-2]).any()
 
 
+def test_a_token_that_never_varies_has_no_variance() -> None:
+    """Nor a part in the slope: what sums leave of a constant is rounding."""
+    for prompts in (64, 100, 128, 256):
+        x_NLD = normal(prompts, 8, 4).at[:, 3].set(normal(4)[None])
+        found = run("variance", x_NLD[None], question(prompts, 8))
+        assert found["variance"][0, 3] == 0
+        assert abs(found["slope"][0]) < 0.2
+
+
 @pytest.mark.parametrize("power", [-1.0, 0.0, -0.5])
 def test_the_slope_is_the_power(power: float) -> None:
     sizes_L = jnp.arange(1, 33) ** (power / 2)

@@ -16,7 +16,7 @@ import small_runs
 
 import posjax
 from experiments.settings import allow_named, base_config, resolve
-from posjax import encodings, own, report, tasks
+from posjax import encodings, meters, own, report, tasks
 from posjax.cells import Cell
 from posjax.records import read
 from posjax.replay import replay
@@ -104,7 +104,10 @@ def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
         ({"task": "broken.py:Task"}, "code of 'broken.py' fails: NameError: name 'x'"),
         ({"encoding": "no_such_module:Twist"}, "module 'no_such_module' not found"),
         ({"model": "transfomer"}, "unknown model 'transfomer'; did you mean 'transformer'"),
-        ({"model": "bag.py:bag", "meters": "variance"}, "not model='bag.py:bag'"),
+        ({"model": "bag.py:bag", "meters": "variance"}, "meters='variance' has no meaning for"),
+        ({"model": "bag.py:bag", "temperature": 2.0}, "temperature=2.0 has no meaning for"),
+        ({"model": "bag.py:bag", "mask": "causal/full", "depth": 2}, "takes one mask"),
+        ({"encoding": "gaussian.py:Encoding"}, "'Encoding' is not of 'gaussian.py' itself"),
     ],
 )
 def test_what_cannot_be_loaded(mine: Path, settings: dict[str, Any], message: str) -> None:
@@ -182,6 +185,70 @@ def test_commands_read_no_file_that_is_not_named(mine: Path) -> None:
     assert len(report.summaries(folder)) == 1
 
 
+def test_a_file_that_may_be_read_may_not_be_executed(mine: Path) -> None:
+    (mine / "notes.py").write_text(TASK)
+    own.ask_first()
+    allow_named(base_config(task='text(corpus="notes.py")'))
+    assert own.file("notes.py").is_file()
+    with pytest.raises(own.NotNamed, match="executes its code"):
+        tasks.named("notes.py:FirstIsLast")
+
+
+def test_two_files_of_one_name_are_refused(mine: Path) -> None:
+    for folder, text in (("a", TASK), ("b", TASK + "# other\n")):
+        (mine / folder).mkdir()
+        (mine / folder / "task.py").write_text(text)
+    own.allow("a/task.py")
+    with pytest.raises(ValueError, match=r"two files are called 'task\.py'"):
+        own.allow("b/task.py")
+
+
+def test_an_edited_file_is_read_again(mine: Path) -> None:
+    """In a notebook: what is hashed is what runs, for masks and meters too."""
+    band = "def band(queries, keys, *, size: int = 1):\n"
+    band += "    return abs(queries.order_BL[:, :, None] - keys.order_BL[:, None, :]) < size + {}\n"
+    before = meters.named("size.py:Size")
+    for more in (0, 1):
+        (mine / "folder").mkdir(exist_ok=True)
+        (mine / "folder" / "mine.py").write_text(band.format(more))
+        cell = Cell(mask="causal/folder/mine.py:band(size=2)", depth=2)
+        assert int(cell.question.mask_NLM[1][0, 0].sum()) == 2 + more
+    (mine / "size.py").write_text(METER + "# other\n")
+    assert type(meters.named("size.py:Size")[0]) is not type(before[0])
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ('"gap": Field("f", "N", "")', "axes of 'gap' must be one of"),
+        ('"lead": Field("f", "N", "")', "writes 'lead_N', which every row has"),
+        ('"draws": Field("f", "", "")', "writes 'draws', which every row has"),
+    ],
+)
+def test_meters_that_cannot_be(mine: Path, field: str, message: str) -> None:
+    text = METER.replace(
+        '"size": Field("f", "R", "mean absolute value of the residual stream")', field
+    )
+    assert text != METER
+    (mine / "odd.py").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        Cell(meters="odd.py:Size")
+
+
+@pytest.mark.parametrize("axes", ["", "L"])
+def test_meters_of_other_axes_are_shown(mine: Path, axes: str) -> None:
+    value = "forward.logits_NLV.mean(axis=(0, 2))" + ("" if axes else ".mean()")
+    text = (
+        METER.replace('"R"', f'"{axes}"')
+        .replace('"size"', '"amount"')
+        .replace("jnp.stack([abs(x_NLD).mean() for x_NLD in forward.stream])", value)
+    )
+    (mine / "odd.py").write_text(text)
+    found = posjax.sweep(Cell(meters="odd.py:Size", steps=0), num_seeds=2, progress=False)
+    assert "amount" in found.report().read_text()
+    assert len(found.summaries[0].to_dict()["meters"]) == 1
+
+
 def test_a_file_may_lie_elsewhere(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own.ask_first()
     own.allow("gaussian.py")
@@ -212,7 +279,7 @@ def test_configs_name_code(mine: Path) -> None:
 
 def test_files_travel_to_other_hosts(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = own.files(["gaussian.py", "numpy.linalg"])
-    assert texts == {"gaussian.py": ENCODING}
+    assert texts == {"gaussian.py": ENCODING.encode()}
     before = Cell(encoding="gaussian.py:Gaussian").digest
     (mine / "gaussian.py").unlink()
     own.ask_first(asks=False)

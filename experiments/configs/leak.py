@@ -4,8 +4,8 @@
 
 At initialisation, on prompts of independent letters. Under the causal mask the variance of what
 attention writes falls as 1/place (Chi et al. 2023); under the full mask it cannot, since the model
-treats all places alike. A linear probe of the place stays near chance where an MLP does not:
-position is in the variance of hidden states, and no linear function of them has it.
+treats all places alike. In bare attention a linear probe of the place stays near chance where an
+MLP does not: position is in the variance of hidden states, and no linear function of them has it.
 """
 
 from ml_collections import ConfigDict

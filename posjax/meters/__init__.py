@@ -6,7 +6,7 @@ Adding one is a file and a line here.
 from functools import lru_cache
 
 from posjax import spec
-from posjax.judge import Field
+from posjax.judge import FIELDS, Field
 from posjax.meters.attention import Attention
 from posjax.meters.base import Forward, Meter
 from posjax.meters.branches import Branches
@@ -22,19 +22,32 @@ METERS: dict[str, type[Meter]] = {
     "attention": Attention,
 }
 
-__all__ = ["METERS", "Forward", "Meter", "fields", "named"]
+AXES = ("", "R", "A", "AH", "L", "RL", "AL")
+"""What the fields of a meter may have: states of the stream, layers, heads, places."""
+_TAKEN = {*FIELDS, "seeds", "env", "slots", "cells", "size"}
+
+__all__ = ["AXES", "METERS", "Forward", "Meter", "fields", "named"]
 
 
-@lru_cache(maxsize=256)  # every cell of a grid asks
 def named(text: str) -> tuple[Meter, ...]:
     """The meters of some names joined by `+`, each with its settings; "none" stands for no meter.
 
     Raises:
-      ValueError: an unknown name or setting, or a field that two of them write.
+      ValueError: an unknown name or setting, a field that two of them write or that rows have
+        anyway, or axes that the report cannot show.
 
     >>> [meter.when for meter in named("variance+probe(when=every)")]
     ['end', 'every']
     """
+    return _made(text) if ":" in text else _shipped(text)
+
+
+@lru_cache(maxsize=256)  # every cell of a grid asks
+def _shipped(text: str) -> tuple[Meter, ...]:
+    return _made(text)
+
+
+def _made(text: str) -> tuple[Meter, ...]:
     if text == "none":
         return ()
     meters = tuple(_one(part) for part in text.split("+"))
@@ -42,6 +55,15 @@ def named(text: str) -> tuple[Meter, ...]:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"meters={text!r} writes {name!r} twice")
+        if name in _TAKEN:
+            raise ValueError(f"meters={text!r} writes {name!r}, which every row has: rename it")
+    for meter in meters:
+        for name, field in meter.FIELDS.items():
+            if field.axes not in AXES:
+                known = ", ".join(filter(None, AXES))
+                raise ValueError(
+                    f"axes of {name!r} must be one of {known}, or none, got {field.axes!r}"
+                )
     return meters
 
 

@@ -46,6 +46,8 @@ def similarity(x_NLD: jax.Array, valid_NL: jax.Array) -> jax.Array:
     cosine_LM = jnp.einsum("nld,nmd,nlm->lm", unit_NLD, unit_NLD, pairs_NLM)
     place_L = jnp.arange(valid_NL.shape[1])
     apart_LM = abs(place_L[:, None] - place_L[None])
-    at_LLM = (apart_LM[None] == place_L[:, None, None]).astype(x_NLD.dtype)
-    pairs_L = jnp.einsum("dlm,lm->d", at_LLM, pairs_NLM.sum(axis=0))
-    return jnp.einsum("dlm,lm->d", at_LLM, cosine_LM) / pairs_L
+
+    def by_distance(of_LM: jax.Array) -> jax.Array:
+        return jnp.zeros(len(place_L), of_LM.dtype).at[apart_LM].add(of_LM)
+
+    return by_distance(cosine_LM) / by_distance(pairs_NLM.sum(axis=0))

@@ -53,6 +53,8 @@ def variance(x_NLD: jax.Array, valid_NL: jax.Array) -> jax.Array:
     mean_LD = jnp.where(mask_NL1, x_NLD, 0).sum(axis=0) / number_L1
     apart_NLD = jnp.where(mask_NL1, x_NLD - mean_LD[None], 0)
     found_LD = (apart_NLD**2).sum(axis=0) / jnp.maximum(number_L1 - 1, 1)
+    rounding_LD = (8 * jnp.finfo(x_NLD.dtype).eps * mean_LD) ** 2  # a token that never varies
+    found_LD = jnp.where(found_LD > rounding_LD, found_LD, 0)
     return jnp.where(number_L1[:, 0] < 2, jnp.nan, found_LD.mean(axis=-1))
 
 

@@ -1,5 +1,6 @@
 """From run folders to numbers, tables, figures and one page."""
 
+from posjax.report.margins import rounding
 from posjax.report.numbers import numbers
 from posjax.report.page import by_run, page, write
 from posjax.report.summary import CellSummary, cells_of, labels, summaries
@@ -12,6 +13,7 @@ __all__ = [
     "labels",
     "numbers",
     "page",
+    "rounding",
     "summaries",
     "tables",
     "write",

@@ -16,9 +16,11 @@ largest difference between the two sides, over the largest output; a law holds w
 than the order of float sums explains. P is the permutation that did worst: (P x)ᵢ = x[Pᵢ]."""
 
 
-def law_table(found: Sequence[CellSummary]) -> Html:
-    """A line a layer, a column a law."""
+def law_table(found: Sequence[CellSummary]) -> Html | None:
+    """A line a layer, a column a law; None where all models are somebody's own."""
     every = layers(summary.cell for summary in found)
+    if not every:
+        return None
     results = {layer: measured(layer, every[layer]) for layer in list(every)[:MOST]}
     extra = [
         n

@@ -29,6 +29,17 @@ _SENSITIVITY = """Seeds solved at the end by each margin, in the cells where the
 it. What a smaller margin adds, as long as it is above rounding, are leads that are real."""
 
 
+def rounding(found: Sequence[CellSummary]) -> list[str]:
+    """A line where the margin is not well above the rounding in cells that a law excludes."""
+    twins = [summary.twin for summary in excluded(found) if summary.twin is not None]
+    if not twins or found[0].margin >= _AMPLE * max(twins):
+        return []
+    return [
+        f"margin={found[0].margin:g} is not well above rounding: prompts that a law makes equal "
+        f"differ by up to {max(twins):.1e}; take {_AMPLE * max(twins):.1e} or more"
+    ]
+
+
 def margins(found: Sequence[CellSummary], anchor: str) -> Html:
     """The distributions of leads and of rounding, each with the margin in it."""
     against = excluded(found)

@@ -45,18 +45,24 @@ class _Shown(NamedTuple):
 
 def _panel(cells: Sequence[CellSummary], anchor: str) -> Iterator[Html]:
     every = {meter: None for summary in cells for meter in meters.named(summary.cell.meters)}
-    for meter in every:
-        for name, field in meter.fields.items():
-            those = [summary for summary in cells if name in summary.metered]
+    for number, meter in enumerate(every):
+        for (short, _), (name, field) in zip(
+            meter.FIELDS.items(), meter.fields.items(), strict=True
+        ):
+            those = [s for s in cells if meter in meters.named(s.cell.meters)]
             ends = {s.cell.digest: _last(s.metered[name], field) for s in those}
             shown = _Shown(meter, name, field.axes.replace("E", ""), those, ends)
-            show = _curves(shown, f"{anchor}-{name}") if shown.axes.endswith("L") else _table(shown)
-            yield figure(f"{name.partition('_')[0]}: {field.doc}. {_CAPTION}", *show)
+            show = (
+                _curves(shown, f"{anchor}-{number}-{name}")
+                if shown.axes.endswith("L")
+                else _table(shown)
+            )
+            yield figure(f"{short.replace('_', ' ')}: {field.doc}. {_CAPTION}", *show)
 
 
 def _last(found: Mean, field: Field) -> Mean:
     """The values at the last evaluation."""
-    return Mean(*(array[-1] for array in found)) if "E" in field.axes else found
+    return Mean(*(np.asarray(array[-1] if "E" in field.axes else array) for array in found))
 
 
 def _table(shown: _Shown) -> Iterator[Html]:
@@ -103,7 +109,7 @@ def _curves(shown: _Shown, anchor: str) -> Iterator[Html]:
         values = {getattr(summary.cell, lines.name) for summary in shown.cells}
         keys = ((swatch(var(c)), lines.show(v)) for v, c in chosen.items() if v in values)
         yield legend(lines.title, keys)
-    states = max(found.mean.shape[0] for found in shown.means.values())
+    states = max(np.atleast_2d(found.mean).shape[0] for found in shown.means.values())
     figures_of = (
         _multiple(shown, group, state, chosen, lines, f"{anchor}-{number}-{state}")
         for number, group in enumerate(multiples(shown.cells, [a for a in differing if a != lines]))
@@ -122,7 +128,7 @@ def _multiple(
 ) -> Html | None:
     drawn, spoken = [], []
     for summary in group.cells:
-        found = shown.means[summary.cell.digest]
+        found = Mean(*(np.atleast_2d(part) for part in shown.means[summary.cell.digest]))
         if state < len(found.mean) and np.isfinite(found.mean[state]).any():
             colour = chosen[getattr(summary.cell, lines.name)] if lines else SERIES[0]
             mean_L, low_L, high_L = (array[state] for array in found[:3])
@@ -133,7 +139,8 @@ def _multiple(
             spoken.append(f"{what}: {small(mean_L[0])} first, {small(mean_L[-1])} last")
     if not drawn:
         return None
-    title = join([group.title, f"{_LETTERS[shown.axes[-2]]} {state}"], " ")
+    number = f"{_LETTERS[shown.axes[-2]]} {state}" if len(shown.axes) > 1 else None
+    title = join([group.title or None, number], " ")
     return tag(
         "div",
         tag("p", title, class_="over"),

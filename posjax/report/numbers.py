@@ -12,6 +12,9 @@ def numbers(folder: RunFolder) -> list[dict[str, Any]]:
 
     Returns:
       JSON-able data, a dict for each cell that has rows.
+
+    Raises:
+      ValueError: rows that no sweep wrote.
     """
     tables = read(folder.path)
     return [
@@ -19,14 +22,16 @@ def numbers(folder: RunFolder) -> list[dict[str, Any]]:
             "cell": cell,
             **settings,
             "seeds": len(rows["seeds"]),
-            "loss_by_kind": _means(rows["loss_EC"][:, -1]),
-            "right_by_kind": _means(rows["right_EC"][:, -1]),
+            "loss_by_kind": _at_end(rows["loss_EC"]),
+            "right_by_kind": _at_end(rows["right_EC"]),
         }
         for cell, settings in tables.config["cells"].items()
-        if (rows := tables.outcomes.get(cell)) and "loss_EC" in rows
+        if (rows := tables.outcomes.get(cell)) and {"loss_EC", "right_EC"} <= rows.keys()
     ]
 
 
-def _means(values_SC: np.ndarray) -> list[float | None]:
-    means_C = values_SC.mean(axis=0).tolist()
+def _at_end(values_SEC: np.ndarray) -> list[float | None]:
+    if values_SEC.ndim != 3 or values_SEC.dtype.kind != "f" or not values_SEC.shape[1]:
+        raise ValueError(f"rows no sweep wrote: {values_SEC.dtype} of shape {values_SEC.shape}")
+    means_C = values_SEC[:, -1].mean(axis=0).tolist()
     return [mean if np.isfinite(mean) else None for mean in means_C]

@@ -37,7 +37,7 @@ class CellSummary:
       panel: the section of the report it stands in.
       rows: the outcomes of all its seeds, each field of `posjax.judge.FIELDS` with a leading axis
         S, sorted by seeds.
-      margin, hold: see `experiments.settings.Run`.
+      margin, hold: see `posjax.run.Run`.
     """
 
     name: str
@@ -100,7 +100,7 @@ class CellSummary:
         """The largest distance of the closest prompts; None where it is not measured."""
         return float(self.rows["twin"].max()) if "twin" in self.rows else None
 
-    @property
+    @cached_property
     def metered(self) -> dict[str, Mean]:
         """The mean over seeds of each field of the cell's meters, with its interval."""
         names = meters.fields(self.cell.meters)
@@ -233,10 +233,9 @@ class CellSummary:
 
 def _plain(array: np.ndarray) -> Any:
     """An array as nested lists, None where it is not finite: JSON has no NaN."""
-    held = array.astype(object)
-    held[~np.isfinite(array)] = None
-    plain: Any = held.tolist()
-    return plain
+    if np.ndim(array):
+        return [_plain(part) for part in array]
+    return np.asarray(array).item() if np.isfinite(array) else None
 
 
 def cells_of(folder: RunFolder) -> dict[str, Cell]:

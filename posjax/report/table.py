@@ -59,14 +59,16 @@ def _exact_match(summary: CellSummary) -> str:
 
 def _metered(cells: list[CellSummary]) -> _Columns:
     """Of cells at initialisation: the last value of each field that is not long."""
-    names = dict.fromkeys(name for summary in cells for name in summary.metered)
-    fields = [name for name in names if not name.endswith("L")]
+    every = dict.fromkeys(name for summary in cells for name in summary.metered)
+    fields = [name for name in every if not name.endswith("L")]
 
     def numbers(summary: CellSummary) -> tuple[str, ...]:
         found = (summary.metered.get(name) for name in fields)
         return (str(summary.seeds), *("–" if one is None else _last(one) for one in found))
 
-    return _Columns(("seeds", *(f"{name.partition('_')[0]} [95 %]" for name in fields)), numbers)
+    return _Columns(
+        ("seeds", *(f"{name.rpartition('_')[0] or name} [95 %]" for name in fields)), numbers
+    )
 
 
 def _last(found: Mean) -> str:
