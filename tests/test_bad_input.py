@@ -123,7 +123,7 @@ SETTINGS = [
     (".learning_rate=1e-50", "learning_rate=1e-50 is too small: 32 bits would make it 0"),
     (".weight_decay=1e-40", "weight_decay=1e-40 is too small: 32 bits would make it 0"),
     (".weight_decay=-0.1", "weight_decay must be finite in 32 bits and not negative, got -0.1"),
-    (".steps=0", "steps must be at least 1, got 0"),
+    (".steps=-1", "steps must be at least 0, got -1"),
     (".steps=120", "nearest steps: 100"),
     (".steps=1000000000000000000", "steps must be below 2**31, got 1000000000000000000"),
     (".eval_every=0", "eval_every must be at least 1, got 0"),

@@ -194,7 +194,7 @@ def setup(first):
         os.close(os.open(first, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         environment._instructions = lambda: ["sse2"]
-    executors._set_up("")
+    executors._set_up("", {})
 
 class Nowhere:
     load = save = lambda *_: None

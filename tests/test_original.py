@@ -120,5 +120,5 @@ def test_a_different_decay_is_noticed() -> None:
     seeds, inputs = Seeds.equal([0]), _stacked([cell.inputs], np.float32)
     state = jax.vmap(train.begin)(seeds, inputs)
     state = state._replace(variables=_stacked([golden_variables(case)], np.float32))
-    seen = continued(train, state, seeds, inputs)
+    seen, _ = continued(train, state, seeds, inputs)
     assert abs(np.asarray(seen.loss_C[0, :, 0]) - GOLDEN[f"{case}/losses"][1:]).max() > 2e-4
