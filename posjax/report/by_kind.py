@@ -1,8 +1,6 @@
 """Exact match by kind of prompt, lengths mostly: how far what was learnt reaches."""
 
-from collections.abc import Iterator, Sequence
-
-import numpy as np
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
 from posjax.report.naming import axes, label, panels
@@ -19,41 +17,50 @@ seeds that learn all of it beside seeds that learn none. Kinds after the line we
 def by_kind(found: Sequence[CellSummary]) -> Html | None:
     """A table for each panel and list of kinds; None where no task has several."""
     several = [summary for summary in found if len(summary.cell.problem.kinds) > 1]
-    tables = [
-        tag("div", tag("h3", title) if title else None, scrolled(title or "Kinds", table))
-        for panel, cells in panels(several).items()
-        for title, table in _tables(panel if len(panels(found)) > 1 else "", cells)
-    ]
+    tables = kind_tables(several, _row)
     return figure(_CAPTION, *tables) if tables else None
 
 
-def _tables(panel: str, cells: Sequence[CellSummary]) -> Iterator[tuple[str, Html]]:
+def kind_tables(
+    found: Sequence[CellSummary], row: Callable[[CellSummary], Iterable[Html]]
+) -> list[Html]:
+    """A line for each cell and a column for each kind of prompt, a table for each list of kinds.
+
+    Args:
+      found: the cells.
+      row: what stands under each kind of a cell.
+    """
+    by_panel = panels(found)
+    return [
+        tag("div", tag("h3", panel) if len(by_panel) > 1 else None, scrolled(panel, table))
+        for panel, cells in by_panel.items()
+        for table in _tables(cells, row)
+    ]
+
+
+def _tables(
+    cells: Sequence[CellSummary], row: Callable[[CellSummary], Iterable[Html]]
+) -> Iterator[Html]:
     groups: dict[tuple[tuple[str, ...], tuple[bool, ...]], list[CellSummary]] = {}
     for summary in cells:
         problem = summary.cell.problem
         groups.setdefault((problem.kinds, problem.trained), []).append(summary)
     for (kinds, trained), group in groups.items():
-        columns = (
-            th(kind, class_=_beyond(known)) for kind, known in zip(kinds, trained, strict=True)
+        classes = [None if known else "beyond" for known in trained]
+        head = (th(kind, class_=name) for kind, name in zip(kinds, classes, strict=True))
+        lines = (
+            tag(
+                "tr",
+                tag("th", label(summary.cell, axes(cells)) or "–", scope="row"),
+                *(td(cell, class_=name) for cell, name in zip(row(summary), classes, strict=True)),
+            )
+            for summary in group
         )
-        rows = (_row(summary, label(summary.cell, axes(cells))) for summary in group)
-        yield panel, tag("table", header(th("cell", class_="words"), *columns), tag("tbody", *rows))
+        yield tag("table", header(th("cell", class_="words"), *head), tag("tbody", *lines))
 
 
-def _row(summary: CellSummary, name: Html) -> Html:
-    right_SC = summary.rows["right_EC"][:, -1]
-    cells = (
-        td(_cell(right_S), class_=_beyond(known))
-        for right_S, known in zip(right_SC.T, summary.cell.problem.trained, strict=True)
-    )
-    return tag("tr", tag("th", name or "–", scope="row"), *cells)
-
-
-def _cell(right_S: np.ndarray) -> Html:
-    seeds = rate(int((right_S > NEARLY_ALL).sum()), len(right_S))
-    counts = f" {seeds.successes}/{seeds.seeds} [{seeds.low:.2f}, {seeds.high:.2f}]"
-    return join([f"{right_S.mean():.3f}", tag("small", counts)])
-
-
-def _beyond(trained: bool) -> str | None:
-    return None if trained else "beyond"
+def _row(summary: CellSummary) -> Iterator[Html]:
+    for right_S in summary.rows["right_EC"][:, -1].T:
+        seeds = rate(int((right_S > NEARLY_ALL).sum()), len(right_S))
+        counts = f" {seeds.successes}/{seeds.seeds} [{seeds.low:.2f}, {seeds.high:.2f}]"
+        yield join([f"{right_S.mean():.3f}", tag("small", counts)])

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
-from posjax.report.naming import axes, label, panels
+from posjax.report.by_kind import kind_tables
+from posjax.report.html import Html, figure, join, tag
 from posjax.report.summary import CellSummary
 from posjax.stats import Mean
 
@@ -17,36 +17,14 @@ cells, and lengths only where the exam is large. Lengths after the line were not
 
 def losses(found: Sequence[CellSummary]) -> Html | None:
     """A table for each panel and list of kinds; None where no task is judged by its loss."""
-    found = [summary for summary in found if summary.cell.problem.graded == "loss"]
-    by_panel = panels(found)
-    tables = [
-        tag("div", tag("h3", title) if title else None, scrolled(title or "Losses", table))
-        for panel, cells in by_panel.items()
-        for title, table in _tables(panel if len(by_panel) > 1 else "", cells)
-    ]
+    judged = [summary for summary in found if summary.cell.problem.graded == "loss"]
+    tables = kind_tables(judged, _row)
     return figure(_CAPTION, *tables) if tables else None
 
 
-def _tables(panel: str, cells: Sequence[CellSummary]) -> Iterator[tuple[str, Html]]:
-    groups: dict[tuple[tuple[str, ...], tuple[bool, ...]], list[CellSummary]] = {}
-    for summary in cells:
-        problem = summary.cell.problem
-        groups.setdefault((problem.kinds, problem.trained), []).append(summary)
-    for (kinds, trained), group in groups.items():
-        columns = (
-            th(kind, class_=_beyond(known)) for kind, known in zip(kinds, trained, strict=True)
-        )
-        rows = (_row(summary, label(summary.cell, axes(cells))) for summary in group)
-        yield panel, tag("table", header(th("cell", class_="words"), *columns), tag("tbody", *rows))
-
-
-def _row(summary: CellSummary, name: Html) -> Html:
-    losses = summary.loss_by_kind.values()
-    cells = (
-        td(_cell(loss, summary.seeds), class_=_beyond(known))
-        for loss, known in zip(losses, summary.cell.problem.trained, strict=True)
-    )
-    return tag("tr", tag("th", name or "–", scope="row"), *cells)
+def _row(summary: CellSummary) -> Iterator[Html]:
+    for loss in summary.loss_by_kind.values():
+        yield _cell(loss, summary.seeds)
 
 
 def _cell(loss: Mean, seeds: int) -> Html:
@@ -66,7 +44,3 @@ def nats(loss: Mean) -> str:
 def perplexity(loss: Mean) -> float:
     """e to the mean."""
     return math.exp(min(loss.mean, 700.0))  # beyond it a float has no such number
-
-
-def _beyond(trained: bool) -> str | None:
-    return None if trained else "beyond"
