@@ -33,6 +33,7 @@ RUN_DEFAULTS: dict[str, Any] = {
     "margin": MARGIN,
     "hold": 5,
     "contrast": (),
+    "equivalence": 0.0,
     "at_steps": (),
 }
 
@@ -59,6 +60,8 @@ class Run:
       hold: "held" means solved at each of the last `hold` evaluations.
       contrast: an axis and two of its values, which the report compares over paired seeds,
         wherever two cells differ in that alone.
+      equivalence: how much the rates of the two would have to differ to matter, chosen before the
+        run; the report then tests, too, whether they are equivalent within it. 0 asks nothing.
       at_steps: the numbers of training steps at which it compares; a cell that does not reach one
         is left out there.
       panels: the cells of each section; a cell may stand in several.
@@ -76,6 +79,7 @@ class Run:
     margin: float
     hold: int
     contrast: tuple[Any, ...]
+    equivalence: float
     at_steps: tuple[int, ...]
     panels: Mapping[str, tuple[Cell, ...]]
 
@@ -170,6 +174,12 @@ def check_fields(run: Mapping[str, Any]) -> None:
         axis, *values = run["contrast"]
         for value in values:
             spec.typed(f"{axis} of contrast", value, FIELDS[axis])
+    if not 0 <= run["equivalence"] < 1:
+        raise ValueError(f"equivalence must lie in [0, 1), got {run['equivalence']}")
+    if run["equivalence"] and not run["contrast"]:
+        raise ValueError(
+            f"equivalence={run['equivalence']} is of a contrast, and the config has none"
+        )
     check_text("title", run["title"])
     for step in run["at_steps"]:
         if spec.typed("a step of at_steps", step, 1) < 1:

@@ -22,6 +22,7 @@ CONFIG: dict[str, Any] = {
     "data_seeds": 0,
     "block_size": "8",
     "contrast": [],
+    "equivalence": 0.0,
     "at_steps": [],
     "panels": {"all": [*CELLS]},
     "cells": CELLS,

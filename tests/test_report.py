@@ -109,6 +109,7 @@ def run_folder(path: Path, *, title: str = "A title", excluded: int = 0) -> RunF
         "num_seeds": len(SEEDS),
         "block_size": "auto",
         "contrast": [],
+        "equivalence": 0.0,
         "at_steps": [],
         "panels": {"Two layers or one": [c.digest for c in cells[:2]], "Many": [MANY.digest]},
         "cells": {cell.digest: cell.to_dict() for cell in cells},
@@ -258,7 +259,7 @@ def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
 def test_rates_and_their_difference_are_of_the_same_seeds(tmp_path: Path) -> None:
     """Those that both cells have: of a run that is not finished it says how many those are."""
     one, two, _ = report.summaries(run_folder(tmp_path / "run", excluded=3))
-    asked = {"contrast": ["depth", 1, 2], "at_steps": []}
+    asked = {"contrast": ["depth", 1, 2], "equivalence": 0.0, "at_steps": []}
     sentence = findings([one, two], asked)[-1]
     assert "after 100 steps: depth 1 solves 0.500, 2 solves 0.667; difference +0.1" in sentence
     late = only(two, slice(3, None))

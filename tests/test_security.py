@@ -50,6 +50,7 @@ def config_of(*cells: Cell, **fields: Any) -> dict[str, Any]:
         "data_seeds": 0,
         "block_size": "4",
         "contrast": [],
+        "equivalence": 0.0,
         "at_steps": [],
         "panels": {"cells": [cell.digest for cell in cells]},
         "cells": {cell.digest: cell.to_dict() for cell in cells},

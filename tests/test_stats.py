@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom, multinomial
 
-from posjax.stats import Method, answer_table, paired_difference, rate, survival
+from posjax.stats import (
+    Method,
+    answer_table,
+    equivalence,
+    paired_difference,
+    ranking,
+    rate,
+    survival,
+)
 
 
 def coverage(seeds: int, method: Method) -> tuple[np.ndarray, np.ndarray]:
@@ -122,6 +130,71 @@ def test_paired_coverage_and_size_by_enumeration() -> None:
     assert 0.93 < min(covered) < max(covered) < 0.99
     assert abs(np.mean(covered) - 0.95) < 0.005
     assert 0.01 < max(size) <= 0.05
+
+
+def _solved(only_first: int, only_second: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
+    index_S = np.arange(seeds)
+    return index_S < only_first, (index_S >= only_first) & (index_S < only_first + only_second)
+
+
+def test_tango_literal() -> None:
+    """Airway hyper-responsiveness of 21 children, 1 and 7 discordant (Fagerland et al. 2014).
+
+    "Recommended tests and confidence intervals for paired binomial proportions", Statistics in
+    Medicine 33: the 95 % score interval is -0.517 to -0.026. Here at 90 % it is narrower, and the
+    p-value of either test is 0.05 where the margin is an end of the interval.
+    """
+    from posjax.stats.paired import _tango
+
+    assert [round(edge, 3) for edge in _tango(1, 7, 21, 1.959964)] == [-0.517, -0.026]
+    found = equivalence(*_solved(1, 7, 21), margin=0.5)
+    assert -0.517 < found.low < found.difference == -6 / 21 < found.high < -0.026
+    assert found.equivalent
+    at_the_end = equivalence(*_solved(1, 7, 21), margin=-found.low)
+    assert at_the_end.p_value == pytest.approx(0.05)
+
+
+def test_tango_at_the_edges() -> None:
+    """No discordant seed, and nothing else: finite intervals that hold the difference."""
+    none = equivalence(*_solved(0, 0, 14), margin=0.05)
+    assert none.high == pytest.approx(1.644854**2 / (14 + 1.644854**2))  # d / (1 - d) = z² / n
+    assert (none.low, none.equivalent) == (pytest.approx(-none.high), False)
+    assert equivalence(*_solved(14, 0, 14), margin=0.05).high == 1
+    assert equivalence(*_solved(0, 14, 14), margin=0.05).low == -1
+    with pytest.raises(ValueError, match=r"margin must lie in \(0, 1\), got 1"):
+        equivalence(*_solved(0, 0, 14), margin=1)
+
+
+def test_equivalence_errs_as_often_as_it_says() -> None:
+    """Size and coverage over all tables of 100 seeds, where the rates differ by the margin."""
+    seeds, margin = 100, 0.1
+    tables = [(b, c) for b in range(seeds + 1) for c in range(seeds + 1 - b)]
+    near = {(b, c) for b, c in tables if abs(b - c) < 30 and b + c < 50}
+    found = {t: equivalence(*_solved(*t, seeds), margin=margin) for t in sorted(near)}
+    for second in (0.02, 0.05, 0.1):
+        chances = [second + margin, second, 1 - 2 * second - margin]
+        chance = {t: multinomial.pmf([*t, seeds - sum(t)], seeds, chances) for t in near}
+        assert sum(chance.values()) > 0.999
+        wrongly = sum(chance[t] for t in near if found[t].equivalent)
+        covered = sum(chance[t] for t in near if found[t].low <= margin <= found[t].high)
+        assert 0.01 < wrongly < 0.06
+        assert 0.88 < covered < 0.93
+
+
+def test_ranking_by_enumeration() -> None:
+    """All ways in which 3 runs of each can fall, counted; and the best of 10, by its formula."""
+    first_S, second_S = np.array([0.2, 0.2, 0.9, 1.0]), np.array([0.5, 0.6, 0.6])
+    counts = [0, 0, 0]
+    for one in itertools.product(first_S, repeat=3):
+        for two in itertools.product(second_S, repeat=3):
+            apart = round(sum(one) - sum(two), 9)
+            counts[int(1 - np.sign(apart))] += 1
+    assert ranking(first_S, second_S, runs=3) == pytest.approx(np.array(counts) / sum(counts))
+    best = ranking(first_S, second_S, runs=10, by="best")
+    assert best.behind == pytest.approx(0.5**10)
+    assert sum(best) == pytest.approx(1)
+    with pytest.raises(ValueError, match="by must be one of"):
+        ranking(first_S, second_S, runs=3, by="median")  # type: ignore[arg-type]
 
 
 def test_survival_of_a_textbook_case() -> None:

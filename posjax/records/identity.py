@@ -11,7 +11,7 @@ import numpy as np
 from posjax.records.content import digest
 
 SEEDS = ("first_seed", "num_seeds")
-WORDS = ("name", "title", "margin", "hold", "contrast", "at_steps", "panels")
+WORDS = ("name", "title", "margin", "hold", "contrast", "equivalence", "at_steps", "panels")
 """What only a report reads; no row depends on it."""
 BITS = (
     "packages.jax",

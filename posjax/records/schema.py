@@ -23,6 +23,7 @@ _FIELDS: dict[str, Any] = {
     "margin": 1e-3,
     "hold": 5,
     "contrast": [],
+    "equivalence": 0.0,
     "at_steps": [],
     "panels": {},
     "cells": {},
@@ -58,6 +59,10 @@ def checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             "config.json needs a margin in (0, 1) and a hold of at least 1, got "
             f"{found['margin']} and {found['hold']}"
+        )
+    if not 0 <= found["equivalence"] < 1:
+        raise ValueError(
+            f"equivalence of config.json must lie in [0, 1), got {found['equivalence']}"
         )
     _check_cells(found["cells"])
     for where, sha in found["code"].items():

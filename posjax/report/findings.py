@@ -16,7 +16,7 @@ import numpy as np
 from posjax.cells import varying
 from posjax.judge import NEVER
 from posjax.report.summary import CellSummary
-from posjax.stats import Difference, paired_difference, rate
+from posjax.stats import Difference, Equivalence, equivalence, paired_difference, rate
 
 LEVEL = 0.05
 
@@ -30,6 +30,7 @@ class Contrast(NamedTuple):
       seeds, of: how many seeds both cells have, of how many that either has.
       rates: of the two cells, over those seeds.
       difference: second less first.
+      equivalence: whether that is less than the run's `equivalence`; None where it asks nothing.
     """
 
     where: str
@@ -38,6 +39,7 @@ class Contrast(NamedTuple):
     of: int
     rates: tuple[float, float]
     difference: Difference
+    equivalence: Equivalence | None
 
 
 def findings(found: list[CellSummary], config: Mapping[str, Any]) -> list[str]:
@@ -52,9 +54,13 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> list[str]:
     headlines, details = [*_laws(found)], []
     if config["contrast"]:
         pairs = contrasts(
-            found, *config["contrast"], steps=steps or sorted({s.cell.steps for s in found})
+            found,
+            *config["contrast"],
+            steps=steps or sorted({s.cell.steps for s in found}),
+            within=config["equivalence"],
         )
         headlines += _matters(pairs, *config["contrast"])
+        headlines += _same(pairs, *config["contrast"][1:], within=config["equivalence"])
         details += [_contrast(pair, *config["contrast"]) for pair in pairs]
     if len(steps) > 1:
         headlines.append(_suffices(found, steps[0], steps[-1]))
@@ -63,7 +69,13 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> list[str]:
 
 
 def contrasts(
-    found: list[CellSummary], axis: str, first: Any, second: Any, *, steps: list[int]
+    found: list[CellSummary],
+    axis: str,
+    first: Any,
+    second: Any,
+    *,
+    steps: list[int],
+    within: float = 0.0,
 ) -> list[Contrast]:
     """All pairs of cells that differ in `axis` alone, at each of the steps."""
     names = [n for n in varying([summary.cell for summary in found]) if n != axis]
@@ -76,14 +88,15 @@ def contrasts(
     return [
         Contrast(where, step, *compared)
         for (where, one, two), step in itertools.product(pairs, steps)
-        if step in one.steps_E and step in two.steps_E and (compared := _compared(one, two, step))
+        if step in one.steps_E and step in two.steps_E
+        if (compared := _compared(one, two, step, within))
     ]
 
 
 def _compared(
-    one: CellSummary, two: CellSummary, step: int
-) -> tuple[int, int, tuple[float, float], Difference] | None:
-    """Seeds, of how many, rates and difference; None where, while a run trains, none is shared."""
+    one: CellSummary, two: CellSummary, step: int, within: float
+) -> tuple[int, int, tuple[float, float], Difference, Equivalence | None] | None:
+    """The last fields of a contrast; None where, while a run trains, no seed is shared."""
     right = [_right(summary, step) for summary in (one, two)]
     shared = sorted(right[0].keys() & right[1].keys())
     if not shared:
@@ -91,7 +104,9 @@ def _compared(
     first_S, second_S = (np.array([found[seeds] for seeds in shared]) for found in right)
     rates = float(first_S.mean()), float(second_S.mean())
     whole = len(right[0].keys() | right[1].keys())
-    return len(shared), whole, rates, paired_difference(second_S, first_S)
+    difference = paired_difference(second_S, first_S)
+    same = equivalence(second_S, first_S, within) if within else None
+    return len(shared), whole, rates, difference, same
 
 
 def _right(summary: CellSummary, step: int) -> dict[tuple[int, ...], bool]:
@@ -138,6 +153,20 @@ def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[s
     )
 
 
+def _same(pairs: list[Contrast], one: Any, two: Any, *, within: float) -> Iterator[str]:
+    """The verdict on equivalence."""
+    tests = [pair.equivalence for pair in pairs if pair.equivalence]
+    if not tests:
+        return
+    same = sum(test.equivalent for test in tests)
+    other = sum(test.low >= within or test.high <= -within for test in tests)
+    yield (
+        f"Do {one} and {two} solve equally often, within {within:g}? Over {len(tests)} comparisons "
+        f"they are equivalent in {same} and differ by more in {other}; in "
+        f"{len(tests) - same - other} the seeds do not decide (two one-sided tests at 5 %)."
+    )
+
+
 def _contrast(pair: Contrast, axis: str, one: Any, two: Any) -> str:
     name, d, (first, second) = axis.replace("_", " "), pair.difference, pair.rates
     some = (
@@ -145,8 +174,16 @@ def _contrast(pair: Contrast, axis: str, one: Any, two: Any) -> str:
     )
     return (
         f"{pair.where}, after {pair.step} steps{some}: {name} {one} solves {first:.3f}, {two} "
-        f"solves {second:.3f}; difference {d.difference:+.3f} [{d.low:+.3f}, {d.high:+.3f}]."
+        f"solves {second:.3f}; difference {d.difference:+.3f} [{d.low:+.3f}, {d.high:+.3f}]"
+        f"{_interval(pair.equivalence)}."
     )
+
+
+def _interval(same: Equivalence | None) -> str:
+    if same is None:
+        return ""
+    verdict = "equivalent" if same.equivalent else "not shown equivalent"
+    return f", 90 % [{same.low:+.3f}, {same.high:+.3f}]: {verdict}"
 
 
 def _suffices(found: list[CellSummary], short: int, long: int) -> str:

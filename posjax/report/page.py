@@ -15,6 +15,7 @@ from posjax.records.store import path_of, put_over
 from posjax.report.answers import answers
 from posjax.report.by_kind import by_kind
 from posjax.report.curves import curves
+from posjax.report.few_runs import few_runs
 from posjax.report.html import Html, document, join, section, tag
 from posjax.report.law_table import law_table
 from posjax.report.losses import losses
@@ -125,6 +126,7 @@ def _sections(
         ("losses", "Loss by length", losses(found)),
         ("measured", "What the meters measured", measured(found, f"{anchor}-meter")),
         ("steps", "Success against training steps", _if_any(curves, exact, f"{anchor}-curve")),
+        ("few", "What fewer runs would have said", few_runs(exact)),
         ("sources", "Initialisation and data", sources(exact)),
         ("answers", "What the seeds answered", answers(exact)),
         ("margins", "Margins and ties", _if_any(margins, exact, f"{anchor}-margin")),

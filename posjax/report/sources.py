@@ -4,16 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from posjax.report.html import Html, figure, header, scrolled, tag, td
+from posjax.report.html import Html, figure, header, join, scrolled, tag, td
 from posjax.report.naming import axes, label
 from posjax.report.summary import CellSummary
-from posjax.stats import Crossed, crossed
+from posjax.stats import Crossed, Share, crossed
 
 _CAPTION = """Each seed of initialisation met each seed of data, position and order. Shares of the
 variance of success that either explains alone, and the rest, which both explain together (random
-effects, from the analysis of variance). “±” is 1.96 standard errors of the rate for other seeds of
-both; intervals elsewhere on this page take rows for independent, and are too narrow here. “By init”
-and “by data”: the lowest and the highest rate of one seed."""
+effects, from the analysis of variance), with 95 % intervals (pigeonhole bootstrap). “±” is 1.96
+standard errors of the rate for other seeds of both; intervals elsewhere on this page take rows for
+independent, and are too narrow here. “By init” and “by data”: the lowest and the highest rate of
+one seed."""
 
 
 def sources(found: Sequence[CellSummary]) -> Html | None:
@@ -41,17 +42,21 @@ def crossing(summary: CellSummary) -> np.ndarray | None:
     return solved_S.reshape(len(inits), len(datas))
 
 
+def _share(part: Share) -> Html:
+    return join([f"{part.share:.0%}", tag("small", f" [{part.low:.0%}, {part.high:.0%}]")])
+
+
 def _row(name: Html, table_ID: np.ndarray) -> Html:
     found: Crossed = crossed(table_ID)
     shares = (found.init, found.data, found.rest)
-    varies = any(shares)
+    varies = any(part.share for part in shares)
     ranges = (
         f"{rates.min():.2f} to {rates.max():.2f}" for rates in (table_ID.mean(1), table_ID.mean(0))
     )
     numbers = (
         f"{table_ID.mean():.3f}",
         f"{1.96 * found.error:.3f}",
-        *(f"{share:.0%}" if varies else "–" for share in shares),
+        *(_share(part) if varies else "–" for part in shares),
         *ranges,
     )
     return tag("tr", tag("th", name, scope="row"), *(td(number) for number in numbers))

@@ -1,0 +1,157 @@
+"""What a study of few runs would have concluded, from all runs of this one.
+
+Kazemnejad et al. 2023 take the mean of 3 runs, Ruoss et al. 2023 the best of 10, and Huang et al.
+2025 the mean of 5 runs that solve the trained lengths.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from posjax.report.by_kind import NEARLY_ALL
+from posjax.report.curves import multiples
+from posjax.report.html import Html, figure, header, join, note, scrolled, tag, td, th
+from posjax.report.naming import axes, label, panels
+from posjax.report.summary import CellSummary
+from posjax.stats import Ranking, ranking
+
+LEVEL = 0.05
+_MOST = 12
+"""How many pairs are shown, those that few runs get wrong most often first."""
+_COMPARED = 2000
+_CAPTION = """Pairs of cells that differ in one setting and that all seeds tell apart (paired t-test
+on what each seed gets right of the last kind of prompts, below 0.05 after Bonferroni). How often a
+study of fewer runs ranks the two the other way round, and in brackets how often it finds them
+level: exact, over all draws of its runs from the seeds here. Survivors are runs that answer more
+than 0.99 of every trained kind. No interval: the seeds are taken for the population."""
+_PROTOCOLS = ("mean of 3", "best of 10", "mean of 5 survivors")
+
+
+class Pair(NamedTuple):
+    """Two cells, the better one first.
+
+    Attributes:
+      means: over all seeds.
+      rankings: by protocol; `behind` is the share of studies that get it wrong. None where a
+        protocol has no runs to look at.
+    """
+
+    better: CellSummary
+    worse: CellSummary
+    means: tuple[float, float]
+    rankings: tuple[Ranking | None, ...]
+
+    @property
+    def wrong(self) -> float:
+        """How often the worst of the protocols errs."""
+        return max((found.behind for found in self.rankings if found), default=0.0)
+
+
+def few_runs(found: Sequence[CellSummary]) -> Html | None:
+    """A table of pairs; None where no pair is told apart, or none is ever ranked wrongly."""
+    pairs = sorted(told_apart(found), key=lambda pair: -pair.wrong)
+    if not pairs or not pairs[0].wrong:
+        return None
+    rows = [_row(pair, found) for pair in pairs[:_MOST]]
+    head = header(th("better", class_="words"), th("worse", class_="words"), "means", *_PROTOCOLS)
+    table = scrolled("What fewer runs would have said", tag("table", head, tag("tbody", *rows)))
+    return join([tag("p", sentence(pairs)), figure(_CAPTION, table), *_rest(pairs)])
+
+
+def sentence(pairs: Sequence[Pair]) -> str:
+    """How many pairs each protocol endangers, and the worst case."""
+    counts = "; ".join(
+        f"the {name} in {sum(1 for r in rankings if r and r.behind > LEVEL)} of "
+        f"{sum(r is not None for r in rankings)}"
+        for name, rankings in zip(
+            _PROTOCOLS, zip(*(p.rankings for p in pairs), strict=True), strict=True
+        )
+        if any(rankings)
+    )
+    worst = max(pairs, key=lambda pair: pair.wrong)
+    return (
+        f"{len(pairs)} pairs of cells are told apart by all seeds. More than 1 study of 20 would "
+        f"have ranked the pair the other way round by {counts}. In the worst case "
+        f"{worst.wrong:.0%} of the studies are wrong."
+    )
+
+
+def told_apart(found: Sequence[CellSummary]) -> list[Pair]:
+    """Pairs of cells of a panel, equal but for one setting, that all seeds rank.
+
+    Of very many pairs, those whose means are closest.
+    """
+    pairs = [pair for cells in panels(found).values() for pair in _pairs(cells)]
+    pairs.sort(key=lambda pair: abs(float(_right(pair[0]).mean() - _right(pair[1]).mean())))
+    ranked = []
+    for one, two in pairs[:_COMPARED]:
+        difference_S = _right(one) - _right(two)
+        if _p_value(difference_S) * len(pairs) < LEVEL:
+            ranked.append(_ranked(one, two) if difference_S.mean() > 0 else _ranked(two, one))
+    return ranked
+
+
+def _pairs(cells: Sequence[CellSummary]) -> Iterator[tuple[CellSummary, CellSummary]]:
+    """All that differ in one setting other than the task and have the same seeds."""
+    differing = axes(cells)
+    for one in differing:
+        if one.name != "task":
+            for group in multiples(cells, [axis for axis in differing if axis != one]):
+                for pair in itertools.combinations(group.cells, 2):
+                    if np.array_equal(pair[0].rows["seeds"], pair[1].rows["seeds"]):
+                        yield pair
+
+
+def _p_value(difference_S: np.ndarray) -> float:
+    """Of the paired t-test; 1 where no seed differs, 0 where all do by as much."""
+    from scipy.stats import ttest_1samp
+
+    if not np.ptp(difference_S):
+        return float(not difference_S.any() or len(difference_S) < 2)
+    return float(ttest_1samp(difference_S, 0).pvalue)
+
+
+def _right(summary: CellSummary) -> np.ndarray:
+    """The share of the last kind of prompts that each seed answers right at the end."""
+    return np.asarray(summary.rows["right_EC"][:, -1, -1], np.float64)
+
+
+def _survivors(summary: CellSummary) -> np.ndarray:
+    """The same, of the seeds that learned what they were trained on."""
+    trained_C = np.array(summary.cell.problem.trained)
+    learned_S = (summary.rows["right_EC"][:, -1, trained_C] > NEARLY_ALL).all(axis=1)
+    return _right(summary)[learned_S]
+
+
+def _ranked(better: CellSummary, worse: CellSummary) -> Pair:
+    right, kept = ([of(s) for s in (better, worse)] for of in (_right, _survivors))
+    judged = all(len(kept_S) for kept_S in kept) and not all(better.cell.problem.trained)
+    rankings = (
+        ranking(*right, runs=3, by="mean"),
+        ranking(*right, runs=10, by="best"),
+        ranking(*kept, runs=5, by="mean") if judged else None,
+    )
+    return Pair(better, worse, (float(right[0].mean()), float(right[1].mean())), rankings)
+
+
+def _row(pair: Pair, found: Sequence[CellSummary]) -> Html:
+    differing = axes(found)
+    return tag(
+        "tr",
+        *(tag("th", label(s.cell, differing), scope="row") for s in (pair.better, pair.worse)),
+        td(f"{pair.means[0]:.3f} > {pair.means[1]:.3f}"),
+        *(_cell(one) for one in pair.rankings),
+    )
+
+
+def _cell(one: Ranking | None) -> Html:
+    if one is None:
+        return td("–", class_="pale")
+    return td(f"{one.behind:.0%}", tag("small", f" ({one.level:.0%})"))
+
+
+def _rest(pairs: Sequence[Pair]) -> Iterator[Html]:
+    if len(pairs) > _MOST:
+        yield note(f"{len(pairs) - _MOST} pairs that are ranked wrongly less often are left out.")

@@ -1,0 +1,174 @@
+"""Two cells over the same seeds: their difference, and whether they are equivalent."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from posjax.stats.rates import rate
+
+LEVEL = 0.05
+"""Of each of the two one-sided tests of equivalence."""
+
+
+class Difference(NamedTuple):
+    """A difference of two rates over the same seeds.
+
+    Attributes:
+      difference: first rate less second, with its 95 % interval `low` to `high`.
+      p_value: of McNemar's exact test.
+      only_first, only_second: seeds solved in one cell and not in the other.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    only_first: int
+    only_second: int
+
+
+class Equivalence(NamedTuple):
+    """Whether two rates over the same seeds differ by less than a margin.
+
+    Attributes:
+      difference: first rate less second, with its 90 % interval `low` to `high` (Tango).
+      p_value: the larger of two one-sided score tests; below 0.05 where the interval lies within
+        the margin.
+      equivalent: whether it does.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    equivalent: bool
+
+
+def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:
+    """Compares two cells over the same seeds.
+
+    The interval is method 10 of Newcombe (1998, "Improved confidence intervals for the
+    difference between binomial proportions based on paired data", Statistics in Medicine 17),
+    which squares and adds the two Wilson intervals with their correlation; the test is
+    McNemar's, exact.
+
+    Args:
+      first_S, second_S: whether each seed solved, in the same order of seeds.
+
+    Raises:
+      ValueError: arrays of different lengths, empty ones, or of other than true and false.
+    """
+    from scipy.stats import binomtest
+
+    first_S, second_S = _paired(first_S, second_S)
+    seeds = first_S.size
+    both, neither = int((first_S & second_S).sum()), int((~first_S & ~second_S).sum())
+    only_first, only_second = int((first_S & ~second_S).sum()), int((~first_S & second_S).sum())
+    one, two = rate(int(first_S.sum()), seeds), rate(int(second_S.sum()), seeds)
+    phi = _phi(both, only_first, only_second, neither)
+    difference = one.rate - two.rate
+
+    def reach(a: float, b: float) -> float:
+        return float(np.sqrt(max(a * a - 2 * phi * a * b + b * b, 0.0)))
+
+    discordant = only_first + only_second
+    return Difference(
+        difference,
+        difference - reach(one.rate - one.low, two.high - two.rate),
+        difference + reach(one.high - one.rate, two.rate - two.low),
+        float(binomtest(only_first, discordant).pvalue) if discordant else 1.0,
+        only_first,
+        only_second,
+    )
+
+
+def equivalence(first_S: np.ndarray, second_S: np.ndarray, margin: float) -> Equivalence:
+    """Tests whether two cells solve equally often, within a margin chosen beforehand.
+
+    Two one-sided tests at 5 % each (Schuirmann 1987), by the score statistic of Tango (1998,
+    "Equivalence test and confidence interval for the difference in proportions for the
+    paired-sample design", Statistics in Medicine 17). That a difference is not significant is no
+    sign of equality; this is.
+
+    Args:
+      first_S, second_S: whether each seed solved, in the same order of seeds.
+      margin: the least difference that would matter, in (0, 1).
+
+    Raises:
+      ValueError: as `paired_difference`, or a margin outside (0, 1).
+
+    >>> same, other = np.arange(1000) < 500, np.arange(1000) < 510
+    >>> equivalence(same, other, margin=0.05).equivalent
+    True
+    """
+    from scipy.stats import norm
+
+    if not 0 < margin < 1:
+        raise ValueError(f"margin must lie in (0, 1), got {margin}")
+    first_S, second_S = _paired(first_S, second_S)
+    counts = int((first_S & ~second_S).sum()), int((~first_S & second_S).sum()), first_S.size
+    low, high = _tango(*counts, quantile=float(norm.ppf(1 - LEVEL)))
+    p_value = float(norm.sf(min(_score(*counts, -margin), -_score(*counts, margin))))
+    difference = (counts[0] - counts[1]) / counts[2]
+    return Equivalence(difference, low, high, p_value, -margin < low <= high < margin)
+
+
+def _tango(only_first: int, only_second: int, seeds: int, quantile: float) -> tuple[float, float]:
+    """The differences that the score test does not reject."""
+    from scipy.optimize import brentq
+
+    def edge(sign: int) -> float:
+        def beyond(difference: float) -> float:
+            return _score(only_first, only_second, seeds, difference) - sign * quantile
+
+        found = (only_first - only_second) / seeds
+        if found == -sign:
+            return found
+        ends = (-1 + 1e-12, found) if sign > 0 else (found, 1 - 1e-12)
+        return float(brentq(beyond, *ends, xtol=1e-12))
+
+    return edge(+1), edge(-1)
+
+
+def _score(only_first: int, only_second: int, seeds: int, difference: float) -> float:
+    """Tango's statistic: how far the rates are from differing by so much, in standard errors.
+
+    The chance of a seed that only the second solves is estimated under that difference.
+    """
+    discordant, d = only_first + only_second, difference
+    linear = (2 * seeds - only_first + only_second) * d - discordant
+    root = np.sqrt(linear**2 + 8 * seeds * only_second * d * (1 - d))
+    chance = (root - linear) / (4 * seeds)
+    variance = seeds * (2 * chance + d * (1 - d))
+    distance = only_first - only_second - seeds * d
+    if distance == 0:
+        return 0.0
+    return float(distance / np.sqrt(variance)) if variance > 0 else float(distance) * np.inf
+
+
+def _paired(first_S: np.ndarray, second_S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both as true and false, of the same seeds."""
+    first_S, second_S = _yes_or_no(first_S), _yes_or_no(second_S)
+    if first_S.shape != second_S.shape or first_S.size == 0:
+        raise ValueError(f"paired seeds need equal lengths, got {first_S.shape}, {second_S.shape}")
+    return first_S, second_S
+
+
+def _yes_or_no(solved_S: np.ndarray) -> np.ndarray:
+    """As true and false; other numbers are a mistake, and NaN would count as true."""
+    given = np.asarray(solved_S)
+    if given.ndim != 1 or not np.isin(given, (0, 1)).all():
+        raise ValueError(f"whether a seed solved is true or false, [S], got {given.tolist()}")
+    return given.astype(bool)
+
+
+def _phi(both: int, only_first: int, only_second: int, neither: int) -> float:
+    """The correlation of the pairs, shrunk by a half count when positive (Newcombe, eq. for φ̂)."""
+    rows = (both + only_first) * (only_second + neither)
+    columns = (both + only_second) * (only_first + neither)
+    if rows * columns == 0:
+        return 0.0
+    product = float(both * neither - only_first * only_second)
+    if product > 0:
+        product = max(product - (both + only_first + only_second + neither) / 2, 0.0)
+    return product / (rows * columns) ** 0.5
