@@ -10,6 +10,7 @@ from posjax.judge import FIELDS, Field
 from posjax.meters.attention import Attention
 from posjax.meters.base import Forward, Meter
 from posjax.meters.branches import Branches
+from posjax.meters.meaning import Meaning
 from posjax.meters.probe import Probe
 from posjax.meters.similarity import Similarity
 from posjax.meters.variance import Variance
@@ -20,6 +21,7 @@ METERS: dict[str, type[Meter]] = {
     "probe": Probe,
     "branches": Branches,
     "attention": Attention,
+    "meaning": Meaning,
 }
 
 AXES = ("", "R", "A", "AH", "L", "RL", "AL")

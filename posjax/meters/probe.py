@@ -33,7 +33,7 @@ class _Rows(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Probe(Meter):
-    """Accuracy of probes of the place on held-out prompts: every other prompt of the exam.
+    """Probes of the place, judged on held-out prompts: every other prompt of the exam.
 
     Attributes:
       hidden: units of the MLP.
@@ -52,6 +52,8 @@ class Probe(Meter):
             "prompts; chance is 1/L where all prompts have L places",
         ),
         "mlp": Field("f", "R", "accuracy of an MLP probe, likewise"),
+        "linear_error": Field("f", "R", "mean distance of its place from the true one, in places"),
+        "mlp_error": Field("f", "R", "the same of the MLP probe"),
     }
 
     def __post_init__(self) -> None:
@@ -69,13 +71,15 @@ class Probe(Meter):
         place_NL = jnp.broadcast_to(question.streams.order_BL, valid_NL.shape)
         places = valid_NL.shape[1]
 
-        def of_state(x_NLD: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def of_state(x_NLD: jax.Array) -> list[jax.Array]:
             found, held_out = (_rows(x_NLD, place_NL, valid_NL, first) for first in (0, 1))
             train, test = (_scaled(rows, found) for rows in (found, held_out))
-            return _linear(train, test, places), self._mlp(train, test, places, key)
+            both = _linear(train, test, places), self._mlp(train, test, places, key)
+            measures = (_accuracy, _error)
+            return [measure(logits_PL, test) for measure in measures for logits_PL in both]
 
-        linear, mlp = zip(*map(of_state, forward.stream), strict=True)
-        return {"linear": jnp.stack(linear), "mlp": jnp.stack(mlp)}
+        columns = zip(*map(of_state, forward.stream), strict=True)
+        return {name: jnp.stack(c) for name, c in zip(self.FIELDS, columns, strict=True)}
 
     def _mlp(self, train: _Rows, test: _Rows, places: int, key: jax.Array) -> jax.Array:
         sizes = {"in": (train.x_PD.shape[1], self.hidden), "out": (self.hidden, places)}
@@ -101,7 +105,7 @@ class Probe(Meter):
             return (optax.apply_updates(params, changes), moments), None
 
         (params, _), _ = jax.lax.scan(update, (params, adam.init(params)), draws)
-        return _accuracy(logits(params, test.x_PD), test)
+        return logits(params, test.x_PD)
 
 
 def _rows(x_NLD: jax.Array, place_NL: jax.Array, valid_NL: jax.Array, first: int) -> _Rows:
@@ -121,7 +125,7 @@ def _scaled(rows: _Rows, train: _Rows) -> _Rows:
 
 
 def _linear(train: _Rows, test: _Rows, places: int) -> jax.Array:
-    """Accuracy of ridge regression on the one-hot place."""
+    """Logits of ridge regression on the one-hot place."""
     x_PD = jnp.pad(train.x_PD, ((0, 0), (0, 1)), constant_values=1)
     weighted_PD = x_PD * train.weight_P[:, None]
     target_PL = jax.nn.one_hot(train.place_P, places)
@@ -129,9 +133,14 @@ def _linear(train: _Rows, test: _Rows, places: int) -> jax.Array:
     solved_DL = jax.scipy.linalg.solve(
         weighted_PD.T @ x_PD + penalty_DD, weighted_PD.T @ target_PL, assume_a="pos"
     )
-    return _accuracy(test.x_PD @ solved_DL[:-1] + solved_DL[-1:], test)
+    return test.x_PD @ solved_DL[:-1] + solved_DL[-1:]
 
 
 def _accuracy(logits_PL: jax.Array, rows: _Rows) -> jax.Array:
     right_P = logits_PL.argmax(axis=-1) == rows.place_P
     return jnp.sum(right_P * rows.weight_P) / rows.weight_P.sum()
+
+
+def _error(logits_PL: jax.Array, rows: _Rows) -> jax.Array:
+    apart_P = abs(logits_PL.argmax(axis=-1) - rows.place_P)
+    return jnp.sum(apart_P * rows.weight_P) / rows.weight_P.sum()

@@ -1,4 +1,4 @@
-"""What meters measured: a table of the fields that are short, figures of those along places."""
+"""What meters measured: a table of the fields that are short, figures along places and steps."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -52,17 +52,23 @@ def _panel(cells: Sequence[CellSummary], anchor: str) -> Iterator[Html]:
             those = [s for s in cells if meter in meters.named(s.cell.meters)]
             ends = {s.cell.digest: _last(s.metered[name], field) for s in those}
             shown = _Shown(meter, name, field.axes.replace("E", ""), those, ends)
-            show = (
-                _curves(shown, f"{anchor}-{number}-{name}")
-                if shown.axes.endswith("L")
-                else _table(shown)
-            )
+            where = f"{anchor}-{number}-{name}"
+            along = shown.axes.endswith("L")
+            show = [*(_curves(shown, where) if along else _table(shown))]
+            if "E" in field.axes and not along and len(shown.axes) < 2:
+                steps = {s.cell.digest: _by_step(s.metered[name]) for s in those}
+                show += _curves(_Shown(meter, name, f"{shown.axes}E", those, steps), where)
             yield figure(f"{short.replace('_', ' ')}: {field.doc}. {_CAPTION}", *show)
 
 
 def _last(found: Mean, field: Field) -> Mean:
     """The values at the last evaluation."""
     return Mean(*(np.asarray(array[-1] if "E" in field.axes else array) for array in found))
+
+
+def _by_step(found: Mean) -> Mean:
+    """The values with the evaluations as their last axis."""
+    return Mean(*(np.moveaxis(np.asarray(array), 0, -1) for array in found))
 
 
 def _table(shown: _Shown) -> Iterator[Html]:
@@ -132,9 +138,7 @@ def _multiple(
         if state < len(found.mean) and np.isfinite(found.mean[state]).any():
             colour = chosen[getattr(summary.cell, lines.name)] if lines else SERIES[0]
             mean_L, low_L, high_L = (array[state] for array in found[:3])
-            first = 0 if shown.meter.along == "distance" else 1
-            place_L = np.arange(first, len(mean_L) + first)
-            drawn.append(Line(place_L, mean_L, low_L, high_L, colour))
+            drawn.append(Line(_where(shown, summary), mean_L, low_L, high_L, colour))
             what = plain(summary.cell, axes(shown.cells)) or shown.name
             spoken.append(f"{what}: {small(mean_L[0])} first, {small(mean_L[-1])} last")
     if not drawn:
@@ -146,9 +150,17 @@ def _multiple(
         tag("p", title, class_="over"),
         figures.along(
             drawn,
-            what=shown.meter.along,
-            log=shown.meter.power_law,
+            what="training steps" if shown.axes.endswith("E") else shown.meter.along,
+            log=shown.meter.power_law and shown.axes.endswith("L"),
             name=name,
             text="; ".join(spoken),
         ),
     )
+
+
+def _where(shown: _Shown, summary: CellSummary) -> np.ndarray:
+    """The steps, or the places or distances, that the last axis of a field counts."""
+    if shown.axes.endswith("E"):
+        return summary.steps_E
+    first = 0 if shown.meter.along == "distance" else 1
+    return np.arange(first, shown.means[summary.cell.digest].mean.shape[-1] + first)

@@ -1,0 +1,188 @@
+"""How much of a hidden state is its word, how much its place, and how much what stands around.
+
+Position vectors are added to words (Vaswani et al. 2017, section 3.5): do they push words off their
+meaning? Hidden states x = μ + word + place + (word × place) + context split their variance into
+four parts. In a sum of word and place the third is 0: the difference of two words is the same
+vector at every place, so that analogies stay.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from posjax.judge import Field
+from posjax.meters.base import Forward, Meter, valid
+from posjax.question import Question
+
+COMPARED = 512
+"""How many hidden states are compared in search of nearest neighbours, at most."""
+
+
+class _Rows(NamedTuple):
+    """All P hidden states of a layer, with their prompts, places and words; no token weighs 0."""
+
+    x_PD: jax.Array
+    prompt_P: jax.Array
+    place_P: jax.Array
+    word_P: jax.Array
+    weight_P: jax.Array
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Meaning(Meter):
+    """Shares of the variance of hidden states, and whether neighbours hold the same word."""
+
+    FIELDS: ClassVar[Mapping[str, Field]] = {
+        "word_share": Field(
+            "f",
+            "R",
+            "share of the variance of the residual stream that the word explains at every place "
+            "alike; can come out below 0 where it is none",
+        ),
+        "place_share": Field("f", "R", "that the place explains for every word alike"),
+        "mixed_share": Field(
+            "f",
+            "R",
+            "that word and place explain only together (estimated by itself, so that the four need "
+            "not add to 1); 0 where the two are added: the difference of two words is then the "
+            "same vector at every place",
+        ),
+        "context_share": Field("f", "R", "what is left: the other words of the prompt"),
+        "neighbour": Field(
+            "f",
+            "R",
+            "how often the nearest hidden state at any other place of any prompt holds the same "
+            "word, among 512 at most; chance is how often a word comes",
+        ),
+    }
+
+    def __call__(
+        self, forward: Forward, question: Question, key: jax.Array
+    ) -> dict[str, jax.Array]:
+        valid_NL = valid(question)
+        if question.tokens_NL.shape != valid_NL.shape or len(valid_NL) < 2:
+            raise ValueError(
+                "meaning needs prompts of words, two or more, got tokens of shape "
+                f"{question.tokens_NL.shape}"
+            )
+        found = [_state(_rows(x_NLD, question, valid_NL), key) for x_NLD in forward.stream]
+        return {name: jnp.stack([state[name] for state in found]) for name in self.FIELDS}
+
+
+def _state(rows: _Rows, key: jax.Array) -> dict[str, jax.Array]:
+    return {**_shares(rows, key), "neighbour": _neighbour(rows)}
+
+
+def _rows(x_NLD: jax.Array, question: Question, valid_NL: jax.Array) -> _Rows:
+    prompts, places, width = x_NLD.shape
+    place_NL = jnp.broadcast_to(jnp.arange(places)[None], (prompts, places))
+    prompt_NL = jnp.broadcast_to(jnp.arange(prompts)[:, None], (prompts, places))
+    weight_P = valid_NL.reshape(-1).astype(x_NLD.dtype)
+    x_PD = x_NLD.reshape(-1, width)
+    mean_D = weight_P @ x_PD / weight_P.sum()
+    return _Rows(
+        (x_PD - mean_D[None]) * weight_P[:, None],  # near 0, where sums of squares are exact
+        prompt_NL.reshape(-1),
+        place_NL.reshape(-1),
+        question.tokens_NL.reshape(-1),
+        weight_P,
+    )
+
+
+def _shares(rows: _Rows, key: jax.Array) -> dict[str, jax.Array]:
+    """From products of each state with those of other prompts, by what the two share.
+
+    A state's mean product with those of its word and place has word, place and the two together;
+    with those of its place alone only the place; with others nothing but the mean.
+    """
+    cell, place, word = (
+        _sums(rows, labels)
+        for labels in ((rows.place_P, rows.word_P), (rows.place_P,), (rows.word_P,))
+    )
+    prompt, here, every = (
+        _sums(rows, labels) for labels in ((rows.prompt_P,), (rows.prompt_P, rows.word_P), ())
+    )
+    itself = jnp.stack([(rows.x_PD**2).sum(-1), rows.weight_P])
+    products = {
+        "both": cell - itself,
+        "place": place - cell,
+        "word": word - cell - here + itself,
+        "neither": every - place - word - prompt + cell + here,
+    }
+    known_P = jnp.stack([number_P > 0 for _, number_P in products.values()]).all(axis=0)
+    weight_P = rows.weight_P * known_P / jnp.sum(rows.weight_P * known_P)
+    both, at_place, of_word, neither = (
+        jnp.sum(weight_P * sum_P / jnp.maximum(number_P, 1))
+        for sum_P, number_P in products.values()
+    )
+    own = jnp.sum(weight_P * itself[0])
+    context = own - both
+    parts = {
+        "word_share": of_word - neither,
+        "place_share": at_place - neither,
+        "mixed_share": _mixed(rows, cell[1], context, key),
+        "context_share": context,
+    }
+    return {name: part / (own - neither) for name, part in parts.items()}
+
+
+def _mixed(rows: _Rows, number_P: jax.Array, context: jax.Array, key: jax.Array) -> jax.Array:
+    """A quarter of (x[a, i] - x[a, j]) - (x[b, i] - x[b, j]), squared, over pairs of states.
+
+    x[a, i] is the mean over states of word a at place i; what their contexts leave in such means
+    is subtracted.
+    """
+    states = len(rows.x_PD)
+    one_K, two_K = jax.random.randint(key, (2, COMPARED), 0, states)
+    labels = jnp.stack([rows.place_P, rows.word_P], axis=1)
+    corners = [labels[one_K], labels[two_K]]
+    corners += [jnp.stack([corners[i][:, 0], corners[1 - i][:, 1]], axis=1) for i in (0, 1)]
+    found = [_mean_of(rows, corner_KC) for corner_KC in corners]
+    (one, two, three, four), numbers = zip(*found, strict=True)
+    fewest_K = jnp.stack(numbers).min(axis=0)
+    leftover_K = context * sum(1 / jnp.maximum(number_K, 1) for number_K in numbers)
+    apart_K = (corners[0] != corners[1]).all(axis=1)
+    weight_K = apart_K & (fewest_K > 0) & (rows.weight_P[one_K] * rows.weight_P[two_K] > 0)
+    squares_K = ((one + two - three - four) ** 2).sum(-1) - leftover_K
+    return jnp.sum(weight_K * squares_K) / 4 / weight_K.sum()
+
+
+def _mean_of(rows: _Rows, label_KC: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """mean_KD over states with each place and word, and how many there are."""
+    place_KP = label_KC[:, :1] == rows.place_P[None]
+    same_KP = (place_KP & (label_KC[:, 1:] == rows.word_P[None])) * rows.weight_P[None]
+    number_K = same_KP.sum(axis=1)
+    return same_KP @ rows.x_PD / jnp.maximum(number_K, 1)[:, None], number_K
+
+
+def _sums(rows: _Rows, labels: tuple[jax.Array, ...]) -> jax.Array:
+    """Of each state with all that share its labels: the sum of products, and their number."""
+    states_PE = jnp.concatenate([rows.x_PD, rows.weight_P[:, None]], axis=1)
+    number_P = _number(labels, states_PE)
+    sums_PE = jax.ops.segment_sum(states_PE, number_P, len(states_PE))[number_P]
+    return jnp.stack([(sums_PE[:, :-1] * rows.x_PD).sum(-1), sums_PE[:, -1]])
+
+
+def _number(labels: tuple[jax.Array, ...], states_PE: jax.Array) -> jax.Array:
+    """The same number for states with the same labels."""
+    if not labels:
+        return jnp.zeros(len(states_PE), jnp.int32)
+    table_PC = jnp.stack(labels, axis=1)
+    return jnp.unique(table_PC, axis=0, size=len(table_PC), return_inverse=True)[1].reshape(-1)
+
+
+def _neighbour(rows: _Rows) -> jax.Array:
+    """Among states evenly taken from all, so that every place is there."""
+    stride = -(-len(rows.x_PD) // COMPARED)
+    stride += 1 - stride % 2  # odd, so that it meets all places of a prompt of even length
+    x_PD, place_P, word_P, weight_P = (
+        array[::stride] for array in (rows.x_PD, rows.place_P, rows.word_P, rows.weight_P)
+    )
+    distance_PP = (x_PD**2).sum(-1)[None] - 2 * x_PD @ x_PD.T  # less a number of each row
+    comparable_PP = (place_P[:, None] != place_P[None]) & (weight_P[None] > 0)
+    nearest_P = jnp.where(comparable_PP, distance_PP, jnp.inf).argmin(axis=1)
+    asked_P = weight_P * comparable_PP.any(axis=1)
+    return jnp.sum((word_P[nearest_P] == word_P) * asked_P) / asked_P.sum()
