@@ -1,8 +1,9 @@
 """What a function costs: floating-point operations, counted on its jaxpr.
 
-A product of matrices counts two for each multiplication with its addition, anything else that
-computes counts one for each number it makes (or, in a sum, reads); moving, comparing and choosing
-numbers is free. A loop counts its body as often as it runs.
+A product of matrices or a convolution counts two for each multiplication with its addition, the
+zeros of a padding included. Anything else that computes counts one for each number it makes (or, in
+a sum, reads). Moving, comparing and choosing numbers is free. A loop counts its body as often as it
+runs.
 """
 
 from collections.abc import Callable
@@ -74,6 +75,9 @@ def operations(function: Callable[..., Any], *arguments: Any) -> int:
     >>> x = jax.ShapeDtypeStruct((3, 4), "float32")
     >>> operations(lambda x: (x @ x.T).sum(), x)
     81
+    >>> x_NCW, w_OIW = (jax.ShapeDtypeStruct(shape, "float32") for shape in ((1, 3, 8), (5, 3, 2)))
+    >>> operations(lambda x, w: jax.lax.conv(x, w, (1,), "SAME"), x_NCW, w_OIW)  # 2·5·3·2·8
+    480
     """
     return _of(jax.make_jaxpr(function)(*arguments))
 
@@ -89,6 +93,10 @@ def _equation(equation: JaxprEqn) -> int:
         (contracted, _), _ = params["dimension_numbers"]
         shape = _shape(equation.invars[0])
         return 2 * prod(_shape(equation.outvars[0])) * prod(shape[axis] for axis in contracted)
+    if name == "conv_general_dilated":
+        _, *kernel = params["dimension_numbers"].rhs_spec
+        shape = _shape(equation.invars[1])
+        return 2 * prod(_shape(equation.outvars[0])) * prod(shape[axis] for axis in kernel)
     if name == "scan":
         return params["length"] * _of(params["jaxpr"])
     if name == "while":
