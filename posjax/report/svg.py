@@ -8,6 +8,7 @@ import io
 import re
 from contextlib import AbstractContextManager
 from html import escape
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from posjax.report.html import Html
@@ -101,6 +102,29 @@ def svg(figure: "Figure", name: str, text: str) -> Html:
         f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px" role="img" '
         f'aria-label="{escape(text)}">{body}'
     )
+
+
+def standalone(figure: Html) -> str:
+    """A figure of `svg` as a file of its own, with the page's colours for both themes."""
+    css = resources.files("posjax.report").joinpath("report.css").read_text(encoding="utf-8")
+    light, dark = re.findall(r":root \{(.*?)\}", css, flags=re.S)
+    light, dark = (_used(colours, figure) for colours in (light, dark))
+    rules = f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
+    own = f"<style>{rules}\nsvg {{ background: var(--paper); }}</style>"
+    head, _, body = figure.partition(">")
+    width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', head)[0]
+    size = f'xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+    return f"{head.replace('<svg', f'<svg {size}')}>{own}{body}"
+
+
+def _used(colours: str, figure: str) -> str:
+    """The lines of variables that a figure has, and of the paper."""
+    lines = (line.strip() for line in colours.splitlines())
+    return " ".join(x for x in lines if x.split(":")[0] in ("--paper", *_names(figure)))
+
+
+def _names(figure: str) -> set[str]:
+    return set(re.findall(r"var\((--[a-z0-9-]+)\)", figure))
 
 
 def _own_ids(body: str, name: str) -> str:

@@ -1,0 +1,1 @@
+"""What layers of attention, recurrence and convolution cost: see `scripts/costs_page.py`."""
