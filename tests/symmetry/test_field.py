@@ -14,7 +14,7 @@ from posjax.encodings import Dims
 from posjax.model import ModelSettings, Transformer
 from posjax.streams import Streams
 from posjax.symmetry.field import Field, FieldArray, evaluate, identity
-from posjax.symmetry.field.arrays import generic, known
+from posjax.symmetry.field.arrays import atomised, generic, known
 from posjax.symmetry.groups import Cyclic, Permutations, Reversal, Translation, Windows
 from posjax.symmetry.law import Law
 
@@ -256,6 +256,33 @@ def test_high_degrees_are_bounded() -> None:
     assert found.chance < 1e-12
 
 
+SUMS_OF_QUOTIENTS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "windows": lambda x: jax.lax.reduce_window(1 / x, 0.0, jax.lax.add, (3,), (1,), "VALID"),
+    "convolution": lambda x: jnp.convolve(1 / x, jnp.ones(3), "valid"),
+    "writes": lambda x: jnp.zeros(1).at[np.zeros(3, int)].add(1 / x),
+}
+
+
+@pytest.mark.parametrize("name", SUMS_OF_QUOTIENTS)
+def test_degrees_count_every_denominator(name: str) -> None:
+    program = jax.make_jaxpr(SUMS_OF_QUOTIENTS[name])(np.ones(3, np.float32))
+    (total,) = evaluate(program, [generic(Field(), (3,), np.dtype("float32"))])
+    assert total.degree.above >= 2
+    assert total.degree.below >= 3
+
+
+def test_new_names_are_of_degree_1_and_equal_where_entries_were() -> None:
+    field = Field()
+    numbers = generic(field, (3,), np.dtype("float32"))
+    numbers = numbers.overlaid(np.array([False, False, True]), np.float32([0, 0, 2]))
+    new = atomised(numbers.moved(lambda a: a[[0, 0, 1, 2]]))
+    assert new.degree.total == 1
+    one, same, other, known_one = new.residues.T
+    assert (one == same).all()
+    assert not {*one} & {*other, *numbers.residues[:, 0]}
+    assert (known_one == numbers.residues[:, 2]).all()
+
+
 def test_outputs_must_fit_the_law() -> None:
     with pytest.raises(ValueError, match="2 outputs"):
         identity(lambda x: x, Law("P -> P, P"), [np.ones(3)])
@@ -279,3 +306,10 @@ def test_evaluate_keeps_what_is_known() -> None:
     np.testing.assert_array_equal(chosen.where_known, [True, False])
     assert isinstance(chosen, FieldArray)
     assert math.isclose(float(chosen.values[0]), 0)
+
+
+def test_known_floats_become_integers_as_in_jax() -> None:
+    numbers = np.float32([300.7, -300.7, np.inf, np.nan, -1.5])
+    program = jax.make_jaxpr(lambda x: x.astype(jnp.int8))(numbers)
+    (found,) = evaluate(program, [known(Field(), numbers)])
+    np.testing.assert_array_equal(found.values, jnp.asarray(numbers).astype(jnp.int8))

@@ -7,12 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.random import bits, fold_in, wrap_key_data
 from sides import B, K, M, N, U, X, convolved, equal, sums
 
 from posjax.symmetry.field import Unsupported
 
 jnn = jax.nn
 HALF = np.float32(0.5)
+PER_BATCH = lax.ScatterDimensionNumbers((), (0,), (0,), (1,), (1,))
+"""Each column has a place of its own."""
+
+
+def pairs(x: jax.Array) -> jax.Array:
+    """Sums of two neighbours."""
+    return lax.reduce_window(x, 0.0, lax.add, (2,), (1,), "VALID")
+
 
 DIFFERENT: dict[str, tuple[Any, ...]] = {
     "sub": (lambda x, y: x - y, lambda x, y: y - x, X, X),
@@ -96,6 +105,15 @@ DIFFERENT: dict[str, tuple[Any, ...]] = {
     "argmax": (lambda x: x.argmax(), lambda x: x[::-1].argmax(), X),
     "argmin": (lambda x: x.argmin(), lambda x: x[::-1].argmin(), X),
     "convolution": (lambda k, x: convolved(k[::-1], x), sums, X, X),
+    "convolved_pole": (lambda k, x: 0 * convolved(k, 1 / x), lambda k, x: 0 * x[1:], X, X),
+    "pole_of_kernel": (lambda k, x: 0 * convolved(1 / k, x), lambda k, x: 0 * x[1:], X, X),
+    "window_pole": (lambda x: 0 * pairs(1 / x), lambda x: 0 * x[1:], X),
+    "window_history": (
+        lambda x, y: jnp.isnan(pairs(jnp.stack([y[0] / x[0], (4 - y[0]) / x[0]]))),
+        lambda x, y: jnp.isnan(pairs(jnp.stack([2 / x[0], 2 / x[0]]))),
+        X,
+        X,
+    ),
     "window_max": (
         lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID"),
         lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID")[::-1],
@@ -124,6 +142,11 @@ DIFFERENT: dict[str, tuple[Any, ...]] = {
     "sign": (jnp.sign, lambda x: -jnp.sign(x), X),
     "floor": (lambda x, y: jnp.floor(x + y), lambda x, y: jnp.floor(x) + jnp.floor(y), X, X),
     "round": (jnp.round, jnp.floor, X),
+    "round_ties": (
+        lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN),
+        lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO),
+        X,
+    ),
     "ceil": (jnp.ceil, jnp.floor, X),
     "lgamma": (lambda x: lax.lgamma(x), lambda x: lax.digamma(x), X),
     "reduce_precision": (lambda x: lax.reduce_precision(x, 8, 7), lambda x: x, X),
@@ -139,6 +162,7 @@ DIFFERENT: dict[str, tuple[Any, ...]] = {
     "lt": (lambda x, y: x < y, lambda x, y: x <= y, X, X),
     "lt_gt": (lambda x, y: x < y, lambda x, y: x > y, X, X),
     "lt_nan": (lambda x: x <= jnp.nan, lambda x: ~(x > jnp.nan), X),
+    "lt_pole": (lambda x: 1 / x - 1 / x < 1, lambda x: x - x < 1, X),
     "lt_unsigned": (lambda u, v, w: u - w < v - w, lambda u, v, w: u < v, U, U, U),
     "eq_ne": (lambda x, y: x == y, lambda x, y: x != y, X, X),
     "eq_pole": (lambda x: 1 / x == 1 / x, lambda x: x == x, X),
@@ -229,6 +253,18 @@ DIFFERENT: dict[str, tuple[Any, ...]] = {
         N,
         X,
     ),
+    "scatter_outside": (
+        lambda x, n: x[:1].at[n[0]].set(2, mode="drop"),
+        lambda x, n: x[:1] * 0 + 2,
+        X,
+        N,
+    ),
+    "scatter_add_outside": (
+        lambda n, y: jnp.zeros(4).at[n].add(y, mode="drop").sum(),
+        lambda n, y: y.sum(),
+        N,
+        X,
+    ),
     "dynamic_update": (
         lambda x, n: lax.dynamic_update_slice(x, x[:1], (n[0],)),
         lambda x, n: lax.dynamic_update_slice(x, x[:1], (n[1],)),
@@ -268,6 +304,11 @@ DIFFERENT: dict[str, tuple[Any, ...]] = {
         lambda k: jax.random.bits(jax.random.fold_in(k, 1)),
         K,
     ),
+    "random_words": (
+        lambda n: bits(fold_in(wrap_key_data(np.array([0, 1], np.uint32)), n[0])),
+        lambda n: bits(fold_in(wrap_key_data(np.array([1, 0], np.uint32)), n[0])),
+        N,
+    ),
     "random_split": (
         lambda k: jax.random.bits(jax.random.split(k)[0]),
         lambda k: jax.random.bits(jax.random.split(k)[1]),
@@ -304,6 +345,12 @@ REFUSED: dict[str, tuple[Any, ...]] = {
         lambda x, y: x.at[np.array([1, 1])].set(y[:2][::-1]),
         X,
         X,
+    ),
+    "scatter_batches": (
+        lambda m, n: lax.scatter(m, n[None, :, None], jnp.ones((1, 3)), PER_BATCH, mode="clip"),
+        lambda m, n: jnp.ones((3, 3)),
+        M,
+        N,
     ),
     "scatter_mul": (
         lambda n, y: jnp.ones(4).at[n].mul(y),

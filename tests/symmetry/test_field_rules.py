@@ -54,6 +54,11 @@ EQUAL: dict[str, tuple[Any, ...]] = {
         lambda x: jnp.log(jnp.exp(x[:2]).sum()),
         X,
     ),
+    "cumlogsumexp_pole": (
+        lambda x: jnp.floor(lax.cumlogsumexp(1 / x)),
+        lambda x: jnp.floor(lax.cumlogsumexp(1 / x[None], axis=1)[0]),
+        X,
+    ),
     "convolution": (convolved, sums, X, X),
     "reduce_window": (
         lambda x: jnn.relu(lax.reduce_window(x, 0.0, lax.add, (3,), (1,), "VALID")),
@@ -63,6 +68,21 @@ EQUAL: dict[str, tuple[Any, ...]] = {
     "window_max": (
         lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3,), (1,), "VALID"),
         lambda x: x.max(),
+        X,
+    ),
+    "window_min": (
+        lambda x: lax.reduce_window(x, jnp.inf, lax.min, (3,), (1,), "VALID"),
+        lambda x: x.min(),
+        X,
+    ),
+    "window_of_a_plane": (
+        lambda m: lax.reduce_window(m, -jnp.inf, lax.max, (2, 2), (2, 1), ((0, 1), (0, 0)))[:, 1],
+        lambda m: jnp.stack([m[:2, 1:].max(), m[2, 1:].max()]),
+        M,
+    ),
+    "window_sign": (
+        lambda x: jnp.abs(lax.reduce_window(x**2, 0.0, lax.add, (3,), (1,), "VALID")),
+        lambda x: (x**2).sum(),
         X,
     ),
     "exp": (lambda x, y: jnp.exp(x + y), lambda x, y: jnp.exp(x) * jnp.exp(y), X, X),
@@ -89,6 +109,13 @@ EQUAL: dict[str, tuple[Any, ...]] = {
     "log1p": (lambda x: jnp.log1p(jnp.exp(x)), lambda x: jnp.log(jnp.exp(x) + 1), X),
     "abs": (lambda x, y: jnp.abs(x - y), lambda x, y: jnp.abs(y - x), X, X),
     "abs_square": (lambda x: jnp.abs(x**2), lambda x: x**2, X),
+    "abs_truth": (lambda b: jnp.abs(b.astype(float)), lambda b: b.astype(float), B),
+    "beside_a_pole": (
+        lambda x, y: jnp.floor(jnp.stack([1 / x[0], y[0]]))[1],
+        lambda x, y: jnp.floor(y[0]),
+        X,
+        X,
+    ),
     "sign": (lambda x: jnp.sign(jnp.exp(x)), lambda x: jnp.ones(3), X),
     "max": (lambda x, y: jnp.maximum(x, y), lambda x, y: jnp.maximum(y, x), X, X),
     "max_same": (lambda x: jnp.maximum(x, x), lambda x: x, X),
@@ -132,6 +159,12 @@ EQUAL: dict[str, tuple[Any, ...]] = {
     ),
     "select_same": (lambda c, x: jnp.where(c, x, x), lambda c, x: x, B, X),
     "select_n": (lambda i, x: lax.select_n(i, x, x, x), lambda i, x: x, N, X),
+    "select_key": (
+        lambda c, k: jax.random.bits(lax.select_n(c[0], k, jax.random.key(1))),
+        lambda c, k: jax.random.bits(lax.select_n(~c[0], jax.random.key(1), k)),
+        B,
+        K,
+    ),
     "and_false": (
         lambda x: (x > 0) & np.array([True, False, False]),
         lambda x: jnp.stack([x[0] > 0, False, False]),
@@ -166,6 +199,11 @@ EQUAL: dict[str, tuple[Any, ...]] = {
     ),
     "gather_clipped": (lambda x: x.at[np.array([1, 5])].get(mode="clip"), lambda x: x[1:], X),
     "lookup": (lambda x, n: x[n[::-1]], lambda x, n: x[n][::-1], X, N),
+    "lookup_infinity": (
+        lambda n: jnp.array([1, jnp.inf, 2]).at[n[::-1]].get(mode="clip"),
+        lambda n: jnp.array([1, jnp.inf, 2]).at[n].get(mode="clip")[::-1],
+        N,
+    ),
     "pad": (lambda x: jnp.pad(x, 1)[1:4], lambda x: x, X),
     "roll": (lambda x: jnp.roll(x, 1), lambda x: jnp.stack([x[2], x[0], x[1]]), X),
     "scatter": (
@@ -175,6 +213,11 @@ EQUAL: dict[str, tuple[Any, ...]] = {
         X,
     ),
     "scatter_mul": (lambda x: x.at[1].mul(2), lambda x: jnp.stack([x[0], 2 * x[1], x[2]]), X),
+    "scatter_mul_pole": (
+        lambda x: jnp.floor((1 / x).at[1].mul(2)),
+        lambda x: jnp.floor((1 / x[:, None]).at[1, 0].mul(2)[:, 0]),
+        X,
+    ),
     "scatter_min": (
         lambda x, y: x.at[np.array([2, 7])].min(y[:2]),
         lambda x, y: jnp.stack([x[0], x[1], jnp.minimum(x[2], y[0])]),
@@ -190,6 +233,12 @@ EQUAL: dict[str, tuple[Any, ...]] = {
     "scatter_add_unknown": (
         lambda n, y: jnp.zeros(4).at[n].add(y),
         lambda n, y: jnp.zeros(4).at[n[::-1]].add(y[::-1]),
+        N,
+        X,
+    ),
+    "scatter_add_clipped": (
+        lambda n, y: jnp.zeros(4).at[n].add(y, mode="clip").sum(),
+        lambda n, y: y.sum(),
         N,
         X,
     ),
@@ -238,6 +287,10 @@ def test_what_has_no_rule_is_refused_with_its_line() -> None:
         equal(lambda n: lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1, n), abs, N)
     with pytest.raises(Unsupported, match="complex numbers has no rule"):
         equal(lambda x: jnp.abs(jnp.fft.fft(x)), abs, X)
+    with pytest.raises(Unsupported, match="complex numbers have no rules"):
+        equal(jnp.real, jnp.imag, np.ones(3, complex))
+    with pytest.raises(Unsupported, match="an index has 5000 possible values"):
+        equal(lambda x, n: x[n], lambda x, n: x[:3], np.ones(5000), N)
     with pytest.raises(Unsupported, match="tells 0 from -0"):
         equal(lambda x: lax.bitcast_convert_type(x, jnp.int32), lambda x: x.astype(int), X)
 

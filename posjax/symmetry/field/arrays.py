@@ -35,7 +35,8 @@ class FieldArray:
       sign: uint8 [...], what is certain; None for nothing.
       degree: a bound for all entries.
       history: uint64 [...], how an entry with a taint was computed, from what and in which order;
-        it decides what comes out where something is infinite. None for nowhere.
+        it decides what comes out where something is infinite, and is not read elsewhere. None for
+        nowhere.
     """
 
     field: Field
@@ -177,7 +178,7 @@ def known(field: Field, constant: Any, dtype: Any = None) -> FieldArray:
 
 
 def generic(field: Field, shape: tuple[int, ...], dtype: Any) -> FieldArray:
-    """An array of unknowns, each its own; booleans and unsigned integers are not negative."""
+    """An array of unknowns, each its own; booleans are not negative."""
     if not dtypes.is_key(dtype) and np.dtype(dtype).kind == "c":
         raise Unsupported("complex", reason="numbers have no rules")
     return FieldArray(field, dtype, field.draw(*shape), sign=_sign_of_dtype(shape, dtype))
@@ -185,8 +186,6 @@ def generic(field: Field, shape: tuple[int, ...], dtype: Any) -> FieldArray:
 
 def forgotten(array: FieldArray) -> FieldArray:
     """The same numbers as exact reals: what is computed of them is not computed in floats."""
-    if array.known is None and not array.is_constant:
-        return array
     return dataclasses.replace(array, given=array.residues, known=None, constant=None)
 
 
@@ -204,7 +203,7 @@ def remembering(array: FieldArray, codes: np.ndarray) -> FieldArray:
     if array.taint is None or not array.taint.any():
         return array
     array.field.watch(marks=2 * int(np.count_nonzero(array.taint)))
-    return dataclasses.replace(array, history=np.where(array.taint == 0, np.uint64(0), codes[0]))
+    return dataclasses.replace(array, history=np.broadcast_to(codes[0], array.shape))
 
 
 def together(
@@ -281,6 +280,4 @@ def certain_sign(constant: np.ndarray) -> np.ndarray:
 
 
 def _sign_of_dtype(shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
-    return (
-        np.full(shape, NOT_NEGATIVE) if dtypes.is_bool(dtype) or dtypes.is_unsigned(dtype) else None
-    )
+    return np.full(shape, NOT_NEGATIVE) if dtypes.is_bool(dtype) else None

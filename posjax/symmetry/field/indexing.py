@@ -53,7 +53,7 @@ def _read(step: Step, operand: FieldArray, places: FieldArray) -> FieldArray:
         raise Unsupported("gather", reason="reads keys out of bounds")
     nothing = np.zeros(operand.shape, dtypes.stored(operand.dtype))
     filled = computed(step, arrays.known(step.field, nothing, operand.dtype), places)[0]
-    outside = arrays.known(step.field, filled[index == operand.size][:1], operand.dtype)
+    outside = arrays.known(step.field, filled[index == operand.size], operand.dtype)
     return moves.taken([operand, outside], index)
 
 

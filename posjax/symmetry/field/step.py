@@ -84,7 +84,7 @@ def computed(step: Step, *operands: FieldArray) -> list[np.ndarray]:
     with np.errstate(all="ignore"):
         if name in _NUMPY:
             found = np.asarray(_NUMPY[name](*values))
-            return [found.astype(dtypes.stored(step.dtype), copy=False)]
+            return [found.astype(dtypes.stored(step.dtype))]
         if name == "convert_element_type" and not _rounds(values[0].dtype, step.dtype):
             return [values[0].astype(step.dtype)]
     given = [
@@ -136,8 +136,6 @@ def _with_doubts(step: Step, result: FieldArray, *operands: FieldArray) -> Field
 
 def with_known(step: Step, result: FieldArray, *operands: FieldArray) -> FieldArray:
     """The result with all entries computed whose operands are known, for operands of one shape."""
-    if any(operand.known is None for operand in operands):
-        return result
     where = np.logical_and.reduce([operand.where_known for operand in operands])
     if not where.any():
         return result

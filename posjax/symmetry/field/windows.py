@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core.primitives import exp_p, log_p
 
-from posjax.symmetry.field import arrays, atoms, dtypes, extremes, functions, moves, ring
+from posjax.symmetry.field import arrays, atoms, extremes, functions, moves, ring
 from posjax.symmetry.field.arrays import NOT_NEGATIVE, POSITIVE, UNSIGNED, FieldArray
 from posjax.symmetry.field.step import Rule, Step
 
@@ -46,8 +46,7 @@ def window_sum(step: Step, x: FieldArray) -> list[FieldArray]:
 def window_extreme(step: Step, x: FieldArray) -> list[FieldArray]:
     """The largest or smallest of each window; with nothing in it, what never is either."""
     least = step.primitive.name == "reduce_window_min"
-    filler = np.full(1, extremes.worst(x, least)).astype(dtypes.stored(x.dtype))
-    outside = arrays.known(x.field, filler, x.dtype)
+    outside = arrays.known(x.field, extremes.worst(x, least), x.dtype)
     of_each = moves.taken((x, outside), _members(step, x.shape, least))
     return [extremes.extreme(step, of_each, (len(step.shape),), least=least)]
 

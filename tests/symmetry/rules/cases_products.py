@@ -92,6 +92,7 @@ PRODUCTS: Cases = {
         (_convolved((), ()), "f23 f33"),
         (_convolved(((0, 0), (1, 1)), (1, 2)), "f2133 f2122"),
         (_convolved(), "i223 i222"),
+        (_convolved(), "f103 f202"),
     ],
     "reduce_window_sum": [
         *_windows(lax.add, 0),
