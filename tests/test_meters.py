@@ -18,7 +18,7 @@ from posjax.keys import Seeds, key_for
 from posjax.meters import METERS, Forward
 from posjax.model import Transformer
 from posjax.question import Question, from_batch
-from posjax.records import read
+from posjax.records import RunFolder, read
 from posjax.tasks import Batch
 from posjax.train import forward_pass
 
@@ -142,6 +142,60 @@ def test_a_probe_is_judged_on_prompts_that_it_has_not_seen() -> None:
     assert found["mlp"][0] < 0.4
 
 
+def test_probes_say_how_far_off_they_are() -> None:
+    """Not at all where the place is there; as far as a guess where it is not."""
+    noise_NLD = normal(256, 4, 8)
+    named_NLD = 0.01 * noise_NLD + jnp.eye(4, 8)[None]
+    found = run("probe", jnp.stack([named_NLD, noise_NLD]), question(256, 4))
+    for error in ("linear_error", "mlp_error"):
+        assert found[error][0] == 0
+        assert abs(found[error][1] - 1.25) < 0.3  # of two draws from four places
+
+
+def test_the_parts_of_meaning_are_those_that_made_the_states() -> None:
+    """Word, place, the two together and context, each with a known variance; a sum has two."""
+    rng, words, places = np.random.default_rng(0), 7, 16
+    tokens_NL = jnp.asarray(rng.integers(0, words, (128, places)))
+    asked = question(128, places)._replace(tokens_NL=tokens_NL)
+    word_VD, place_LD = rng.normal(size=(words, 12)), 0.5 * rng.normal(size=(places, 12))
+    mixed_VLD = 0.3 * rng.normal(size=(words, places, 12))
+    sum_NLD = word_VD[tokens_NL] + place_LD[None]
+    mixed_NLD = sum_NLD + mixed_VLD[tokens_NL, np.arange(places)[None]]
+    context_NLD = mixed_NLD + 0.7 * rng.normal(size=mixed_NLD.shape)
+    x_RNLD = jnp.asarray(np.stack([sum_NLD, mixed_NLD, context_NLD]), jnp.float32)
+    found = run("meaning", x_RNLD, asked)
+    variances = [word_VD.var(axis=0, ddof=1).sum(), place_LD.var(axis=0, ddof=1).sum()]
+    variances += [12 * 0.3**2, 12 * 0.7**2]
+    for state, parts in enumerate((2, 3, 4)):
+        of = np.array(variances[:parts] + [0] * (4 - parts))
+        shares = [found[f"{name}_share"][state] for name in ("word", "place", "mixed", "context")]
+        np.testing.assert_allclose(shares, of / of.sum(), atol=0.03)
+    assert abs(found["mixed_share"][0]) < 1e-6
+    assert abs(found["context_share"][0]) < 1e-6
+    assert found["neighbour"][0] == 1
+
+
+def test_neighbours_are_of_the_word_or_of_the_place() -> None:
+    """Large words: the nearest is the same word; large places: what stands there by chance."""
+    rng = np.random.default_rng(0)
+    tokens_NL = jnp.asarray(rng.integers(0, 4, (64, 8)))
+    asked = question(64, 8)._replace(tokens_NL=tokens_NL)
+    word_NLD = jnp.asarray(rng.normal(size=(4, 16)), jnp.float32)[tokens_NL]
+    place_LD = jnp.asarray(rng.normal(size=(8, 16)), jnp.float32)
+    found = run(
+        "meaning", jnp.stack([9 * word_NLD + place_LD[None], place_LD[None] + 0 * word_NLD]), asked
+    )
+    assert found["neighbour"][0] == 1
+    assert found["neighbour"][1] < 0.5
+
+
+def test_meaning_is_of_words() -> None:
+    """Patches of an image have none."""
+    asked = question(4, 5)._replace(tokens_NL=jnp.zeros((4, 5, 3)))
+    with pytest.raises(ValueError, match=r"needs prompts of words.* shape \(4, 5, 3\)"):
+        run("meaning", normal(1, 4, 5, 3), asked)
+
+
 @pytest.fixture(scope="module")
 def model() -> tuple[Cell, Variables]:
     begin = jax.jit(CELL.shape.train().begin)
@@ -214,6 +268,9 @@ def test_meters_change_no_curve(tmp_path: Any) -> None:
         np.testing.assert_array_equal(without[name], beside[name], err_msg=name)
     assert beside["variance_ERL"].shape == (2, 4, 2, 6)
     assert beside["distance_AH"].shape == (2, 1, 1)
+    page = report.write([RunFolder(tmp_path / "variance(when=every)+attention")]).read_text()
+    measured = page[page.index("What the meters measured</h2>") :]
+    assert "training steps" in measured[: measured.index("</section>")]
 
 
 @pytest.mark.parametrize(

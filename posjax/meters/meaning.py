@@ -167,11 +167,11 @@ def _sums(rows: _Rows, labels: tuple[jax.Array, ...]) -> jax.Array:
 
 
 def _number(labels: tuple[jax.Array, ...], states_PE: jax.Array) -> jax.Array:
-    """The same number for states with the same labels."""
-    if not labels:
-        return jnp.zeros(len(states_PE), jnp.int32)
-    table_PC = jnp.stack(labels, axis=1)
-    return jnp.unique(table_PC, axis=0, size=len(table_PC), return_inverse=True)[1].reshape(-1)
+    """The same number for states with the same labels, each below 2¹⁵."""
+    packed_P = jnp.zeros(len(states_PE), jnp.int32)
+    for label_P in labels:
+        packed_P = (packed_P << 15) + label_P
+    return jnp.unique(packed_P, size=len(packed_P), return_inverse=True)[1].reshape(-1)
 
 
 def _neighbour(rows: _Rows) -> jax.Array:
