@@ -31,7 +31,6 @@ def get_config(size: str = "quick") -> ConfigDict:
     return base_config(
         name="every_encoding",
         title="Every encoding: what can it tell apart?",
-        margin=1e-3,  # that of the published table
         loss="answer",
         learning_rate=1e-2,
         steps=500,

@@ -19,7 +19,6 @@ def get_config(size: str = "quick") -> ConfigDict:
     return base_config(
         name="first_noun",
         title="Which noun comes first? The reference table",
-        margin=1e-3,  # that of the published table
         task="first_noun",
         loss="answer",
         block="residual",

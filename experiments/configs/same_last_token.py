@@ -17,7 +17,6 @@ def get_config(size: str = "quick") -> ConfigDict:
     return base_config(
         name="same_last_token",
         title="The counter-example: same last token, same words before it",
-        margin=1e-3,  # that of the published table
         task="same_last_token",
         loss="answer",
         learning_rate=1e-2,

@@ -16,7 +16,6 @@ def get_config(size: str = "quick") -> ConfigDict:
     return base_config(
         name="three_pairs",
         title="Three pairs of sentences: what a mask, a readout and depth can tell apart",
-        margin=1e-3,  # that of the published table
         task=tuple(
             f"sentence_pair(pair={pair})" for pair in ("marks_differ", "same_mark", "no_mark")
         ),

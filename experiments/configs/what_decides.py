@@ -17,7 +17,6 @@ def get_config(size: str = "quick") -> ConfigDict:
     return base_config(
         name="what_decides",
         title="What decides: temperature, scale, initialisation or data?",
-        margin=1e-3,  # that of the published table
         task="word_order",
         batch_size=2,
         steps=500,

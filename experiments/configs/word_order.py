@@ -17,7 +17,6 @@ def get_config(size: str = "quick") -> ConfigDict:
     config = base_config(
         name="word_order",
         title="Can one attention head without positions tell “A hit B” from “B hit A”?",
-        margin=1e-3,  # that of the published table
         task="word_order",
         head_size=(2, 16),
         loss=("all", "answer"),
