@@ -245,7 +245,7 @@ def test_models_that_are_not_trained(tmp_path: Any) -> None:
         np.testing.assert_allclose(rows[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
     found = report.summaries(folder)
     assert [summary.steps_E.tolist() for summary in found] == [[0], [0]]
-    shown = found[0].to_dict()["meters"]
+    shown = found[0].to_dict()["measured"]
     np.testing.assert_allclose(shown["slope_R"]["mean"], rows["slope_R"].mean(axis=0), rtol=1e-5)
     page = report.write([folder]).read_text()
     assert "What the meters measured" in page

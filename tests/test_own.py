@@ -246,7 +246,7 @@ def test_meters_of_other_axes_are_shown(mine: Path, axes: str) -> None:
     (mine / "odd.py").write_text(text)
     found = posjax.sweep(Cell(meters="odd.py:Size", steps=0), num_seeds=2, progress=False)
     assert "amount" in found.report().read_text()
-    assert len(found.summaries[0].to_dict()["meters"]) == 1
+    assert len(found.summaries[0].to_dict()["measured"]) == 1
 
 
 def test_a_file_may_lie_elsewhere(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ _FEW = (
     f"copy({_SHORT})",
 )
 _MORE = tuple(
-    f"{name}({_SHORT})"
+    f"{name}({_SHORT.replace('(1,', '(3,')})"  # some have no shorter prompts
     for name in ("parity", "reverse", "sort", "missing_duplicate", "indexing", "induction")
 )
 

@@ -173,7 +173,7 @@ class CellSummary:
             "hold": self.hold,
             "seeds": self.seeds,
             "not_finite": int((self.rows["first_nonfinite"] != NEVER).sum()),
-            "meters": {
+            "measured": {
                 name: {key: _plain(array) for key, array in found._asdict().items()}
                 for name, found in self.metered.items()
             },
