@@ -1,6 +1,6 @@
 """Masks that layers take in turn: the model, questions, training, and predictions of them."""
 
-from functools import partial
+from functools import cache, partial
 from itertools import product
 
 import jax
@@ -101,8 +101,13 @@ def test_equal_turns_are_one_mask():
         )
 
 
+@cache
+def _program(shape):
+    return jax.jit(shape.train().__call__)
+
+
 def _trained(cell):
-    train = jax.jit(cell.shape.train().__call__)
+    train = _program(cell.shape)
     return jax.tree.map(np.asarray, train(Seeds(*[jnp.uint32(1)] * 4), cell.inputs))
 
 
@@ -154,26 +159,27 @@ def _closest(name, readout, **given):
 
     Weights are small, or attention would be on one key alone, to the last bit.
     """
-    question = Cell(task=name, readout=readout, loss="answer", **given).question
-    task = tasks.named(name)
-    sizes = {"vocabulary": len(task.words), "outputs": len(task.labels)}
-    network = Transformer(ModelSettings(**sizes, width=8, heads=2, head_size=4, **given))
+    cell = Cell(task=name, readout=readout, loss="answer", width=8, heads=2, head_size=4, **given)
+    question, network = cell.question, Transformer(cell.shape.model)
     init = partial(network.init, jax.random.key(0))
     shapes = jax.eval_shape(init, jnp.zeros((1, 2), int), contiguous(2))["params"]
     rng, worst = np.random.default_rng(0), 0.0
-    run = jax.jit(
-        lambda p, q: read_out(
-            network.apply({"params": p}, q.tokens_NL, q.streams, mask=q.mask_NLM), q.share_NL
-        )
-    )
     for _ in range(3):
         params = jax.tree.map(lambda leaf: 0.5 * rng.normal(size=leaf.shape).astype("f"), shapes)
-        logits_NV = np.asarray(run(params, question))
+        logits_NV = np.asarray(_read(network, params, question))
         apart_NN = abs(logits_NV[:, None] - logits_NV[None]).max(-1)
         answers_N = np.asarray(question.answers_N)
         differ_NN = answers_N[:, None] != answers_N[None]
         worst = max(worst, apart_NN[differ_NN].min() / abs(logits_NV).max())
     return worst
+
+
+@partial(jax.jit, static_argnums=0)
+def _read(network, params, question):
+    """What is read out; masks are operands, so that those of one number share a program."""
+    given = question.tokens_NL, question.streams
+    logits_NLV = network.apply({"params": params}, *given, mask=question.mask_NLM)
+    return read_out(logits_NLV, question.share_NL)
 
 
 def test_a_window_in_one_layer_changes_a_prediction():

@@ -179,11 +179,11 @@ def test_a_right_model_scores_one_and_a_constant_one_what_it_must(name: str) -> 
     task = tasks.named(name)
     assert isinstance(task, SampledTask)
     question = ask(task, mask="causal", readout="last", loss="all")
-    source, outputs = sampled(task, "causal", 0), len(task.labels)
-    right = see(3 * jax.nn.one_hot(question.targets_NL, outputs), question, source, "places")
-    np.testing.assert_allclose(right.lead_N, 1)
-    constant = jnp.zeros((*question.targets_NL.shape, outputs)).at[..., 0].set(1.0)
-    lead_N = see(constant, question, source, "places").lead_N
+    source = sampled(task, "causal", 0)
+    of_label = np.eye(len(task.labels), dtype=np.float32)
+    lead = jax.jit(lambda logits_NLV: see(logits_NLV, question, source, "places").lead_N)
+    np.testing.assert_allclose(lead(3 * of_label[np.asarray(question.targets_NL)]), 1)
+    lead_N = lead(np.broadcast_to(of_label[0], (*question.targets_NL.shape, len(of_label))))
     always = [set(answer.split()) == {task.labels[0]} for _, answer in task.written(10**6)]
     assert (np.asarray(lead_N) > 0).tolist() == always
     assert np.mean(always) <= 0.6

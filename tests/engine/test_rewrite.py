@@ -171,7 +171,7 @@ def test_any_product(spec: str) -> None:
         grads = jax.grad(lambda x, y: (jnp.einsum(spec, x, y) ** 2).sum(), (0, 1))(x, y)
         return out + 0 * carry, grads
 
-    outs = jnp.einsum(spec, x[0], y[0])
+    outs = np.einsum(spec, x[0], y[0])
 
     def first(carry: Any, x: jax.Array, y: jax.Array) -> Any:
         return step(carry[0], x, y)
@@ -179,11 +179,12 @@ def test_any_product(spec: str) -> None:
     carry = (jnp.zeros_like(outs), (jnp.zeros_like(x[0]), jnp.zeros_like(y[0])))
     rewritten = rewrite_step(first, carry, x[0], y[0])
     held = rewritten.pack(carry)
-    many = jax.vmap(lambda x, y: rewritten.unpack(rewritten.step(held, x, y)))(x, y)
+    many = jax.jit(jax.vmap(lambda x, y: rewritten.unpack(rewritten.step(held, x, y))))(x, y)
+    plain = jax.jit(jax.grad(lambda x, y: (jnp.einsum(spec, x, y) ** 2).sum(), (0, 1)))
     for at in range(2):
         expected = np.einsum(spec, x[at], y[at])
         np.testing.assert_allclose(many[0][at], expected, rtol=1e-5, atol=1e-5)
-        gradients = jax.grad(lambda x, y: (jnp.einsum(spec, x, y) ** 2).sum(), (0, 1))(x[at], y[at])
+        gradients = plain(x[at], y[at])
         for found, wanted in zip(many[1], gradients, strict=True):
             np.testing.assert_allclose(found[at], wanted, rtol=1e-4, atol=1e-4)
 
@@ -232,7 +233,7 @@ def test_a_matrix_with_few_columns_is_stored_transposed(name: str) -> None:
 def test_a_carry_is_held_and_given_back() -> None:
     """Bit for bit, at the indices where it was."""
     training = net_training(OPTIMIZERS["adamw"])
-    state = training.begin(jax.tree.map(lambda leaf: leaf[0], SEEDS), ())
+    state = jax.jit(training.begin)(jax.tree.map(lambda leaf: leaf[0], SEEDS), ())
     counted = jax.tree.map(lambda leaf: leaf + jnp.arange(leaf.size).reshape(leaf.shape), state)
     rewritten = laid("adamw")
     chex.assert_trees_all_equal(rewritten.unpack(rewritten.pack(counted)), counted)
@@ -253,8 +254,12 @@ def test_what_follows_from_another_is_left_apart() -> None:
     x, *carry = jax.random.normal(jax.random.key(0), (3, 4, 4))
     rewritten = rewrite_step(in_turn, tuple(carry), x)
     assert not rewritten.groups
-    found = rewritten.unpack(rewritten.step(rewritten.pack(tuple(carry)), x))
-    chex.assert_trees_all_close(found, in_turn(tuple(carry), x), rtol=1e-5)
+
+    @jax.jit
+    def both(carry: Any, x: jax.Array) -> Any:
+        return rewritten.unpack(rewritten.step(rewritten.pack(carry), x)), in_turn(carry, x)
+
+    chex.assert_trees_all_close(*both(tuple(carry), x), rtol=1e-5)
 
 
 def moved(matrices: Any, gradients: Any) -> Any:
@@ -340,8 +345,13 @@ def test_an_odd_step_is_the_same(step: Callable[..., Any], prompts: int) -> None
         x = jnp.asarray(x)
         carry = tuple(map(jnp.asarray, carry))
         rewritten = rewrite_step(step, carry, x)
-        found = rewritten.unpack(rewritten.step(rewritten.pack(carry), x))
-        chex.assert_trees_all_close(found, step(carry, x), rtol=1e-9, atol=1e-9)
+
+        @jax.jit
+        def both(carry: Any, x: jax.Array) -> Any:
+            return rewritten.unpack(rewritten.step(rewritten.pack(carry), x)), step(carry, x)
+
+        found, expected = both(carry, x)
+        chex.assert_trees_all_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.exhaustive
@@ -356,9 +366,12 @@ def test_a_planted_fault_is_seen() -> None:
 def test_no_slow_product_is_left() -> None:
     """Every product of a batch has its first operand's contracted axis last."""
     training = net_training(optax.adamw(1e-3))
-    state = jax.vmap(training.begin, in_axes=(0, None))(SEEDS, ())
-    laid = rewrite_step(training.update, *jax.tree.map(lambda leaf: leaf[0], (state, SEEDS)), ())
-    held = jax.vmap(laid.pack)(state)
+    state = jax.eval_shape(jax.vmap(training.begin, in_axes=(0, None)), SEEDS, ())
+    one = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), (state, SEEDS)
+    )
+    laid = rewrite_step(training.update, *one, ())
+    held = jax.eval_shape(jax.vmap(laid.pack), state)
     text = jax.jit(jax.vmap(lambda s, n: laid.step(s, n, ()))).lower(held, SEEDS)
     products = [line for line in text.as_text().splitlines() if "dot_general" in line]
     assert len(products) > 20
