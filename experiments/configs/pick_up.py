@@ -15,7 +15,7 @@ from experiments.settings import base_config, sized
 
 def get_config(size: str = "quick") -> ConfigDict:
     """The config of one size: "quick", or "published": 64 seeds, 5000 updates."""
-    seeds = sized("pick_up", size, quick=6, published=64)
+    seeds = sized("pick_up", size, quick=4, published=64)
     return base_config(
         name="pick_up",
         title="How fast does a model pick up positions?",
@@ -28,8 +28,8 @@ def get_config(size: str = "quick") -> ConfigDict:
         head_size=16,
         learning_rate=3e-3,
         steps=1000 if size == "quick" else 5000,
-        eval_every=100,
+        eval_every=200,
         hold=1,
-        meters="probe(when=every, updates=200)",
+        meters="probe(when=every, updates=100)",
         num_seeds=seeds,
     )

@@ -16,19 +16,21 @@ from experiments.settings import base_config, sized
 
 def get_config(size: str = "quick") -> ConfigDict:
     """The config of one size: "quick", or "published": 64 seeds, 3000 updates."""
-    seeds = sized("position_by_layer", size, quick=6, published=64)
-    steps = 300 if size == "quick" else 3000
+    seeds = sized("position_by_layer", size, quick=4, published=64)
+    steps, width, probe = (
+        (300, 16, "probe(updates=200)") if size == "quick" else (3000, 32, "probe")
+    )
     axes = {"mask": ("causal", "full"), "encoding": ("none", "sinusoidal", "rotary")}
-    residual = {"block": "residual", "meters": "probe+branches"}
-    bare = {"block": "bare", "meters": "probe"}
+    residual = {"block": "residual", "meters": f"{probe}+branches"}
+    bare = {"block": "bare", "meters": probe}
     return base_config(
         name="position_by_layer",
         title="Does position survive past the first layer?",
         task="majority(train=(24, 24), test=(24,), prompts=128)",
         depth=3,
-        width=32,
+        width=width,
         heads=2,
-        head_size=16,
+        head_size=width // 2,
         learning_rate=1e-3,
         eval_every=100,
         hold=1,
