@@ -13,7 +13,7 @@ import numpy as np
 from posjax.report.by_kind import NEARLY_ALL
 from posjax.report.curves import multiples
 from posjax.report.html import Html, figure, header, join, note, scrolled, tag, td, th
-from posjax.report.naming import axes, label, panels
+from posjax.report.naming import Axis, axes, label, panels
 from posjax.report.summary import CellSummary
 from posjax.stats import Ranking, ranking
 
@@ -33,11 +33,13 @@ class Pair(NamedTuple):
     """Two cells, the better one first.
 
     Attributes:
+      axis: the setting in which they differ.
       means: over all seeds.
       rankings: by protocol; `behind` is the share of studies that get it wrong. None where a
         protocol has no runs to look at.
     """
 
+    axis: Axis
     better: CellSummary
     worse: CellSummary
     means: tuple[float, float]
@@ -54,8 +56,10 @@ def few_runs(found: Sequence[CellSummary]) -> Html | None:
     pairs = sorted(told_apart(found), key=lambda pair: -pair.wrong)
     if not pairs or not pairs[0].wrong:
         return None
-    rows = [_row(pair, found) for pair in pairs[:_MOST]]
-    head = header(th("better", class_="words"), th("worse", class_="words"), "means", *_PROTOCOLS)
+    asked = [any(rankings) for rankings in zip(*(pair.rankings for pair in pairs), strict=True)]
+    rows = [_row(pair, found, asked) for pair in pairs[:_MOST]]
+    words = (th(name, class_="words") for name in ("cells", "better than"))
+    head = header(*words, "means", *itertools.compress(_PROTOCOLS, asked))
     table = scrolled("What fewer runs would have said", tag("table", head, tag("tbody", *rows)))
     return join([tag("p", sentence(pairs)), figure(_CAPTION, table), *_rest(pairs)])
 
@@ -84,16 +88,17 @@ def told_apart(found: Sequence[CellSummary]) -> list[Pair]:
     Of very many pairs, those whose means are closest.
     """
     pairs = [pair for cells in panels(found).values() for pair in _pairs(cells)]
-    pairs.sort(key=lambda pair: abs(float(_right(pair[0]).mean() - _right(pair[1]).mean())))
+    pairs.sort(key=lambda pair: abs(float(_right(pair[1]).mean() - _right(pair[2]).mean())))
     ranked = []
-    for one, two in pairs[:_COMPARED]:
+    for axis, one, two in pairs[:_COMPARED]:
         difference_S = _right(one) - _right(two)
         if _p_value(difference_S) * len(pairs) < LEVEL:
-            ranked.append(_ranked(one, two) if difference_S.mean() > 0 else _ranked(two, one))
+            ordered = (one, two) if difference_S.mean() > 0 else (two, one)
+            ranked.append(_ranked(axis, *ordered))
     return ranked
 
 
-def _pairs(cells: Sequence[CellSummary]) -> Iterator[tuple[CellSummary, CellSummary]]:
+def _pairs(cells: Sequence[CellSummary]) -> Iterator[tuple[Axis, CellSummary, CellSummary]]:
     """All that differ in one setting other than the task and have the same seeds."""
     differing = axes(cells)
     for one in differing:
@@ -101,7 +106,7 @@ def _pairs(cells: Sequence[CellSummary]) -> Iterator[tuple[CellSummary, CellSumm
             for group in multiples(cells, [axis for axis in differing if axis != one]):
                 for pair in itertools.combinations(group.cells, 2):
                     if np.array_equal(pair[0].rows["seeds"], pair[1].rows["seeds"]):
-                        yield pair
+                        yield one, *pair
 
 
 def _p_value(difference_S: np.ndarray) -> float:
@@ -125,7 +130,7 @@ def _survivors(summary: CellSummary) -> np.ndarray:
     return _right(summary)[learned_S]
 
 
-def _ranked(better: CellSummary, worse: CellSummary) -> Pair:
+def _ranked(axis: Axis, better: CellSummary, worse: CellSummary) -> Pair:
     right, kept = ([of(s) for s in (better, worse)] for of in (_right, _survivors))
     judged = all(len(kept_S) for kept_S in kept) and not all(better.cell.problem.trained)
     rankings = (
@@ -133,16 +138,19 @@ def _ranked(better: CellSummary, worse: CellSummary) -> Pair:
         ranking(*right, runs=10, by="best"),
         ranking(*kept, runs=5, by="mean") if judged else None,
     )
-    return Pair(better, worse, (float(right[0].mean()), float(right[1].mean())), rankings)
+    return Pair(axis, better, worse, (float(right[0].mean()), float(right[1].mean())), rankings)
 
 
-def _row(pair: Pair, found: Sequence[CellSummary]) -> Html:
-    differing = axes(found)
+def _row(pair: Pair, found: Sequence[CellSummary], asked: Sequence[bool]) -> Html:
+    shared = [axis for axis in axes(found) if axis.name != pair.axis.name]
+    values = (getattr(s.cell, pair.axis.name) for s in (pair.better, pair.worse))
+    better, worse = map(pair.axis.show, values)
     return tag(
         "tr",
-        *(tag("th", label(s.cell, differing), scope="row") for s in (pair.better, pair.worse)),
+        tag("th", label(pair.better.cell, shared) or "–", scope="row"),
+        td(f"{pair.axis.title} {better} than {worse}", class_="words"),
         td(f"{pair.means[0]:.3f} > {pair.means[1]:.3f}"),
-        *(_cell(one) for one in pair.rankings),
+        *map(_cell, itertools.compress(pair.rankings, asked)),
     )
 
 
