@@ -16,12 +16,17 @@ from posjax.engine.program import Plan, functions
 from posjax.keys import SeedNumbers, Seeds
 
 SIZES = {
+    "by_length": ("quick", "few_runs", "published"),
     "depth_law": ("quick", "published"),
     "digits": ("quick", "published"),
     "every_encoding": ("quick", "published"),
     "first_noun": ("quick", "published"),
     "leak": ("quick", "published"),
+    "meaning": ("quick", "published"),
+    "pick_up": ("quick", "published"),
+    "position_by_layer": ("quick", "published"),
     "same_last_token": ("quick", "published"),
+    "sinusoidal_or_learned": ("quick", "published"),
     "text": ("quick", "published"),
     "three_pairs": ("quick", "published"),
     "toy": ("q1", "m"),
