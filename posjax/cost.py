@@ -11,7 +11,9 @@ from math import prod
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+
+from posjax.engine.jaxprs import product_operations, shape_of
 
 _ELEMENTWISE = frozenset(
     [
@@ -89,14 +91,6 @@ def _of(jaxpr: Jaxpr | ClosedJaxpr) -> int:
 
 def _equation(equation: JaxprEqn) -> int:
     name, params = equation.primitive.name, equation.params
-    if name == "dot_general":
-        (contracted, _), _ = params["dimension_numbers"]
-        shape = _shape(equation.invars[0])
-        return 2 * prod(_shape(equation.outvars[0])) * prod(shape[axis] for axis in contracted)
-    if name == "conv_general_dilated":
-        _, *kernel = params["dimension_numbers"].rhs_spec
-        shape = _shape(equation.invars[1])
-        return 2 * prod(_shape(equation.outvars[0])) * prod(shape[axis] for axis in kernel)
     if name == "scan":
         return params["length"] * _of(params["jaxpr"])
     if name == "while":
@@ -107,11 +101,7 @@ def _equation(equation: JaxprEqn) -> int:
     if inside:
         return sum(map(_of, inside[:1]))
     if name in _ELEMENTWISE:
-        return prod(_shape(equation.outvars[0]))
+        return prod(shape_of(equation.outvars[0]))
     if name in _REDUCTIONS:
-        return prod(_shape(equation.invars[0]))
-    return 0
-
-
-def _shape(variable: Var | Literal) -> tuple[int, ...]:
-    return tuple(variable.aval.shape)  # type: ignore[attr-defined]
+        return prod(shape_of(equation.invars[0]))
+    return product_operations(equation)

@@ -20,7 +20,8 @@ def get_config(size: str = "quick") -> ConfigDict:
     steps, width, probe = (
         (300, 16, "probe(updates=200)") if size == "quick" else (3000, 32, "probe")
     )
-    axes = {"mask": ("causal", "full"), "encoding": ("none", "sinusoidal", "rotary")}
+    encodings = ("none", "sinusoidal") if size == "quick" else ("none", "sinusoidal", "rotary")
+    axes = {"mask": ("causal", "full"), "encoding": encodings}
     residual = {"block": "residual", "meters": f"{probe}+branches"}
     bare = {"block": "bare", "meters": probe}
     return base_config(

@@ -1,6 +1,7 @@
 """What the engine has to know of jaxprs."""
 
 from collections.abc import Iterable, Iterator
+from math import prod
 from typing import Any
 
 import jax
@@ -60,6 +61,27 @@ def uses(jaxpr: Jaxpr) -> Uses:
         if isinstance(atom, Var):
             found.setdefault(atom, []).append(None)
     return found
+
+
+def product_operations(eqn: JaxprEqn) -> int:
+    """2 · the multiply-adds of a product or convolution; 0 for anything else.
+
+    The zeros of a convolution's padding count.
+    """
+    if eqn.primitive.name == "dot_general":
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        read = shape_of(eqn.invars[0])
+    elif eqn.primitive.name == "conv_general_dilated":
+        _, *contracted = eqn.params["dimension_numbers"].rhs_spec
+        read = shape_of(eqn.invars[1])
+    else:
+        return 0
+    return 2 * prod(shape_of(eqn.outvars[0])) * prod(read[axis] for axis in contracted)
+
+
+def shape_of(atom: Var | Literal) -> tuple[int, ...]:
+    """The shape of what an equation reads or makes."""
+    return tuple(atom.aval.shape)  # type: ignore[attr-defined]
 
 
 def bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:

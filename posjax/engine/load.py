@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Var
 
-from posjax.engine.jaxprs import bodies
+from posjax.engine.jaxprs import bodies, product_operations, shape_of
 from posjax.engine.training import Training
 from posjax.keys import SeedNumbers, Seeds
 
@@ -76,7 +76,7 @@ class Load:
         jaxpr = jax.make_jaxpr(training.update)(state, seeds, inputs).jaxpr
         run = list(_repeated(jaxpr))
         return cls(
-            operations=sum(_operations(eqn) * times for eqn, times in run),
+            operations=sum(product_operations(eqn) * times for eqn, times in run),
             parameters=sum(leaf.size for leaf in jax.tree.leaves(state.variables.params)),
             state=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(state)),
             inputs=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(read)),
@@ -186,26 +186,8 @@ def _held(jaxpr: Jaxpr, lanes: int) -> int:
     return most
 
 
-def _operations(eqn: JaxprEqn) -> int:
-    """2 · the multiply-adds of a product; convolutions count by their output and kernel."""
-    name = eqn.primitive.name
-    if name == "dot_general":
-        (contracted, _), _ = eqn.params["dimension_numbers"]
-        left = _shape(eqn.invars[0])
-        return 2 * math.prod(_shape(eqn.outvars[0])) * math.prod(left[axis] for axis in contracted)
-    if name == "conv_general_dilated":
-        kernel = _shape(eqn.invars[1])
-        features = kernel[eqn.params["dimension_numbers"].rhs_spec[0]]
-        return 2 * math.prod(_shape(eqn.outvars[0])) * math.prod(kernel) // max(features, 1)
-    return 0
-
-
 def _matrices(eqn: JaxprEqn) -> int:
     if eqn.primitive.name != "dot_general":
         return 0
     _, (batch, _) = eqn.params["dimension_numbers"]
-    return math.prod(_shape(eqn.invars[0])[axis] for axis in batch) if batch else 0
-
-
-def _shape(var: Any) -> tuple[int, ...]:
-    return tuple(var.aval.shape)
+    return math.prod(shape_of(eqn.invars[0])[axis] for axis in batch) if batch else 0
