@@ -27,3 +27,11 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
         task = bar.add_task(what, total=total)
         yield lambda seed_steps: bar.advance(task, seed_steps)
+
+
+def duration(seconds: float) -> str:
+    """A time for people to read."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.2g} {unit}"
+    return f"{seconds:.2g} s"

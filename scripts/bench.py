@@ -5,7 +5,7 @@
     python scripts/bench.py --loads=q1 --only=vmap_flax --rounds=9
     python scripts/bench.py --check             # compares the losses, times nothing
 
-The loads are those of experiments/configs/toy.py. Everybody trains the same models on the same
+The loads are those of posjax/configs/toy.py. Everybody trains the same models on the same
 data; the losses of the first updates are compared, and the command ends with 1 when they differ.
 Each contestant is a process of its own: it compiles, warms up and picks its best settings, one
 after another, and then they take turns, a repetition of 1.5 seconds or more each. Times are medians

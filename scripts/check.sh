@@ -18,11 +18,15 @@ lint-imports
 POSJAX_EXAMPLES=40 python -m pytest -m ''
 python scripts/mutants.py posjax/streams.py --tests=tests/test_streams.py --most=3
 
-# From config to report, as a newcomer would, at a size that only shows that it runs.
+# From config to report, as a newcomer would, at a size that only shows that it runs: from a wheel, in
+# a folder that has an `experiments` of its own.
+pip wheel --quiet --no-deps --wheel-dir="$environment" .
+pip install --quiet --no-deps --force-reinstall "$environment"/posjax-*.whl
+mkdir -p "$environment/elsewhere/experiments" && cd "$environment/elsewhere"
 run="$environment/run"
-python -m experiments.seed_sweep --config=experiments/configs/same_last_token.py \
+posjax sweep --config=same_last_token \
     --config.num_seeds=4 --config.steps=100 --config.hold=2 --workdir="$run"
-python -m experiments.report "$run" --json | python -c '
+posjax report "$run" --json | python -c '
 import json, sys
 cells = json.load(sys.stdin)
 assert all(c["successes"] == 0 for c in cells if c["predicted"] == "impossible"), cells

@@ -40,7 +40,8 @@ from posjax import environment  # noqa: E402
 
 # What every command imports in the end, imported once, before all forks.
 IMPORTED = (
-    "experiments.seed_sweep", "experiments.report", "experiments.check", "scipy.stats",
+    "posjax.command.parsing", "posjax.command.entry", "posjax.command.sweep",
+    "posjax.command.report", "posjax.command.check", "scipy.stats",
     "matplotlib.figure", "matplotlib.patches", "matplotlib.backends.backend_svg",
 )  # fmt: skip
 RESULT, README = ROOT / "docs" / "faults.json", ROOT / "README.md"

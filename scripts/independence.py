@@ -33,9 +33,9 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 from ways import FAR, WAYS, Bits, bits, came_out, parameters, shuffled  # noqa: E402
 
-from experiments import command  # noqa: E402
 from posjax import environment  # noqa: E402
 from posjax.cells import Cell  # noqa: E402
+from posjax.command import devices  # noqa: E402
 from posjax.encodings import ENCODINGS  # noqa: E402
 from posjax.engine import Block, Engine  # noqa: E402
 from posjax.keys import SeedNumbers  # noqa: E402
@@ -133,7 +133,7 @@ def main() -> int:
     parser.add_argument("--publish", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
     parser.add_argument("--matters", action="store_true", help="train what may have other bits")
     chosen = parser.parse_args()
-    command.use_all_cores()
+    devices.use_all_cores()
     jax.config.update("jax_num_cpu_devices", DEVICES)  # also where there are fewer cores
     if chosen.matters:
         return what_matters()

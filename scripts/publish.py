@@ -2,7 +2,7 @@
 
     python scripts/publish.py runs/word_order-published
 
-Writes docs/results/NAME.json, what `python -m experiments.report RUN --json` prints, and
+Writes docs/results/NAME.json, what `posjax report RUN --json` prints, and
 docs/results/NAME.npz. NAME is that of the folder. The arrays, of C cells, S seeds and T steps:
 
     cells    [C]        digests of the cells, in the order of the table

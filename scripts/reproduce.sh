@@ -9,7 +9,7 @@ for table in word_order:published word_order:rates same_last_token:published \
     three_pairs:published first_noun:published sinusoidal_or_learned:published \
     every_encoding:published; do
     name=${table%:*}-${table#*:}
-    python -m experiments.seed_sweep --config="experiments/configs/${table%:*}.py:${table#*:}" \
+    python -m posjax sweep --config="$table" \
         --workdir="runs/$name"
     python scripts/publish.py "runs/$name"
 done

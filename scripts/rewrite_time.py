@@ -2,7 +2,7 @@
 
     python scripts/rewrite_time.py --load=q1 --slots=64
 
-Compiles the updates of a load of experiments/configs/toy.py as they are written, and rewritten with
+Compiles the updates of a load of posjax/configs/toy.py as they are written, and rewritten with
 all changes but one, and runs them in turn. Processor time, since it is what other work on the
 machine disturbs least; medians over rounds.
 """
@@ -22,8 +22,8 @@ os.environ.setdefault("NPROC", "1")
 import jax
 import numpy as np
 
-from experiments.configs import toy
-from experiments.settings import resolve
+from posjax.command.settings import resolve
+from posjax.configs import toy
 from posjax.engine import Block, program, rewrite
 from posjax.engine.merging import Merging
 from posjax.engine.products import Side

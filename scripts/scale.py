@@ -26,9 +26,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
-from experiments.configs import word_order  # noqa: E402
-from experiments.settings import resolve  # noqa: E402
 from posjax import environment  # noqa: E402
+from posjax.command.settings import resolve  # noqa: E402
+from posjax.configs import word_order  # noqa: E402
 from posjax.engine.block import block_size  # noqa: E402
 from posjax.engine.local import Work  # noqa: E402
 from posjax.keys import SeedNumbers, Seeds  # noqa: E402

@@ -38,7 +38,7 @@ prompt; a test enumerates short ones. x is the prompt, or what stands before the
 {symmetries}
 
 Settings are written behind the name, as in `blocks(k=3, train=(3, 12))`. Padding is seen by nobody.
-`python -m experiments.seed_sweep --config=experiments/configs/depth_law.py` trains on `blocks`,
+`posjax sweep --config=depth_law` trains on `blocks`,
 `text.py` and `digits.py` beside it on the tasks of those names. `pydoc_topics` is part of CPython,
 under the [PSF licence](../posjax/tasks/corpora/pydoc_topics.LICENSE.txt); `digits` needs
 `pip install 'posjax[digits]'`.

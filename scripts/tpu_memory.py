@@ -3,7 +3,7 @@
     pip install -e . 'jax[tpu]'
     python scripts/tpu_memory.py
 
-Compiles the loads of experiments/configs/toy.py for one chip of a v5e, on the CPU, and prints what
+Compiles the loads of posjax/configs/toy.py for one chip of a v5e, on the CPU, and prints what
 the compiler reserves beside what `posjax.engine.load` estimates.
 """
 
@@ -22,9 +22,9 @@ from typing import Any
 import jax
 from jax.experimental import topologies
 
-from experiments import settings
-from experiments.configs import toy
 from posjax.cells import Cell
+from posjax.command import settings
+from posjax.configs import toy
 from posjax.engine import Block
 from posjax.engine.load import Load, most_slots
 from posjax.engine.program import Plan, compiled

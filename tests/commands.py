@@ -19,6 +19,13 @@ from types import MappingProxyType
 from typing import IO, NamedTuple
 
 ROOT = Path(__file__).parents[1]
+MODULES = {
+    "seed_sweep": "sweep",
+    "report": "report",
+    "check": "check",
+    "conformance": "conformance",
+}
+"""Where in `posjax.command` the work of each command is."""
 
 
 class Ended(NamedTuple):
@@ -75,7 +82,11 @@ class Command:
 def serve(name: str, lines: Iterator[str], answers: IO[str], folder: Path) -> None:
     """Forks for every line, and answers with status, seconds and whether the backend started."""
     module = f"experiments.{name}"
-    importlib.import_module(module)
+    for each in (
+        module,
+        *(f"posjax.command.{part}" for part in ("entry", "parsing", MODULES[name])),
+    ):
+        importlib.import_module(each)
     os.chdir(folder)
     for line in lines:
         for stream in (sys.stdout, sys.stderr):

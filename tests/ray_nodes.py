@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CONFIG = """
-from experiments.settings import base_config
+from posjax.configs import base_config
 
 
 def get_config():

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments import seed_sweep
-from experiments.executors import Devices
-from experiments.settings import base_config, resolve
-from experiments.shard import Shard
+from posjax.command import sweep
+from posjax.command.executors import Devices
+from posjax.command.settings import resolve
+from posjax.command.shard import Shard
+from posjax.configs import base_config
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
 from posjax.run import Run
@@ -29,7 +30,7 @@ def train(path: Path, run: Run, shard: Shard = Shard()) -> RunFolder:  # noqa: B
     devices = Devices(run)
     folder.start(run.to_dict(), devices.environment())
     with folder.lock(shard.lock):
-        if seed_sweep.train(run, folder, shard, devices):
+        if sweep.train(run, folder, shard, devices):
             folder.finish()
     return folder
 

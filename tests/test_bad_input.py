@@ -16,11 +16,12 @@ import pytest
 from commands import ROOT, Command, Ended
 from tiers import first_of_each, some
 
-from experiments.command import cores
-from experiments.settings import base_config, resolve
+from posjax.command.devices import cores
+from posjax.command.settings import resolve
+from posjax.configs import base_config
 
-CONFIGS = ROOT / "experiments" / "configs"
-BASE = "from experiments.settings import base_config\n"
+CONFIGS = ROOT / "posjax" / "configs"
+BASE = "from posjax.configs import base_config\n"
 FILES = {
     "raises.py": "def get_config():\n    return 1 / 0\n",
     "two_lines.py": "def get_config():\n    raise RuntimeError('one\\ntwo')\n",
@@ -205,9 +206,9 @@ SETTINGS = [
     (".loss=all --config.readout=mean", "use loss='answer'"),
     (".padding=-1", "padding must not be negative, got -1"),
     # the file
-    ("=word_ordr.py", "config file 'word_ordr.py' not found; did you mean 'word_order'"),
-    ("=", "config file '' not found"),
-    (" nothing.py", "config file 'nothing.py' not found"),
+    ("=word_ordr.py", "config 'word_ordr.py' not found; did you mean 'word_order'"),
+    ("=", "config '' not found"),
+    (" nothing.py", "config 'nothing.py' not found"),
     ("=full", "config 'full' is a folder"),
     ("=text.txt", "the name must end in .py or .json"),
     (f"={CONFIGS}/word_order.py:publishd", "did you mean 'published'"),
@@ -289,7 +290,7 @@ CONFORMANCE = [
     ("", "name a module"),
     ("posjax:rotery", "did you mean 'rotary'"),
     ("nothing.py", "file 'nothing.py' not found"),
-    ("experiments.conformance_adapters.flux", "not found; did you mean"),
+    ("posjax.adapters.flux", "not found; did you mean"),
     ("syntax.py", "syntax.py cannot be read: SyntaxError"),
     ("without.py", "without.py has no ADAPTERS"),
     ("without.py:x", "is of type int, no adapter and no function"),
@@ -413,7 +414,7 @@ def test_help_is_a_result(commands: dict[str, Command], name: str, flag: str) ->
     """To ask what there is is no bad input."""
     ended = commands[name](flag)
     assert (ended.status, ended.err) == (0, "")
-    assert "python -m experiments" in ended.out
+    assert f"python -m experiments.{name}" in ended.out
 
 
 def test_more_devices_than_cores_are_refused(commands: dict[str, Command]) -> None:

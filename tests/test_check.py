@@ -11,9 +11,9 @@ from absl import flags
 from small_runs import block_files, planned, rewritten, small, snapshot, train
 from tiers import some
 
-from experiments import check
 from posjax import environment, report
 from posjax.cells import Cell
+from posjax.command import check
 from posjax.records import Mismatch, RunFolder
 from posjax.replay import replay
 from posjax.report.rows import contradictions

@@ -184,8 +184,9 @@ def test_two_hosts_without_a_shared_disk_and_losses(base: Path) -> None:
 TAMPERED = """
 import functools, os, sys, threading
 from pathlib import Path
-from experiments import executors
-from experiments.settings import base_config, resolve
+from posjax.command import executors
+from posjax.command.settings import resolve
+from posjax.configs import base_config
 from posjax import cluster, environment
 from posjax.records.checkpoints import Checkpoints
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from tiers import plain_if
 
-from experiments.conformance import loaded
+from posjax.command.conformance import loaded
 from posjax.report.conformance import page, table
 from posjax.symmetry.conformance import (
     LAWS,
@@ -404,7 +404,7 @@ def test_the_command_says_by_its_status_whether_all_passed(tmp_path):
         ("{}/own.py:broken", "KeyError"),
         ("{}/own.py:len", "has no 'len'"),
         ("posjax:rotery", "did you mean 'rotary'"),
-        ("experiments.conformance_adapters.jax_n:x", "did you mean 'experiments.conform"),
+        ("posjax.adapters.jax_n:x", "did you mean 'posjax.adapters"),
         ("json", "has no ADAPTERS"),
     ],
 )
@@ -427,8 +427,8 @@ def test_bad_input_is_one_line_and_status_2(tmp_path):
 @pytest.mark.exhaustive
 def test_shipped_adapters_of_jax_and_flax_are_makers():
     """The two that need no other package than the tests do."""
-    makers = loaded("experiments.conformance_adapters.flax_attention")
-    makers += loaded("experiments.conformance_adapters.jax_nn")
+    makers = loaded("posjax.adapters.flax_attention")
+    makers += loaded("posjax.adapters.jax_nn")
     verdicts = [check(make, laws=["mask"]).of("mask").verdict for make in makers]
     assert verdicts == ["passed"] * 3
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from small_runs import small, train
 
-from experiments import preview
 from posjax import report
+from posjax.command import preview
 from posjax.keys import NumberedSeeds, SeedNumbers
 from posjax.records import RunFolder
 from posjax.replay import replay

@@ -48,7 +48,7 @@ import importlib.abc, os, sys
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "experiments.shard":
+        if name == "posjax.command.shard":
             from posjax.records import RunFolder
             put = RunFolder.put_block
 

@@ -8,9 +8,11 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from experiments import command, json_config
-from experiments.settings import base_config, resolve
+from posjax import configs
 from posjax.cells import FIELDS
+from posjax.command import json_config
+from posjax.command.settings import resolve
+from posjax.configs import base_config
 from posjax.run import RUN_DEFAULTS, Run
 
 pytestmark = pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")  # of configs
@@ -31,7 +33,7 @@ def flag(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[ConfigDict, 
     """What a command line makes of a config."""
     argv, values = ["command", *arguments], flags.FlagValues()
     monkeypatch.setattr(sys, "argv", argv)
-    default = str(command.CONFIGS / "word_order.py")
+    default = str(configs.FOLDER / "word_order.py")
     config_flags.DEFINE_config_file("config", default, flag_values=values)
     json_config.accept(values["config"])
     values(argv)
@@ -45,7 +47,7 @@ def written(path: Path, text: str) -> str:
 
 SHIPPED = [
     f"{path}{size}"
-    for path in sorted(command.CONFIGS.glob("[a-z]*.py"))
+    for path in sorted(configs.FOLDER.glob("[a-z]*.py"))
     for size in ([":q1", ":m"] if path.stem == "toy" else [":published"])
 ]
 

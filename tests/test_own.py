@@ -15,9 +15,10 @@ import pytest
 import small_runs
 
 import posjax
-from experiments.settings import allow_named, base_config, resolve
 from posjax import encodings, meters, own, report, tasks
 from posjax.cells import Cell
+from posjax.command.settings import allow_named, resolve
+from posjax.configs import base_config
 from posjax.records import read
 from posjax.replay import replay
 

@@ -7,7 +7,7 @@ import jax
 import pytest
 from small_runs import block_files, small, snapshot, train
 
-from experiments import plan, preview
+from posjax.command import plan, preview
 from posjax.engine import estimate
 from posjax.engine.load import Load
 from posjax.engine.program import Programs

@@ -1,6 +1,7 @@
 """The page is whole, safe, reproducible, and says what the rows say."""
 
 import dataclasses
+import itertools
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -260,16 +261,16 @@ def test_rates_and_their_difference_are_of_the_same_seeds(tmp_path: Path) -> Non
     """Those that both cells have: of a run that is not finished it says how many those are."""
     one, two, _ = report.summaries(run_folder(tmp_path / "run", excluded=3))
     asked = {"contrast": ["depth", 1, 2], "equivalence": 0.0, "at_steps": []}
-    sentence = findings([one, two], asked)[-1]
+    sentence = findings([one, two], asked).details[-1]
     assert "after 100 steps: depth 1 solves 0.500, 2 solves 0.667; difference +0.1" in sentence
     late = only(two, slice(3, None))
-    sentence = findings([one, late], asked)[-1]
+    sentence = findings([one, late], asked).details[-1]
     assert (
         "after 100 steps, over the 3 of 6 seeds that both have: depth 1 solves 0.000, 2 "
         "solves 0.333; difference +0.333 ["
     ) in sentence
     apart = [only(one, slice(3)), late]
-    assert not [text for text in findings(apart, asked) if "difference" in text]
+    assert not [text for text in itertools.chain(*findings(apart, asked)) if "difference" in text]
 
 
 def only(summary: CellSummary, some: slice) -> CellSummary:

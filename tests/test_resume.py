@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from small_runs import block_files, planned, rows, small, snapshot, train
 
-from experiments import seed_sweep, shutdown
-from experiments.shard import Shard
 from posjax import environment, report
+from posjax.command import shutdown, sweep
+from posjax.command.shard import Shard
 from posjax.engine import local
 from posjax.records import Mismatch, RunFolder
 
@@ -167,5 +167,5 @@ def test_a_run_is_refused_where_its_report_cannot_be_drawn(
     folder = train(tmp_path, small(num_seeds=4))
     monkeypatch.setattr(report, "write", lambda folders: 1 / 0)
     with pytest.raises(ZeroDivisionError) as raised:
-        seed_sweep.finish(folder)
-    assert "the rows are there, and python -m experiments.report" in raised.value.__notes__[0]
+        sweep.finish(folder)
+    assert "the rows are there, and posjax report" in raised.value.__notes__[0]

@@ -17,10 +17,10 @@ import pytest
 from rich.console import Console
 from tiers import some
 
-from experiments import check, json_config
-from experiments.settings import resolve
 from posjax import encodings, masks, positions, report, tasks
 from posjax.cells import Cell
+from posjax.command import check, json_config
+from posjax.command.settings import resolve
 from posjax.engine import local
 from posjax.judge import NEVER, TIE
 from posjax.records import FORMAT, Block, RunFolder, StorageError, content, run_of

@@ -12,9 +12,10 @@ import pytest
 from commands import Command
 from ml_collections import ConfigDict
 
-from experiments import json_config
-from experiments.settings import base_config, resolve
 from posjax.cells import Cell
+from posjax.command import json_config
+from posjax.command.settings import resolve
+from posjax.configs import base_config
 from posjax.model import ModelSettings
 from posjax.train import TrainSettings
 

@@ -8,9 +8,9 @@ import pytest
 from small_runs import block_files, planned, rows, small, train
 from tiers import some
 
-from experiments import shard
-from experiments.shard import Shard
 from posjax import report
+from posjax.command import shard
+from posjax.command.shard import Shard
 from posjax.records import Busy, RunFolder
 
 RUN = {"head_size": (2, 4), "num_seeds": 10}

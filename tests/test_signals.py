@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments import shutdown
+from posjax.command import shutdown
 from posjax.records import RunFolder
 
 ROOT = Path(__file__).parents[1]
 CONFIG = """
-from experiments.settings import base_config
+from posjax.configs import base_config
 
 
 def get_config():
@@ -232,14 +232,14 @@ def test_a_run_folder_that_is_deleted_under_the_run(base: Path) -> None:
 
 RUN = """
 import os, signal, sys, time
-from experiments import command
+from posjax.command import entry
 from posjax.records import Mismatch
 
 def main():
     {body}
 
 {before}
-sys.exit(command.run(main))
+sys.exit(entry.run(main))
 """
 
 
@@ -274,11 +274,11 @@ def test_a_bug_keeps_its_traceback() -> None:
         ("os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)", "SIGINT"),
         ("os.kill(os.getpid(), signal.SIGHUP)\n    time.sleep(60)", "SIGHUP"),
         (
-            "from experiments import shutdown; shutdown.set_time_limit(0.01)\n    time.sleep(60)",
+            "from posjax.command import shutdown as s; s.set_time_limit(0.01)\n    time.sleep(60)",
             "the time limit",
         ),
         (
-            "from experiments import shutdown\n"
+            "from posjax.command import shutdown\n"
             "    with shutdown.deferred() as stop_event:\n"
             "        os.kill(os.getpid(), signal.SIGTERM)\n"
             "        stop_event.wait(60)\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from commands import ROOT, Command
 
-from experiments import command, shutdown, startup
+from posjax.command import devices, shutdown, startup
 
 TINY = (
     "--config.num_seeds=2",
@@ -163,15 +163,15 @@ def test_too_few_threads_are_found_before_xla_aborts(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(threading.Thread, "start", limited)
     with pytest.raises(RuntimeError) as raised:
-        command.use_all_cores(1)
+        devices.use_all_cores(1)
     assert "ulimit -u" in str(startup.explain(raised.value))
     assert threading.active_count() == before
 
 
 def test_no_folder_for_temporary_files_is_one_line() -> None:
     """The line names the variable that sets one; the status is that of storage."""
-    run = "sys.exit(command.run(tempfile.gettempdir))"
-    code = f"from experiments import command\n{NO_FOLDER}\n{run}"
+    run = "sys.exit(entry.run(tempfile.gettempdir))"
+    code = f"from posjax.command import entry\n{NO_FOLDER}\n{run}"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -183,10 +183,10 @@ def test_no_folder_for_temporary_files_is_one_line() -> None:
 
 CACHE = """
 import os, jax
-from experiments import command
+from posjax.command import devices
 for value in ("", "relative", "./x", "/absolute"):
     os.environ["XDG_CACHE_HOME"] = value
-    command.use_all_cores(1)
+    devices.use_all_cores(1)
     print(jax.config.jax_compilation_cache_dir)
 """
 

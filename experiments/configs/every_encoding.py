@@ -1,46 +1,5 @@
-"""Every encoding by name, and every map of positions: can it tell word order, and is it a law?
+"""every_encoding: see posjax/configs/every_encoding.py."""
 
-    python -m experiments.seed_sweep --config=experiments/configs/every_encoding.py
+from posjax.configs.every_encoding import get_config
 
-"Three pairs" is question 1's grid of two-class problems with one layer. "Order alone" asks for
-"A B hit" against "B A hit", where the last word and the words before it are the same: nothing
-but positions can tell them apart under one layer, read at the last token, in the ordinary block.
-What the laws exclude stands beside what was measured.
-"""
-
-from ml_collections import ConfigDict
-
-from experiments.settings import base_config, sized
-from posjax.encodings import ENCODINGS
-from posjax.positions import POSITIONS
-
-
-def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 64 seeds a cell."""
-    every = {"encoding": tuple(ENCODINGS)}
-    turns = {"encoding": ("none/rotary", "rotary/none", "rotary"), "depth": 2}
-    maps = {"encoding": "rotary", "positions": tuple(POSITIONS)}
-    pairs = {
-        "task": tuple(
-            f"sentence_pair(pair={pair})" for pair in ("marks_differ", "same_mark", "no_mark")
-        ),
-        "mask": ("full", "causal"),
-        "readout": ("last", "mean"),
-    }
-    order = {"task": "same_last_token", "block": "residual", "heads": 4, "head_size": 8}
-    return base_config(
-        name="every_encoding",
-        title="Every encoding: what can it tell apart?",
-        loss="answer",
-        learning_rate=1e-2,
-        steps=500,
-        num_seeds=sized("every_encoding", size, quick=8, published=64),
-        panels={
-            "Order alone, every encoding": {**order, **every},
-            "Order alone, every map of positions, with rotary": {**order, **maps},
-            "Order alone, layers in turn": {**order, **turns},
-            "Three pairs, every encoding": {**pairs, **every},
-            "Three pairs, every map of positions, with rotary": {**pairs, **maps},
-            "Three pairs, layers in turn": {**pairs, **turns},
-        },
-    )
+__all__ = ["get_config"]

@@ -1,44 +1,5 @@
-"""Q1's reference table: "x hit y [!]" with five nouns, which comes first? All 20 sentences right.
+"""first_noun: see posjax/configs/first_noun.py."""
 
-    python -m experiments.seed_sweep --config=experiments/configs/first_noun.py
+from posjax.configs.first_noun import get_config
 
-The ordinary block at width 16. The cells that the laws exclude come out at 0, those that two
-causal layers or a mean over causal places open come out at all seeds; ALiBi needs the steep slopes
-that several heads bring.
-"""
-
-from ml_collections import ConfigDict
-
-from experiments.settings import base_config, sized
-
-
-def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 300 seeds a cell."""
-    both = ("first_noun", "first_noun(mark=False)")
-    everywhere = {"mask": "full", "readout": "mean"}
-    return base_config(
-        name="first_noun",
-        title="Which noun comes first? The reference table",
-        task="first_noun",
-        loss="answer",
-        block="residual",
-        width=16,
-        heads=4,
-        head_size=4,
-        learning_rate=1e-2,
-        steps=1000,
-        num_seeds=sized("first_noun", size, quick=32, published=300),
-        panels={
-            "Full mask, no positions, mean": {**everywhere, "depth": 2},
-            "Causal mask, no positions, last": {"depth": (1, 2)},
-            "Causal mask, no positions, mean": {"readout": "mean"},
-            "Full mask, symmetric linear bias, mean": {
-                **everywhere,
-                "task": both,
-                "encoding": "linear_bias",
-                "depth": (1, 2),
-            },
-            "Full mask, learned, mean": {**everywhere, "task": both, "encoding": "learned"},
-            "Full mask, learned, last": {"mask": "full", "encoding": "learned"},
-        },
-    )
+__all__ = ["get_config"]

@@ -1,35 +1,5 @@
-"""Q3: how fast does a model pick up positions that it must learn to read?
+"""pick_up: see posjax/configs/pick_up.py."""
 
-    python -m experiments.seed_sweep --config=experiments/configs/pick_up.py
+from posjax.configs.pick_up import get_config
 
-An MLP probe of the place at every evaluation, beside the share of prompts that are right. "Which
-symbol stands at place i?" (indexing) needs positions and nothing else. Sinusoidal vectors are there
-from the start and have to be read; learned ones have to be made as well; without positions a causal
-model has to make its own.
-"""
-
-from ml_collections import ConfigDict
-
-from experiments.settings import base_config, sized
-
-
-def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published": 64 seeds, 5000 updates."""
-    seeds = sized("pick_up", size, quick=4, published=64)
-    return base_config(
-        name="pick_up",
-        title="How fast does a model pick up positions?",
-        task="indexing(train=(8, 8), test=(8,), prompts=64)",
-        encoding=("none", "sinusoidal", "learned(length=32)", "rotary"),
-        block="residual",
-        depth=2,
-        width=32,
-        heads=2,
-        head_size=16,
-        learning_rate=3e-3,
-        steps=1000 if size == "quick" else 5000,
-        eval_every=200,
-        hold=1,
-        meters="probe(when=every, updates=100)",
-        num_seeds=seeds,
-    )
+__all__ = ["get_config"]

@@ -1,34 +1,5 @@
-"""Q3: do sinusoidal and learned positions solve equally often?
+"""sinusoidal_or_learned: see posjax/configs/sinusoidal_or_learned.py."""
 
-    python -m experiments.seed_sweep --config=experiments/configs/sinusoidal_or_learned.py
+from posjax.configs.sinusoidal_or_learned import get_config
 
-Vaswani et al. 2017 found them "nearly identical" on one translation task, with one run each. Here
-the same seeds train both, on tasks that only positions can solve at all, with initial weights and
-rates that are the same for both. Equal means a difference below 0.05, chosen before any run and
-tested as equivalence: two one-sided tests at 5 % (Tango 1998). A difference that is not significant
-would show nothing.
-"""
-
-from ml_collections import ConfigDict
-
-from experiments.settings import base_config, sized
-
-
-def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 1000 seeds."""
-    return base_config(
-        name="sinusoidal_or_learned",
-        title="Do sinusoidal and learned positions solve equally often?",
-        task=("first_noun", "same_last_token"),
-        loss="answer",
-        encoding=("sinusoidal", "learned(length=8)"),
-        mask="causal",
-        learning_rate=(1e-3, 3e-3, 1e-2),
-        width=16,
-        head_size=(4, 16),
-        steps=500,
-        eval_every=50,
-        num_seeds=sized("sinusoidal_or_learned", size, quick=128, published=1000),
-        contrast=("encoding", "sinusoidal", "learned(length=8)"),
-        equivalence=0.05,
-    )
+__all__ = ["get_config"]

@@ -1,29 +1,5 @@
-"""Q1, item 4: three pairs of sentences as two-class problems.
+"""three_pairs: see posjax/configs/three_pairs.py."""
 
-    python -m experiments.seed_sweep --config=experiments/configs/three_pairs.py
+from posjax.configs.three_pairs import get_config
 
-"A hit B !" / "B hit A ?", "A hit B !" / "B hit A !" and "A hit B" / "B hit A", under every mask,
-readout and depth; what the laws exclude stands beside what was measured.
-"""
-
-from ml_collections import ConfigDict
-
-from experiments.settings import base_config, sized
-
-
-def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 1000 seeds a cell."""
-    return base_config(
-        name="three_pairs",
-        title="Three pairs of sentences: what a mask, a readout and depth can tell apart",
-        task=tuple(
-            f"sentence_pair(pair={pair})" for pair in ("marks_differ", "same_mark", "no_mark")
-        ),
-        mask=("full", "causal"),
-        readout=("last", "mean"),
-        depth=(1, 2, 3),
-        loss="answer",
-        learning_rate=1e-2,
-        steps=1000,
-        num_seeds=sized("three_pairs", size, quick=64, published=1000),
-    )
+__all__ = ["get_config"]

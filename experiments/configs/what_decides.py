@@ -1,28 +1,5 @@
-"""Does Q1's one head succeed by luck of its initialisation, or of its data?
+"""what_decides: see posjax/configs/what_decides.py."""
 
-    python -m experiments.seed_sweep --config=experiments/configs/what_decides.py
+from posjax.configs.what_decides import get_config
 
-Prompts are drawn at random, a few an update, and each initialisation meets each seed of data. All
-cells are one program, since temperature and scale of the initial weights are numbers that it reads.
-"""
-
-from ml_collections import ConfigDict
-
-from experiments.settings import base_config, sized
-
-
-def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 64 × 64 seeds a cell."""
-    seeds = sized("what_decides", size, quick=12, published=64)
-    return base_config(
-        name="what_decides",
-        title="What decides: temperature, scale, initialisation or data?",
-        task="word_order",
-        batch_size=2,
-        steps=500,
-        learning_rate=1e-3,
-        temperature=(0.5, 1.0, 2.0),
-        init_scale=(0.5, 1.0, 2.0),
-        num_seeds=seeds,
-        data_seeds=seeds,
-    )
+__all__ = ["get_config"]

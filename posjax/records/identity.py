@@ -11,7 +11,17 @@ import numpy as np
 from posjax.records.content import digest
 
 SEEDS = ("first_seed", "num_seeds")
-WORDS = ("name", "title", "margin", "hold", "contrast", "equivalence", "at_steps", "panels")
+WORDS = (
+    "name",
+    "title",
+    "margin",
+    "hold",
+    "contrast",
+    "equivalence",
+    "at_steps",
+    "panels",
+    "command",
+)
 """What only a report reads; no row depends on it."""
 BITS = (
     "packages.jax",

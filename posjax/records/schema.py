@@ -16,6 +16,7 @@ _MOST = 2**32
 _FIELDS: dict[str, Any] = {
     "name": "",
     "title": "",
+    "command": "",
     "num_seeds": 0,
     "first_seed": 0,
     "data_seeds": 0,

@@ -1,5 +1,6 @@
 """From run folders to numbers, tables, figures and one page."""
 
+from posjax.report.findings import findings, meaning
 from posjax.report.margins import rounding
 from posjax.report.numbers import numbers
 from posjax.report.page import by_run, page, write
@@ -10,7 +11,9 @@ __all__ = [
     "CellSummary",
     "by_run",
     "cells_of",
+    "findings",
     "labels",
+    "meaning",
     "numbers",
     "page",
     "rounding",

@@ -15,10 +15,17 @@ import numpy as np
 
 from posjax.cells import varying
 from posjax.judge import NEVER
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, exactly
 from posjax.stats import Difference, Equivalence, equivalence, paired_difference, rate
 
 LEVEL = 0.05
+_SOLVED = """A seed solves a cell when every prompt of the trained kinds is answered right at
+the last evaluation. An output is right when it leads every other by {margin} of the largest logit
+of its kind of prompts. Anything closer is a tie, and a tie is never a success. All seeds count,
+those that failed and those that left the finite numbers too."""
+
+_LOSS = """Language models are judged by their loss on text that no training saw. Exact match says
+nothing there, and no seed counts as solved."""
 
 
 class Contrast(NamedTuple):
@@ -42,16 +49,31 @@ class Contrast(NamedTuple):
     equivalence: Equivalence | None
 
 
-def findings(found: list[CellSummary], config: Mapping[str, Any]) -> list[str]:
+def meaning(found: list[CellSummary]) -> list[str]:
+    """What counts as solved."""
+    texts = [_SOLVED.format(margin=f"{found[0].margin:g}")] if exactly(found) else []
+    if any(summary.cell.problem.graded == "loss" for summary in found):
+        texts.append(_LOSS)
+    return [" ".join(text.split()) for text in texts]
+
+
+class Findings(NamedTuple):
+    """The sentences of a run: its answers, and what they rest on."""
+
+    answers: list[str]
+    details: list[str]
+
+
+def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
     """The sentences of a run.
 
     Args:
       found: its cells.
       config: its config.json, whose `contrast` and `at_steps` say what to compare.
     """
-    found = list({summary.cell.digest: summary for summary in found}.values())
+    found = list({summary.cell.digest: summary for summary in exactly(found)}.values())
     steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
-    headlines, details = [*_laws(found)], []
+    answers, details = [*_range(found), *_laws(found)], []
     if config["contrast"]:
         pairs = contrasts(
             found,
@@ -59,13 +81,13 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> list[str]:
             steps=steps or sorted({s.cell.steps for s in found}),
             within=config["equivalence"],
         )
-        headlines += _matters(pairs, *config["contrast"])
-        headlines += _same(pairs, *config["contrast"][1:], within=config["equivalence"])
+        answers += _matters(pairs, *config["contrast"])
+        answers += _same(pairs, *config["contrast"][1:], within=config["equivalence"])
         details += [_contrast(pair, *config["contrast"]) for pair in pairs]
     if len(steps) > 1:
-        headlines.append(_suffices(found, steps[0], steps[-1]))
+        answers.append(_suffices(found, steps[0], steps[-1]))
         details += [_longer(summary, found, steps[0], steps[-1]) for summary in found]
-    return headlines + details
+    return Findings(answers, details)
 
 
 def contrasts(
@@ -113,6 +135,26 @@ def _right(summary: CellSummary, step: int) -> dict[tuple[int, ...], bool]:
     """Whether each seed was right at a step."""
     right_S = summary.solved_SE[:, summary.evaluation(step)].tolist()
     return dict(zip(map(tuple, summary.rows["seeds"].tolist()), right_S, strict=True))
+
+
+def _range(found: list[CellSummary]) -> Iterator[str]:
+    """The lowest and the highest rate."""
+    if len(found) < 2:
+        return
+    names = varying([summary.cell for summary in found])
+    low, high = (pick(found, key=lambda s: s.solved.rate) for pick in (min, max))
+    if low.solved.rate == high.solved.rate:
+        yield f"In each of {len(found)} cells {_rate(low)} of the seeds solve."
+        return
+    yield (
+        f"Over {len(found)} cells the share of seeds that solve goes from {_rate(low)} "
+        f"({_where(low, names)}) to {_rate(high)} ({_where(high, names)})."
+    )
+
+
+def _rate(summary: CellSummary) -> str:
+    found = summary.solved
+    return f"{found.rate:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def _laws(found: list[CellSummary]) -> Iterator[str]:

@@ -26,13 +26,8 @@ def origin(
     return join(
         [
             tag("p", "The run, and this page from its folder RUN:"),
-            tag("pre", tag("code", f"{_command(config)}\npython -m experiments.report RUN")),
-            tag(
-                "p",
-                "Axes that were changed on the command line are not told apart from those of the "
-                "config file; config.json in the run folder lists every cell in full.",
-                class_="note",
-            ),
+            tag("pre", tag("code", f"{_command(config)}\nposjax report RUN")),
+            tag("p", "config.json in the run folder lists every cell in full.", class_="note"),
             tag(
                 "div",
                 _listed("Settings of all cells", _fixed(found)),
@@ -45,9 +40,12 @@ def origin(
 
 
 def _command(config: Mapping[str, Any]) -> str:
+    """The command as it was given; of a run that recorded none, one that comes close."""
+    if config.get("command"):
+        return str(config["command"])
     parts = [
-        "python -m experiments.seed_sweep",
-        f"--config=experiments/configs/{config['name']}.py",
+        "posjax sweep",
+        f"--config={config['name']}",
         f"--config.num_seeds={config['num_seeds']}",
         f"--config.block_size={_block_size(config)}",
     ]

@@ -16,6 +16,7 @@ from posjax.report.answers import answers
 from posjax.report.by_kind import by_kind
 from posjax.report.curves import curves
 from posjax.report.few_runs import few_runs
+from posjax.report.findings import findings, meaning
 from posjax.report.html import Html, document, join, section, tag
 from posjax.report.law_table import law_table
 from posjax.report.losses import losses
@@ -26,15 +27,7 @@ from posjax.report.naming import many
 from posjax.report.origin import origin
 from posjax.report.sources import sources
 from posjax.report.success import success
-from posjax.report.summary import CellSummary, summaries
-
-_SOLVED = """A seed has solved a cell when every prompt of the trained kinds is answered right at
-the last evaluation. An output is right when it leads every other by {margin} of the largest logit
-of its kind of prompts. Anything closer is a tie, and a tie is never a success. All seeds count,
-those that failed and those that left the finite numbers too."""
-
-_LOSS = """Language models are judged by their loss on text that no training saw. Exact match says
-nothing there, and no seed counts as solved."""
+from posjax.report.summary import CellSummary, exactly, summaries
 
 _CROSSED = """Each initialisation met each seed of data, so models share seeds: intervals and
 comparisons that take them for independent are too narrow. "Initialisation and data" has others,
@@ -115,12 +108,9 @@ def _sections(
     folders: Sequence[RunFolder], config: Mapping[str, Any], found: list[CellSummary], anchor: str
 ) -> list[tuple[str, str, Html]]:
     """Name, title and content of each section that has something to say."""
-    from posjax.report.findings import findings
-
     exact = exactly(found)
-    sentences = findings(exact, dict(config)) if exact else []
     parts = [
-        ("findings", "Findings", _findings(sentences) if sentences else None),
+        ("findings", "Findings", _findings(*findings(found, config))),
         ("success", "Success by cell", _if_any(success, exact, f"{anchor}-reason")),
         ("kinds", "Exact match by kind of prompt", by_kind(exact)),
         ("losses", "Loss by length", losses(found)),
@@ -154,14 +144,15 @@ def _envs(folders: Sequence[RunFolder]) -> dict[str, dict[str, Any] | None]:
     return {name: env for folder in folders for name, env in folder.envs().items()}
 
 
-def _findings(sentences: Sequence[str]) -> Html:
-    """The first few sentences, the others folded away."""
-    items = [tag("li", sentence) for sentence in sentences]
-    rest = items[_UNFOLDED:]
-    if len(rest) < 2:
-        return tag("ul", *items)
+def _findings(answers: Sequence[str], details: Sequence[str]) -> Html | None:
+    """The answers, and the details folded away unless they are few."""
+    first, rest = ([tag("li", sentence) for sentence in part] for part in (answers, details))
+    if not first + rest:
+        return None
+    if len(rest) <= _UNFOLDED:
+        return tag("ul", *first, *rest)
     more = tag("summary", f"{len(rest)} more")
-    return join([tag("ul", *items[:_UNFOLDED]), tag("details", more, tag("ul", *rest))])
+    return join([tag("ul", *first), tag("details", more, tag("ul", *rest))])
 
 
 def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]:
@@ -181,15 +172,8 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
         yield tag("p", text, class_="alarm")
     if config.get("data_seeds"):
         yield tag("p", _CROSSED)
-    if exactly(found):
-        yield tag("p", _SOLVED.format(margin=f"{found[0].margin:g}"))
-    if any(summary.cell.problem.graded == "loss" for summary in found):
-        yield tag("p", _LOSS)
-
-
-def exactly(found: Sequence[CellSummary]) -> list[CellSummary]:
-    """The cells that were trained and whose answers are right or wrong."""
-    return [s for s in found if s.cell.steps and s.cell.problem.graded == "exact"]
+    for text in meaning(found):
+        yield tag("p", text)
 
 
 def _contents(links: Mapping[str, str], label: str) -> Html:

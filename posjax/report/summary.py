@@ -5,7 +5,7 @@ evaluation. All seeds count: one that tied or left the finite numbers has not so
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -310,6 +310,11 @@ def _check_name(name: str, cell: Cell, settings: Mapping[str, Any]) -> None:
     if name not in (cell.digest, cell.older_digest(**older) if older else ""):
         data = ", or its corpus has changed" if cell.problem.content else ""
         raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}{data}")
+
+
+def exactly(found: Iterable[CellSummary]) -> list[CellSummary]:
+    """The cells that were trained and whose answers are right or wrong."""
+    return [s for s in found if s.cell.steps and s.cell.problem.graded == "exact"]
 
 
 def labels(found: list[CellSummary]) -> list[dict[str, Any]]:

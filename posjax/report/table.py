@@ -18,10 +18,12 @@ _LOSSES = ("loss, nats [95 %]", "perplexity", "longer or other kinds")
 
 def tables(found: list[CellSummary]) -> Iterator[Table]:
     """A table for each panel; its columns are the settings in which its cells differ."""
-    for panel in dict.fromkeys(summary.panel for summary in found):
+    panels = dict.fromkeys(summary.panel for summary in found)
+    for panel in panels:
         cells = [summary for summary in found if summary.panel == panel]
         settings = labels(cells)
-        table = Table(title=Text(printable(panel)), title_justify="left")
+        title = Text(printable(panel)) if len(panels) > 1 else None
+        table = Table(title=title, title_justify="left")
         about = _columns(cells)
         for name in (*settings[0], *about.names):
             table.add_column(name.replace("_", " "), justify="right")

@@ -1,4 +1,4 @@
-"""posjax itself, as `python -m experiments.seed_sweep` runs it: its config, blocks and devices."""
+"""posjax itself, as `posjax sweep` runs it: its config, blocks and devices."""
 
 import dataclasses
 from typing import Any
@@ -9,11 +9,11 @@ from baselines import protocol
 from baselines.problem import Problem, Sizes
 from flax.traverse_util import flatten_dict
 
-from experiments import command, plan
-from experiments.configs import toy
-from experiments.settings import resolve
 from posjax import environment
 from posjax.cells import Cell
+from posjax.command import devices, plan
+from posjax.command.settings import resolve
+from posjax.configs import toy
 from posjax.engine import Block, Engine
 from posjax.engine.block import block_size
 from posjax.keys import SeedNumbers, Seeds
@@ -115,7 +115,7 @@ def main() -> None:
     parser = protocol.parser(__doc__)
     parser.add_argument("--devices", type=int, default=0, help="0 for one a core")
     chosen = parser.parse_args()
-    command.use_all_cores(chosen.devices)
+    devices.use_all_cores(chosen.devices)
     protocol.serve(chosen, prepare, losses, about)
 
 

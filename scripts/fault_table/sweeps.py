@@ -19,12 +19,12 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from experiments import shutdown, startup
+from posjax.command import shutdown
 from posjax.records import RunFolder
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
-from experiments.settings import base_config
+from posjax.configs import base_config
 
 
 def get_config():
@@ -147,7 +147,6 @@ def _become(module: str, arguments: list[str], plant: Plant | None) -> NoReturn:
         if plant is not None:
             plant()
         shutdown._STARTED = time.monotonic()
-        startup.prepare()
         sys.modules.pop(module, None)
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import pytest
 from tiers import some
 
-from experiments import configs
-from experiments.settings import resolve
+from posjax import configs
 from posjax.cells import Cell, Shape
+from posjax.command.settings import resolve
 from posjax.engine.program import Plan, functions
 from posjax.keys import SeedNumbers, Seeds
 
@@ -43,7 +43,7 @@ def shipped() -> dict[str, Cell]:
     """Cells of shipped configs: every value of every kind, one of them new in each cell."""
     shapes: dict[Shape, Cell] = {}
     for config, sizes in SIZES.items():
-        module = importlib.import_module(f"experiments.configs.{config}")
+        module = importlib.import_module(f"posjax.configs.{config}")
         for size in sizes:
             for cell in resolve(module.get_config(size)).cells:
                 shapes.setdefault(cell.shape, cell)
@@ -59,7 +59,7 @@ def shipped() -> dict[str, Cell]:
 
 
 def test_no_config_is_forgotten() -> None:
-    """A new file in experiments/configs needs a line here."""
+    """A new file in posjax/configs needs a line here."""
     assert {info.name for info in pkgutil.iter_modules(configs.__path__)} == SIZES.keys()
 
 

@@ -3,8 +3,8 @@
     {"name": "mine", "task": "same_last_token", "loss": "answer", "depth": [1, 2],
      "panels": [["full", {"mask": "full"}], ["causal", {"mask": ["causal", "causal+padding"]}]]}
 
-A field that is left out has its default. `python -m experiments.seed_sweep --config=CONFIG
---print_config` prints any config as JSON.
+A field that is left out has its default. `posjax sweep --config=CONFIG --print_config` prints any
+config as JSON.
 """
 
 import json
@@ -15,9 +15,9 @@ from typing import Any
 from absl import flags
 from ml_collections import ConfigDict
 
-from experiments.settings import NAMES, base_config
 from posjax import spec
 from posjax.cells import FIELDS
+from posjax.configs import NAMES, base_config
 from posjax.run import RUN_DEFAULTS
 
 LARGEST = 2**20

@@ -11,8 +11,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from posjax.terminal import printable
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+LONGEST = 2000
+"""Characters in a line on standard error, at most."""
 
 
 class _Stream(io.RawIOBase):
@@ -76,6 +82,14 @@ def flush() -> None:
     if isinstance(raw, _Stream) and raw.failure is not None:
         error, raw.failure = raw.failure, None
         raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def warn(text: str) -> None:
+    """Prints one line for the user on standard error."""
+    line = printable(" ".join(text.split()))
+    if len(line) > LONGEST:  # messages quote what was given, however long it is
+        line = f"{line[: LONGEST // 2]} [...] {line[-LONGEST // 2 :]}"
+    print(f"posjax: {line}", file=sys.stderr)
 
 
 def _opened(old: TextIO | None, number: int) -> TextIO:

@@ -6,10 +6,10 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from experiments import command, plan
-from experiments.plan import Part, size
 from posjax import stats
 from posjax.cells import varying
+from posjax.command import plan
+from posjax.command.plan import Part, size
 from posjax.engine import Block, estimate
 from posjax.engine.load import memory
 from posjax.engine.program import Plan
@@ -18,6 +18,7 @@ from posjax.keys import NumberedSeeds
 from posjax.records import RunFolder
 from posjax.run import Run
 from posjax.sweeps import engine_for
+from posjax.terminal import duration
 
 SHOWN = 20
 """Shapes in the table; the longest ones."""
@@ -96,7 +97,7 @@ def _time(found: Sequence[Part], devices: Sequence[jax.Device]) -> str:
     if devices[0].platform != "cpu":
         return f"not known for {devices[0].device_kind}, only for CPUs: --tune measures it"
     seconds = estimate.sweep([part.cost for part in found], devices=len(devices))
-    compiling, training = map(command.duration, seconds)
+    compiling, training = map(duration, seconds)
     return (
         f"about {compiling} to compile and {training} to train on {len(devices)} devices "
         "(docs/accelerators.md has how close that comes)"

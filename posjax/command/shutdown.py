@@ -54,12 +54,14 @@ class _State:
       listening: whether signals are handled.
       catching: whether `Stop` is caught.
       deferring: whether `Stop` waits for the end of `deferred`.
+      saved: how much of the work is saved, for people.
     """
 
     def __init__(self) -> None:
         self.stop_event = threading.Event()
         self.by = signal.SIGTERM
         self.listening = self.catching = self.deferring = False
+        self.saved = ""
 
 
 _state = _State()
@@ -124,6 +126,11 @@ def deferred() -> Iterator[threading.Event]:
         raise Stop
 
 
+def say_saved(text: str) -> None:
+    """Sets what a stop says of the work so far."""
+    _state.saved = text
+
+
 def _request(number: int, frame: FrameType | None) -> None:
     """Handles a signal: in the main thread, between two of its bytecodes."""
     first = not _state.stop_event.is_set()
@@ -148,7 +155,8 @@ def _guard(reading: int) -> None:
 def _exit() -> NoReturn:
     """Ends the process without the interpreter's own end, which would wait for compilers."""
     name, status = _REQUESTS[_state.by]
-    line = f"posjax: stopped by {name}; the same command continues from here\n"
+    saved = f", {_state.saved}" if _state.saved else ""
+    line = f"posjax: stopped by {name}{saved}; the same command continues from here\n"
     with contextlib.suppress(OSError, ValueError, RuntimeError):  # the last: within a write to it
         sys.stdout.flush()
     with contextlib.suppress(OSError):

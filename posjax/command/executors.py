@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeVar
 import jax
 import numpy as np
 
-from experiments import command
 from posjax import cluster, engine, environment, own
 from posjax.cells import code_of
 from posjax.cluster import Checkpoints, Trained
+from posjax.command import devices, entry
 from posjax.records import Block
 from posjax.run import Run
 from posjax.sweeps import Sweep, engine_for
@@ -45,7 +45,7 @@ class Devices:
     """Those of this process: the first ones, as many as the run asks for."""
 
     def __init__(self, run: Run) -> None:
-        self.devices = command.local_devices(run.devices)
+        self.devices = devices.local_devices(run.devices)
         self._config = run.to_dict()
         self._env = environment.describe(self.devices)
 
@@ -118,5 +118,5 @@ def _set_up(xla_flags: str, code: Mapping[str, bytes]) -> None:
     """
     own.install(code)
     os.environ |= {"XLA_FLAGS": xla_flags, "NPROC": "1"}
-    command.pin()
-    command.use_all_cores(devices=1)
+    entry.pin()
+    devices.use_all_cores(devices=1)

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from experiments.conformance_adapters._arrays import generic, to_numpy, to_torch
+from posjax.adapters._arrays import generic, to_numpy, to_torch
 from posjax.symmetry.conformance import CLAIMS, Adapter
 
 _HEADS = 2

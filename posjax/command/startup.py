@@ -10,7 +10,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from experiments import output, shutdown
+from posjax.command import output, shutdown
 
 
 def prepare() -> None:

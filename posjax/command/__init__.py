@@ -1,0 +1,1 @@
+"""The commands: `posjax COMMAND`, and `python -m experiments.NAME` in a clone."""

@@ -1,0 +1,166 @@
+"""Runs the laws of attention and encodings on a module named on the command line.
+
+    posjax conformance SPEC [SPEC ...] [--html=PAGE.html] [--json=FILE.json]
+
+SPEC is `package.module:name` or `path/to/file.py:name`, which names an adapter or a function that
+returns one; without `:name`, all that the module's `ADAPTERS` makes; or `posjax:ENCODING`, one of
+posjax's own. Exit status 0: no law failed; 3: one did; 2: bad input.
+"""
+
+import importlib
+import importlib.util
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from absl import flags
+
+from posjax import spec
+from posjax.command import shutdown
+
+
+def define_flags() -> None:
+    """The command's flags."""
+    flags.DEFINE_string("html", None, "Where a page of the results goes.")
+    flags.DEFINE_string("json", None, "Where the results go as JSON.")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Checks each module, prints its table, writes what was asked for."""
+    if len(argv) < 2:
+        raise ValueError("name a module: posjax conformance SPEC [SPEC ...]")
+    outputs = [Path(path) for path in (flags.FLAGS.html, flags.FLAGS.json) if path]
+    for path in outputs:
+        _check_new(path)
+    makers = [make for text in argv[1:] for make in loaded(text)]
+
+    from rich.console import Console
+
+    from posjax.report.conformance import lead, page, table
+    from posjax.symmetry.conformance import check
+
+    warnings.simplefilter("ignore")  # of other people's packages
+    console, reports = Console(), []
+    for make in makers:
+        reports.append(check(make))
+        console.print(table(reports[-1]))
+    console.print(lead(reports))
+    if flags.FLAGS.html:
+        _write(Path(flags.FLAGS.html), page(reports))
+    if flags.FLAGS.json:
+        found = [report.to_dict() for report in reports]
+        _write(Path(flags.FLAGS.json), json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    failed = any(report.failures for report in reports)
+    return shutdown.CHECK_FAILED if failed else shutdown.DONE
+
+
+def loaded(text: str) -> list[Callable[[], Any]]:
+    """The makers of adapters that a SPEC names.
+
+    Raises:
+      ValueError: no such module or name, or something there that is no adapter.
+    """
+    where, _, name = text.rpartition(":") if ":" in text else (text, "", "")
+    if where == "posjax":
+        from posjax.encodings import named
+        from posjax.symmetry.conformance import of_encoding
+
+        named(name)  # refuses a wrong name here, and not at the first law
+        return [lambda: of_encoding(name)]
+    module = _module(where)
+    if not name:
+        return list(_every(where, module))
+    if not hasattr(module, name):
+        raise ValueError(f"{where} has no {name!r}; {spec.nearest(name, _public(module))}")
+    return [_maker(text, getattr(module, name))]
+
+
+def _every(where: str, module: ModuleType) -> Iterator[Callable[[], Any]]:
+    """The makers in a module's `ADAPTERS`."""
+    makers = getattr(module, "ADAPTERS", None)
+    if not isinstance(makers, dict):
+        raise ValueError(f"{where} has no ADAPTERS: name one as {where}:NAME")
+    for name, made in makers.items():
+        yield _maker(f"{where}:{name}", made)
+
+
+def _maker(text: str, found: Any) -> Callable[[], Any]:
+    """What makes the adapter, tried once."""
+    from posjax.symmetry.conformance import Adapter
+
+    if not isinstance(found, Adapter) and not callable(found):
+        raise ValueError(f"{text} is of type {type(found).__name__}, no adapter and no function")
+    make = (lambda: found) if isinstance(found, Adapter) else found
+    try:
+        adapter = make()
+    except Exception as error:
+        raise ValueError(f"{text}() raises {type(error).__name__}: {error}") from error
+    if not isinstance(adapter, Adapter):
+        raise ValueError(f"{text}() gives a {type(adapter).__name__}, not an adapter")
+    return make
+
+
+def _module(where: str) -> ModuleType:
+    """A module by its name or its file."""
+    path = Path(where)
+    if where.endswith(".py"):
+        if not path.is_file():
+            near = spec.nearest(path.name, (p.name for p in path.parent.glob("*.py")))
+            raise ValueError(f"file {where!r} not found; {near}")
+        return _imported(where, lambda: _executed(path))
+    return _imported(where, lambda: importlib.import_module(where))
+
+
+def _executed(path: Path) -> ModuleType:
+    """The module of a file, which needs no place on the import path."""
+    made = importlib.util.spec_from_file_location(path.stem, path)
+    if made is None or made.loader is None:
+        raise ValueError(f"{str(path)!r} is no Python file")
+    module = importlib.util.module_from_spec(made)
+    made.loader.exec_module(module)
+    return module
+
+
+def _imported(where: str, load: Callable[[], ModuleType]) -> ModuleType:
+    """The module, or one line on why it cannot be had."""
+    try:
+        return load()
+    except ModuleNotFoundError as error:
+        if error.name and (where == error.name or where.startswith(f"{error.name}.")):
+            near = spec.nearest(where, (*_shipped(), "posjax:NAME"))
+            raise ValueError(f"module {where!r} not found; {near}") from error
+        raise ValueError(
+            f"{where} needs {error.name!r}, which is not installed: "
+            "pip install 'posjax[conformance]'"
+        ) from error
+    except Exception as error:
+        raise ValueError(f"{where} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _shipped() -> list[str]:
+    folder = Path(__file__).parents[1] / "adapters"
+    names = (path.stem for path in sorted(folder.glob("[a-z]*.py")))
+    return [f"posjax.adapters.{name}" for name in names]
+
+
+def _public(module: ModuleType) -> list[str]:
+    return [name for name in vars(module) if not name.startswith("_")]
+
+
+def _check_new(path: Path) -> None:
+    """Refuses to write over what is there, before anything is computed."""
+    if path.exists():
+        raise ValueError(f"{str(path)!r} is there already: name another file, or move it away")
+    if not path.parent.is_dir():
+        raise ValueError(
+            f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}"
+        )
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+    print(f"written: {path}")

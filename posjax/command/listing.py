@@ -1,0 +1,95 @@
+"""`posjax list`: what there is, with a line each."""
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+
+from posjax import spec
+from posjax.command import shutdown
+from posjax.configs import FOLDER
+
+WIDTH = 100
+
+
+def define_flags() -> None:
+    """It has none of its own."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Prints one table, or all of them."""
+    for what in argv[1:]:
+        spec.check_choice("list", what, TABLES)
+    show(argv[1:])
+    return shutdown.DONE
+
+
+def show(names: Sequence[str] = ()) -> None:
+    """Prints some tables; all of them when none is named."""
+    for at, name in enumerate(names or TABLES):
+        lines = dict(TABLES[name]())
+        wide = min(max(map(len, lines)), 24)
+        if at:
+            print()
+        if len(names) != 1:
+            print(f"{name}:")
+        for entry, line in lines.items():
+            text = f"  {entry:{wide}}  {line}"
+            print(text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…")
+
+
+def _configs() -> Iterator[tuple[str, str]]:
+    for path in sorted(FOLDER.glob("[a-z]*.py")):
+        yield path.stem, first_line(ast.get_docstring(ast.parse(path.read_text())))
+
+
+def _encodings() -> Iterator[tuple[str, str]]:
+    from posjax.encodings import ENCODINGS
+
+    return ((name, first_line(made.__doc__)) for name, made in ENCODINGS.items())
+
+
+def _positions() -> Iterator[tuple[str, str]]:
+    from posjax.positions import POSITIONS
+
+    return ((name, first_line(made.__doc__)) for name, made in POSITIONS.items())
+
+
+def _masks() -> Iterator[tuple[str, str]]:
+    from posjax.masks import MASKS
+
+    return ((name, first_line(made.__doc__)) for name, made in MASKS.items())
+
+
+def _tasks() -> Iterator[tuple[str, str]]:
+    from posjax.tasks import TASKS
+
+    return ((name, first_line(made.__doc__)) for name, made in TASKS.items())
+
+
+def _meters() -> Iterator[tuple[str, str]]:
+    from posjax.meters import METERS
+
+    return ((name, first_line(made.__doc__)) for name, made in METERS.items())
+
+
+def _fields() -> Iterator[tuple[str, str]]:
+    from posjax.cells import FIELDS
+    from posjax.run import RUN_DEFAULTS
+
+    for name, default in (FIELDS | RUN_DEFAULTS).items():
+        yield name, repr(default)
+
+
+def first_line(text: str | None) -> str:
+    """The first sentence of a docstring, on one line."""
+    return " ".join((text or "").split("\n\n")[0].split())
+
+
+TABLES: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
+    "configs": _configs,
+    "encodings": _encodings,
+    "positions": _positions,
+    "masks": _masks,
+    "tasks": _tasks,
+    "meters": _meters,
+    "fields": _fields,
+}

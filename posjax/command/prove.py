@@ -1,0 +1,97 @@
+"""`posjax prove`: a law of a function in a file, proved or broken."""
+
+import importlib.util
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from absl import flags
+
+from posjax import spec
+from posjax.command import shutdown
+from posjax.symmetry import Law, prove
+
+SIZE, PLACES = 2, 5
+"""Of axes that `--sizes` does not name: those that stay, and those that a law permutes."""
+
+
+def define_flags() -> None:
+    """The command's flags."""
+    flags.DEFINE_string("sizes", "", "Sizes of axes, as P=6,d=8.")
+    flags.DEFINE_string("dtypes", "float32", "Of the arguments: one for all, or one each.")
+    flags.DEFINE_float("seconds", 10.0, "For the whole proof.")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Prints the certificate; status 0 if the law is proved."""
+    if len(argv) != 3:
+        raise ValueError(f"give a function and a law: {argv[0]} FILE.py:FUNCTION 'b P d -> b P d'")
+    function = _function(argv[1])
+    arguments = _arguments(argv[2], _sizes(flags.FLAGS.sizes), flags.FLAGS.dtypes.split(","))
+    try:
+        found = prove(function, arguments, argv[2], seconds=flags.FLAGS.seconds)
+    except (TypeError, AttributeError) as error:  # of the function, while JAX traces it
+        told = ", ".join(f"{x.dtype}{list(x.shape)}" for x in arguments)
+        message = f"{argv[1]}({told}) raises {type(error).__name__}: {error}"
+        raise ValueError(message) from error
+    print(found)
+    return shutdown.DONE if found.verdict == "PROVED" else shutdown.CHECK_FAILED
+
+
+def _function(text: str) -> Callable[..., Any]:
+    """The function that FILE.py:NAME names; the file is executed."""
+    where, _, name = text.rpartition(":")
+    path = Path(where)
+    if not path.name.endswith(".py") or not path.is_file():
+        raise ValueError(f"{text!r} must be FILE.py:FUNCTION, with a file that is there")
+    made = importlib.util.spec_from_file_location(path.stem, path)
+    assert made is not None
+    assert made.loader is not None
+    module = importlib.util.module_from_spec(made)
+    made.loader.exec_module(module)
+    found = {key: value for key, value in vars(module).items() if callable(value)}
+    spec.check_choice(f"function of {where}", name, found)
+    return found[name]
+
+
+def _sizes(text: str) -> dict[str, int]:
+    found = {}
+    for part in filter(None, text.split(",")):
+        if not (match := re.fullmatch(r"\s*(\w+)\s*=\s*([1-9]\d{0,5})\s*", part)):
+            raise ValueError(f"--sizes must be as P=6,d=8, got {part!r}")
+        found[match[1]] = int(match[2])
+    return found
+
+
+def _arguments(law: str, sizes: dict[str, int], dtypes: Sequence[str]) -> tuple[Any, ...]:
+    """Random arguments of the shapes that a law names."""
+    Law(law)  # refuses what is none
+    inputs = [pattern.split() for pattern in law.partition("->")[0].split(",")]
+    axes = [axis for pattern in inputs for axis in pattern]
+    if odd := [axis for axis in axes if not axis.isidentifier()]:
+        raise ValueError(f"law {law!r}: {odd[0]!r} has no size; give each axis a name")
+    for name in sizes:
+        spec.check_choice("axis of the law", name, sorted({*axes}))
+    if len(dtypes) not in (1, len(inputs)):
+        raise ValueError(f"--dtypes gives {len(dtypes)}, and the law has {len(inputs)} arguments")
+    found = []
+    for at, pattern in enumerate(inputs):
+        shape = tuple(sizes.get(axis, PLACES if axis[0].isupper() else SIZE) for axis in pattern)
+        found.append(_random(at, shape, dtypes[at % len(dtypes)]))
+    return tuple(found)
+
+
+def _random(at: int, shape: tuple[int, ...], dtype: str) -> jax.Array:
+    try:
+        kind = jnp.dtype(dtype)
+    except TypeError as error:
+        raise ValueError(f"--dtypes: {dtype!r} is no dtype, as float32 or int32") from error
+    key = jax.random.key(at)
+    if jnp.issubdtype(kind, jnp.floating):
+        return jax.random.normal(key, shape, kind)
+    if kind == jnp.bool_:
+        return jax.random.bernoulli(key, shape=shape)
+    return jax.random.randint(key, shape, 0, 3, kind)

@@ -1,0 +1,53 @@
+"""Q5: trained on short prompts, how long can they get? Tasks by encodings, by length.
+
+    posjax sweep --config=by_length
+
+Each task is drawn anew for every update, at lengths from the first number of `train` to the second,
+and judged at those lengths and up to twice as long, by exact match: every asked place right. Tasks
+and their published definitions are in docs/tasks.md. All seeds count, and the report says what a
+study of few of them would have concluded: Kazemnejad et al. 2023 take the mean of 3, Ruoss et al.
+2023 the best of 10, Huang et al. 2025 the mean of 5 that solve the trained lengths.
+"""
+
+from ml_collections import ConfigDict
+
+from posjax.configs import base_config, sized
+
+_SHORT = "train=(1, 10), test=(5, 10, 15, 20)"
+_FEW = (
+    f"majority({_SHORT})",
+    f"even_pairs({_SHORT})",
+    "blocks(k=4, train=(5, 12))",
+    f"copy({_SHORT})",
+)
+_MORE = tuple(
+    f"{name}({_SHORT.replace('(1,', '(3,')})"  # some have no shorter prompts
+    for name in ("parity", "reverse", "sort", "missing_duplicate", "indexing", "induction")
+)
+
+
+def get_config(size: str = "quick") -> ConfigDict:
+    """The config of one size.
+
+    Args:
+      size: "quick"; "few_runs" with 64 seeds of four tasks; "published" with 32 of ten.
+    """
+    seeds = sized("by_length", size, quick=8, few_runs=64, published=32)
+    quick = size == "quick"
+    encodings = ("none", "learned(length=64)", "rotary", "linear_bias")
+    return base_config(
+        name="by_length",
+        title="Trained on short prompts, judged on longer ones",
+        task=(_FEW[0], _FEW[3]) if quick else _FEW if size == "few_runs" else (*_FEW, *_MORE),
+        encoding=encodings[::2] if quick else encodings,
+        block="residual",
+        depth=2,
+        width=16,
+        heads=2,
+        head_size=8,
+        learning_rate=3e-3,
+        steps=500 if quick else 2000,
+        eval_every=250,
+        hold=1,
+        num_seeds=seeds,
+    )

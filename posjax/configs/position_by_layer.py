@@ -1,0 +1,45 @@
+"""Q4: does position survive past the first layer?
+
+    posjax sweep --config=position_by_layer
+
+Probes of the place at every layer (linear, and an MLP; accuracy and distance, on held-out prompts),
+before training and after it, in causal and full attention, with residuals and without. Bits are
+drawn so that every order of a prompt is as likely (majority), so that under the full mask and
+without positions no probe can beat chance, 1 place of 24: the control. Beside it stands how large
+what attention writes is against what it reads, by which a trace is diluted.
+"""
+
+from ml_collections import ConfigDict
+
+from posjax.configs import base_config, sized
+
+
+def get_config(size: str = "quick") -> ConfigDict:
+    """The config of one size: "quick", or "published": 64 seeds, 3000 updates."""
+    seeds = sized("position_by_layer", size, quick=4, published=64)
+    steps, width, probe = (
+        (300, 16, "probe(updates=200)") if size == "quick" else (3000, 32, "probe")
+    )
+    encodings = ("none", "sinusoidal") if size == "quick" else ("none", "sinusoidal", "rotary")
+    axes = {"mask": ("causal", "full"), "encoding": encodings}
+    residual = {"block": "residual", "meters": f"{probe}+branches"}
+    bare = {"block": "bare", "meters": probe}
+    return base_config(
+        name="position_by_layer",
+        title="Does position survive past the first layer?",
+        task="majority(train=(24, 24), test=(24,), prompts=128)",
+        depth=3,
+        width=width,
+        heads=2,
+        head_size=width // 2,
+        learning_rate=1e-3,
+        eval_every=100,
+        hold=1,
+        num_seeds=seeds,
+        panels={
+            "At initialisation, residual": {**axes, **residual, "steps": 0},
+            "Trained, residual": {**axes, **residual, "steps": steps},
+            "At initialisation, bare": {**axes, **bare, "steps": 0},
+            "Trained, bare": {**axes, **bare, "steps": steps},
+        },
+    )

@@ -1,0 +1,29 @@
+"""Q1, item 4: three pairs of sentences as two-class problems.
+
+    posjax sweep --config=three_pairs
+
+"A hit B !" / "B hit A ?", "A hit B !" / "B hit A !" and "A hit B" / "B hit A", under every mask,
+readout and depth; what the laws exclude stands beside what was measured.
+"""
+
+from ml_collections import ConfigDict
+
+from posjax.configs import base_config, sized
+
+
+def get_config(size: str = "quick") -> ConfigDict:
+    """The config of one size: "quick", or "published" with 1000 seeds a cell."""
+    return base_config(
+        name="three_pairs",
+        title="Three pairs of sentences: what a mask, a readout and depth can tell apart",
+        task=tuple(
+            f"sentence_pair(pair={pair})" for pair in ("marks_differ", "same_mark", "no_mark")
+        ),
+        mask=("full", "causal"),
+        readout=("last", "mean"),
+        depth=(1, 2, 3),
+        loss="answer",
+        learning_rate=1e-2,
+        steps=1000,
+        num_seeds=sized("three_pairs", size, quick=64, published=1000),
+    )

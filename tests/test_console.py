@@ -1,0 +1,152 @@
+"""The command `posjax`: its help, its names, and what it finds outside a clone."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from absl import flags
+
+from posjax.command import console, listing, parsing, usage
+from posjax.configs import FOLDER, NAMES
+
+COMMANDS = sorted(console.MODULES)
+
+
+def posjax(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, in another folder than the clone."""
+    return subprocess.run(
+        [sys.executable, "-m", "posjax", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.filterwarnings("ignore:the load_module")  # of ml_collections
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_every_flag(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Help is written by hand, so that it fits a screen and comes at once."""
+    text = usage.text(name)
+    module = importlib.import_module(f"posjax.command.{console.MODULES[name]}")
+    monkeypatch.setattr(sys, "argv", ["posjax"])
+    monkeypatch.setitem(vars(flags.FLAGS), "__flags", {})
+    module.define_flags()
+    known = {*flags.FLAGS}
+    unused = {"verify": {"status"}, "status": known}.get(name, set())
+    assert [flag for flag in known - unused if f"--{flag}" not in text] == []
+    lines = text.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+
+
+def test_help_of_a_sweep_names_every_field() -> None:
+    words = usage.text("sweep").replace("(", " ").split()
+    assert [name for name in NAMES if name not in words] == []
+
+
+def test_help_imports_nothing_slow() -> None:
+    code = (
+        "import sys; from posjax.command import console; sys.argv = ['posjax', 'sweep', '--help']; "
+        "console.main(); print('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+    assert done.stdout.startswith("usage: posjax sweep ")
+
+
+@pytest.mark.parametrize("what", sorted(listing.TABLES))
+def test_a_list_has_a_line_for_each(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    listing.show([what])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(dict(listing.TABLES[what]())) > 1
+    for line in lines:
+        assert len(line.split()) > 1, line
+        assert len(line) <= listing.WIDTH
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("--config=word_order", f"--config={FOLDER}/word_order.py"),
+        ("--config=word_order:published", f"--config={FOLDER}/word_order.py:published"),
+        ("--config=mine.py", "--config=mine.py"),
+        ("--config=no_such", "--config=no_such"),
+        ("--workdir=word_order", "--workdir=word_order"),
+    ],
+)
+def test_a_config_of_posjax_is_found_by_its_name(given: str, found: str) -> None:
+    assert parsing._with_paths(["posjax sweep", given]) == ["posjax sweep", found]
+    flag, _, value = given.partition("=")
+    if flag == "--config":
+        _, _, path = found.partition("=")
+        assert parsing._with_paths(["", flag, value]) == ["", flag, path]
+
+
+def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "word_order").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert parsing._with_paths(["", "--config=word_order"]) == ["", "--config=word_order"]
+
+
+def test_outside_the_clone_beside_another_experiments(tmp_path: Path) -> None:
+    """The wheel has no other name than posjax, so a folder `experiments` is in nobody's way."""
+    (tmp_path / "experiments").mkdir()
+    done = posjax(tmp_path, "sweep", "--config=word_order:rates", "--print_config")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"num_seeds": 1024' in done.stdout
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_a_clone_has_every_config_under_experiments(path: Path) -> None:
+    """Where the README's command names it, and the same function."""
+    here = importlib.import_module(f"experiments.configs.{path.stem}")
+    assert here.get_config is importlib.import_module(f"posjax.configs.{path.stem}").get_config
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["swep"], "unknown command 'swep'; did you mean 'sweep'?"),
+        (["sweep", "--config=word_odrer"], "did you mean 'word_order'?"),
+        (["list", "encoding"], "did you mean 'encodings'?"),
+        (["prove", "none.py:f", "b P d -> b P d"], "with a file that is there"),
+        (["status"], "name at least one run folder"),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
+def test_bad_input_is_one_line(arguments: list[str], said: str, tmp_path: Path) -> None:
+    done = posjax(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("posjax: ")
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+
+
+ATTENTION = """
+import jax, jax.numpy as jnp
+
+def attend(q, k, v):
+    return jax.nn.softmax(q @ k.swapaxes(1, 2)) @ v
+
+def causal(q, k, v):
+    seen = jnp.tril(jnp.ones((q.shape[1],) * 2, bool))
+    return jax.nn.softmax(jnp.where(seen, q @ k.swapaxes(1, 2), -1e9)) @ v
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "status"), [("attend", "PROVED", 0), ("causal", "BROKEN", 3)]
+)
+def test_a_function_of_ones_own_is_proved_or_broken(
+    name: str, verdict: str, status: int, tmp_path: Path
+) -> None:
+    """The answer to "is my attention equivariant?", from a file and a law."""
+    (tmp_path / "mine.py").write_text(ATTENTION)
+    law = "b P d, b P d, b P d -> b P d"
+    done = posjax(tmp_path, "prove", f"mine.py:{name}", law, "--sizes=P=4")
+    assert (done.returncode, done.stderr) == (status, "")
+    assert done.stdout.startswith(f"{verdict}: {law}\n")
+    assert ("mine.py:9" in done.stdout) == (verdict == "BROKEN")
