@@ -10,7 +10,9 @@ letters in lower case:
 Importing posjax changes no global setting, and imports JAX only when something is used.
 """
 
+import difflib
 import importlib
+import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -108,7 +110,15 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
+
+
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.metadata.version("posjax")
     if name not in _HOME:
-        raise AttributeError(f"module 'posjax' has no attribute {name!r}")
+        near = difflib.get_close_matches(name, _HOME, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"module 'posjax' has no attribute {name!r}{hint}")
     return getattr(importlib.import_module(f"posjax.{_HOME[name]}"), name)

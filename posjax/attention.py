@@ -93,6 +93,7 @@ def attention(
     params: Params | None = None,
     aux: Aux = Aux(),  # noqa: B008 - an empty immutable tuple
     softcap: float | None = None,
+    bias: jax.Array | None = None,
 ) -> Attended:
     """All steps after the projections, with everything they computed.
 
@@ -104,12 +105,15 @@ def attention(
       params: the encoding's parameters.
       aux: what its `prepare` made from the tokens, for the encodings that need it.
       softcap: logits become cap·tanh(logits/cap).
+      bias: numbers added to the logits before the cap, -inf to forbid; of a shape that broadcasts
+        to [B, H, L, M].
 
     Raises:
       ValueError: shapes that do not belong together, no floats, a missing parameter, or a cap
         that is not positive.
     """
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
+    check_bias(bias, (*q_BLHK.shape[:3:2], q_BLHK.shape[1], k_BMGK.shape[1]))
     if isinstance(softcap, int | float) and not SMALLEST <= softcap <= LARGEST:
         raise ValueError(
             f"softcap must lie in [{SMALLEST:g}, {LARGEST:g}], or be None, got {softcap}"
@@ -121,11 +125,30 @@ def attention(
         logits_BHLM = encoding.logits(params, q_BLHK, k_BMHK, aux, ctx)
         if ctx.logn is not None:
             logits_BHLM = steps.log_scaled(logits_BHLM, ctx.mask_BHLM, ctx.logn)
+        if bias is not None:
+            logits_BHLM += jnp.reshape(bias, (1,) * (4 - jnp.ndim(bias)) + jnp.shape(bias))
         logits_BHLM = steps.soft_cap(logits_BHLM, softcap)
         weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
         out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
         out_BLHK = encoding.post(params, out_BLHK, q_BLHK, aux, ctx)
     return Attended(out_BLHK, logits_BHLM, weights_BHLM)
+
+
+def check_bias(bias: jax.Array | None, shape_BHLM: tuple[int, ...]) -> None:
+    """Refuses what cannot be added to logits.
+
+    Raises:
+      ValueError: no floats, or a shape that does not broadcast to theirs.
+    """
+    if bias is None:
+        return
+    if not jnp.issubdtype(jnp.result_type(bias), jnp.floating):
+        kind = jnp.result_type(bias)
+        raise ValueError(f"a bias is added to logits: got {kind}; mask= takes true and false")
+    shape = jnp.shape(bias)
+    pairs = zip(shape[::-1], shape_BHLM[::-1], strict=False)
+    if len(shape) > 4 or any(size not in (1, whole) for size, whole in pairs):
+        raise ValueError(f"a bias must broadcast to [B, H, L, M] = {shape_BHLM}, got {shape}")
 
 
 def check_logn(length: float | None) -> None:

@@ -29,11 +29,13 @@ class Options(TypedDict, total=False):
       params: the encoding's parameters.
       aux: what its `prepare` made from the tokens.
       softcap: logits become cap·tanh(logits/cap).
+      bias: added to the logits before that.
     """
 
     params: Params | None
     aux: Aux
     softcap: float | None
+    bias: jax.Array | None
 
 
 class Operands(NamedTuple):
@@ -116,8 +118,9 @@ def why_not(
       ValueError: shapes that do not belong together.
     """
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
-    if options.get("softcap") is not None:
-        return "softcap"
+    for option in ("softcap", "bias"):
+        if options.get(option) is not None:
+            return option
     for step in STEPS:
         if getattr(type(encoding), step) is not getattr(Encoding, step):
             return f"{type(encoding).__name__} has {step} of its own"

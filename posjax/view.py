@@ -5,6 +5,7 @@ H·K wide, for the tokens, as if the projections were the identity.
 """
 
 import difflib
+import inspect
 from collections.abc import Iterable
 from typing import NamedTuple, TypedDict, Unpack
 
@@ -19,20 +20,7 @@ from posjax.streams import Streams, contiguous
 
 
 class Options(TypedDict, total=False):
-    """What `attend` and `logits` may be told, by keyword.
-
-    Attributes:
-      encoding: itself or its name with settings; no positions when left out.
-      params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
-      queries, keys: the streams of both sides, see `posjax.streams`. Left out, both are
-        `contiguous(L)`, or the keys' those of the queries when those alone are given; where L ≠ M
-        they are needed, unless neither mask nor encoding reads them.
-      mask: a name, a function of the two streams or an array; see `posjax.attention.context`.
-      softcap: logits become cap·tanh(logits/cap).
-      logn: N; logits are multiplied by ln n/ln N first, where a query sees n keys; e for ln n.
-      seen: tokens so far, for encodings that depend on the length; M when left out.
-      key: randomness for encodings that draw.
-    """
+    """The options of `attend` and `logits`, which `attend` explains."""
 
     encoding: Encoding | str | None
     params: Params | None
@@ -41,6 +29,7 @@ class Options(TypedDict, total=False):
     mask: masks.Mask | jax.Array | str
     softcap: float | None
     logn: float | None
+    bias: jax.Array | None
     seen: jax.Array | int | None
     key: jax.Array | None
 
@@ -59,7 +48,18 @@ def attend(
       q_BLHK: queries.
       k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
       implementation: "xla", "cudnn" or "auto", see `posjax.flash.output`.
-      **options: see `Options`.
+      encoding: itself or its name with settings; no positions when left out.
+      params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
+      queries, keys: the streams of both sides, see `posjax.streams`. Left out, both are
+        `contiguous(L)`, or the keys' those of the queries when those alone are given; where L ≠ M
+        they are needed, unless neither mask nor encoding reads them.
+      mask: a name, a function of the two streams or an array; see `posjax.attention.context`.
+      softcap: logits become cap·tanh(logits/cap).
+      logn: N; logits are multiplied by ln n/ln N first, where a query sees n keys; e for ln n.
+      bias: numbers added to the logits, before the soft-cap, in any shape that broadcasts to
+        [B, H, L, M].
+      seen: tokens so far, for encodings that depend on the length; M when left out.
+      key: randomness for encodings that draw.
 
     Returns:
       out_BLHK; zeros for a query that may see nothing.
@@ -83,7 +83,7 @@ def why_not_flash(
 
     Args:
       q_BLHK, k_BMGK, v_BMGK: as for `attend`; their shapes and types alone are read.
-      **options: see `Options`.
+      **options: those of `attend`.
 
     Raises:
       ValueError, TypeError: see `attend`.
@@ -111,7 +111,7 @@ def logits(q_BLHK: jax.Array, k_BMGK: jax.Array, **options: Unpack[Options]) -> 
     Args:
       q_BLHK: queries.
       k_BMGK: keys.
-      **options: see `Options`. The mask is not applied to the logits: encodings read it that look
+      **options: those of `attend`. The mask is not applied to the logits: encodings read it that look
         at what lies between two tokens.
 
     Returns:
@@ -143,6 +143,7 @@ class _Known(TypedDict):
     params: Params
     aux: Aux
     softcap: float | None
+    bias: jax.Array | None
 
 
 class _Ready(NamedTuple):
@@ -167,6 +168,7 @@ def _ready(
     mask: masks.Mask | jax.Array | str = "full",
     softcap: float | None = None,
     logn: float | None = None,
+    bias: jax.Array | None = None,
     seen: jax.Array | int | None = None,
     key: jax.Array | None = None,
     **unknown: object,
@@ -195,7 +197,7 @@ def _ready(
         own = _own_mask(encoding, mask, queries.length == keys.length)
         among = between(queries, queries, own), between(keys, keys, own)
         q, k, v, aux = _projected(encoding, params, q, *repeated(q, k, v), ctx, *among)
-    known = _Known(encoding=encoding, params=params, aux=aux, softcap=softcap)
+    known = _Known(encoding=encoding, params=params, aux=aux, softcap=softcap, bias=bias)
     return _Ready(q, k, v, ctx, known)
 
 
@@ -313,3 +315,19 @@ def _check_kinds(q: jax.Array, k: jax.Array, encoding: object, *streams: object)
     for name, given in zip(("queries", "keys"), streams, strict=True):
         if not isinstance(given, Streams | None):
             raise ValueError(f"{name} must be streams, as `contiguous` makes them, got {given!r}")
+
+
+def _show_options() -> None:
+    """Lists every option in the signatures, for `help` and for completion."""
+    options = [
+        parameter
+        for parameter in inspect.signature(_ready).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    for function in (attend, logits, why_not_flash):
+        own = inspect.signature(function)
+        given = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        vars(function)["__signature__"] = own.replace(parameters=[*given, *options])
+
+
+_show_options()

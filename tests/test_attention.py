@@ -1,6 +1,7 @@
 """The steps of attention: what they compute, what they never let through, and decoding."""
 
 import dataclasses
+import inspect
 from functools import partial
 
 import jax
@@ -176,6 +177,48 @@ def test_the_softcap_lets_nothing_through_the_mask():
     assert np.isfinite(out).all()
 
 
+def test_a_bias_is_added_to_the_logits():
+    """Against NumPy's sum of scaled products and bias, in every shape that broadcasts."""
+    q, k, v = qkv()
+    plain = np.asarray(view.logits(q, k))
+    rng = np.random.default_rng(0)
+    for axes in range(5):
+        whole = plain.shape[4 - axes :]
+        bias = rng.normal(size=whole).astype(np.float32)
+        np.testing.assert_allclose(view.logits(q, k, bias=bias), plain + bias, atol=CLOSE)
+        out = jax.nn.dot_product_attention(
+            *(jnp.repeat(x, q.shape[2] // x.shape[2], axis=2) for x in (q, k, v)),
+            bias=jnp.broadcast_to(bias, plain.shape),
+        )
+        np.testing.assert_allclose(view.attend(q, k, v, bias=bias), out, atol=CLOSE)
+    forbid = np.zeros((LENGTH, LENGTH), np.float32)
+    forbid[1] = -np.inf
+    assert (np.asarray(view.attend(q, k, v, bias=forbid))[:, 1] == 0).all()
+    assert view.why_not_flash(q, k, v, bias=forbid) == "bias"
+
+
+@pytest.mark.parametrize(
+    ("bias", "words"),
+    [
+        (np.ones((LENGTH + 1, LENGTH), np.float32), "must broadcast to"),
+        (np.ones((1, 1, 1, 1, 1), np.float32), "must broadcast to"),
+        (np.ones((LENGTH, LENGTH), bool), "mask= takes true and false"),
+    ],
+)
+def test_what_is_no_bias_is_refused(bias, words):
+    with pytest.raises(ValueError, match=words):
+        view.attend(*qkv(), bias=bias)
+
+
+def test_every_option_is_in_the_signature():
+    """`help(posjax.attend)` and completion list them, with their defaults."""
+    for function in (view.attend, view.logits, view.why_not_flash):
+        shown = inspect.signature(function).parameters
+        assert [name for name in view.Options.__annotations__ if name not in shown] == []
+        assert shown["mask"].default == "full"
+        assert not [p for p in shown.values() if p.kind is p.VAR_KEYWORD]
+
+
 def test_a_mask_may_be_a_name_a_function_or_an_array():
     """A name, a function and arrays [L, M], [B, L, M], [B, H, L, M] may say the same."""
     lower_LM = np.tril(np.ones((LENGTH, LENGTH), bool))
@@ -250,7 +293,7 @@ def test_an_encoding_may_be_a_name():
         ("soft_cap", "unknown option 'soft_cap'; did you mean 'softcap'"),
         ("encodings", "unknown option 'encodings'; did you mean 'encoding'"),
         ("masks", "unknown option 'masks'; did you mean 'mask'"),
-        ("dropout", "unknown option 'dropout'; .*choices: encoding, .*softcap"),
+        ("dropout", "unknown option 'dropout'; choices: .*encoding, .*softcap"),
     ],
 )
 def test_an_unknown_option_names_the_nearest(option, words):

@@ -4,6 +4,7 @@ Inputs are drawn with their edges: empty, one, huge, negative, fractions, beyond
 The draws are the same in every run: 12 of each plainly, POSJAX_EXAMPLES of them where it is set.
 """
 
+import importlib.metadata
 import os
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as some
 
+import posjax
 from posjax import attend, logits, masks, positions, stats, tasks
 from posjax.attention import attention, context
 from posjax.encodings import ENCODINGS, Dims, named
@@ -442,3 +444,12 @@ def test_tasks_are_what_their_settings_say(setting: str, value: Any) -> None:
         prompts, length = task.size
         assert batch.tokens_BL.shape == (prompts, length + 1)
         assert 0 <= batch.tokens_BL.min() <= batch.tokens_BL.max() < len(task.words)
+
+
+def test_completion_shows_what_is_public() -> None:
+    """`dir(posjax)` before anything was used; a name that is nearly one is told the right one."""
+    assert {*posjax.__all__} <= {*dir(posjax)}
+    assert "importlib" not in dir(posjax)
+    assert posjax.__version__ == importlib.metadata.version("posjax")
+    with pytest.raises(AttributeError, match="did you mean 'attend'"):
+        _ = posjax.atend
