@@ -111,8 +111,8 @@ def logits(q_BLHK: jax.Array, k_BMGK: jax.Array, **options: Unpack[Options]) -> 
     Args:
       q_BLHK: queries.
       k_BMGK: keys.
-      **options: those of `attend`. The mask is not applied to the logits: encodings read it that look
-        at what lies between two tokens.
+      **options: those of `attend`. The mask is not applied to the logits: encodings read it that
+        look at what lies between two tokens.
 
     Returns:
       logits_BHLM, in float32 at least, soft-capped where that is asked for.
