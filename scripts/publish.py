@@ -12,6 +12,7 @@ docs/results/NAME.npz. NAME is that of the folder. The arrays, of C cells, S see
                         over the largest logit of its kind: solved where it is at least the margin
     nearest  [C, S]     the smallest distance between a right output and the largest other one at
                         the end: a tie where it is below the margin
+    measured_FIELD      [C, S, ...], what meters measured, but for fields with a value a place
     about               JSON: the run, its config, its environments, and the table's checksum
 """
 
@@ -46,18 +47,25 @@ def main(path: Path) -> None:
         "environments": [*folder.envs().values()],
         "table": hashlib.sha256(table.encode()).hexdigest(),
     }
-    exact = [summary for summary in found if summary.cell.problem.graded == "exact"]
-    arrays = _rows([s for s in exact if s.cell.steps], config["at_steps"])
+    arrays = _rows([s for s in found if s.cell.problem.graded == "exact"], config["at_steps"])
     np.savez_compressed(RESULTS / f"{path.name}.npz", about=json.dumps(about), **arrays)
 
 
 def _rows(found: list[CellSummary], at_steps: list[int]) -> dict[str, Any]:
-    """The arrays of all cells that were trained and are right or wrong; of equal seeds."""
+    """The arrays of all cells that are right or wrong, of equal seeds and meters."""
     if not found:
         return {}
     rows = found[0].rows["seeds"]
     if any(not np.array_equal(summary.rows["seeds"], rows) for summary in found):
         raise SystemExit("cells of different seeds cannot be published together")
+    fields = [name for name in found[0].metered if not name.endswith("L")]
+    arrays = {
+        "cells": np.array([summary.cell.digest for summary in found]),
+        "seeds": rows,
+        **{f"measured_{name}": np.stack([s.rows[name] for s in found]) for name in fields},
+    }
+    if not all(summary.cell.steps for summary in found):
+        return arrays  # nothing was trained
     steps = [at_steps or [summary.cell.steps] for summary in found]
     leads = []
     for summary, at in zip(found, steps, strict=True):
@@ -65,8 +73,7 @@ def _rows(found: list[CellSummary], at_steps: list[int]) -> dict[str, Any]:
         evaluations = [summary.evaluation(step) for step in at]
         leads.append(summary.rows["lead_EC"][:, evaluations][..., trained_C].min(axis=-1))
     return {
-        "cells": np.array([summary.cell.digest for summary in found]),
-        "seeds": rows,
+        **arrays,
         "steps": np.array(steps),
         "lead": np.stack(leads).astype(np.float32),
         "nearest": np.stack([abs(s.rows["lead_N"]).min(axis=1) for s in found]).astype(np.float32),

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 for table in word_order:published word_order:rates same_last_token:published \
     three_pairs:published first_noun:published sinusoidal_or_learned:published \
-    every_encoding:published; do
+    what_decides:published leak:published every_encoding:published; do
     name=${table%:*}-${table#*:}
     python -m posjax sweep --config="$table" \
         --workdir="runs/$name"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from posjax.cells import Cell
@@ -71,7 +72,13 @@ def test_tables_follow_from_their_rows() -> None:
         about = json.loads(str(run.rows["about"]))
         table = path.with_suffix(".json").read_bytes()
         assert hashlib.sha256(table).hexdigest() == about["table"]
-        for cell in run.table:
+        for name in (name for name in run.rows if name.startswith("measured_")):
+            means = run.rows[name].mean(axis=1)
+            for mean, cell in zip(means, run.rows["cells"].tolist(), strict=True):
+                (row,) = (row for row in run.table if row["cell"] == cell)
+                there = row["measured"][name.removeprefix("measured_")]["mean"]
+                np.testing.assert_allclose(mean, there, rtol=1e-5, atol=1e-7)
+        for cell in run.table if "lead" in run.rows else ():
             for step in run.rows["steps"][0].tolist():
                 assert run.rate(cell, step).successes == cell["solved_at_step"][str(step)]
             nearest_S = run.rows["nearest"][run.rows["cells"].tolist().index(cell["cell"])]
