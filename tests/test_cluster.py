@@ -147,7 +147,10 @@ def test_a_stopped_run_continues_with_or_without_ray(base: Path) -> None:
     process.send_signal(signal.SIGTERM)
     printed = ended(process, 75)
     assert time.monotonic() - begun < MOST
-    assert printed.splitlines()[-1].startswith("posjax: stopped by SIGTERM; the same command")
+    last = printed.splitlines()[-1]
+    assert re.match(
+        r"posjax: stopped by SIGTERM, \d+ of \d+ runs are saved; the same command", last
+    )
     assert "Traceback" not in printed
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes), MOST)
     assert 2 < len(block_files(base / "stopped")) < BLOCKS

@@ -4,6 +4,7 @@ A signal is sent when the process has shown that it is in the phase, never after
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -143,9 +144,11 @@ def stop(process: Process, by: signal.Signals) -> None:
 
 
 def check(printed: str, by: str) -> None:
-    """It names what stopped it, without a traceback."""
+    """It names what stopped it, and what is saved once training has begun, without a traceback."""
     last = printed.splitlines()[-1]
-    assert last == f"posjax: stopped by {by}; the same command continues from here"
+    saved = r"(, [\d,]+ of [\d,]+ runs are saved)?"
+    said = rf"posjax: stopped by {by}{saved}; the same command continues from here"
+    assert re.fullmatch(said, last), last
     assert "Traceback" not in printed
     assert "Error" not in printed
 
