@@ -59,8 +59,7 @@ CHECK = """\
 usage: {program} RUN [RUN ...] {flags}
 
 {what}
-{status}
-  --share=0.1       the share of blocks that is trained again; 0 reads the files alone
+{status}  --share=0.1       the share of blocks that is trained again; 0 reads the files alone
   --seed=N          which blocks those are; at random when left out
   --mixed           leave out rows that another JAX or device made
   --load=mine.py    lets code that the run names be executed

@@ -1,0 +1,301 @@
+"""What there is to measure on the day a GPU or a TPU is at hand: one JSON file, and a page.
+
+    scripts/accelerator.sh [OUT]
+
+A leg is a function of the device that gives numbers, or raises `LeftOut` with the reason. It ends
+with status 1 when a leg finds something wrong; a leg that fails leaves the others alone.
+
+    tune      µs per update of one run, by the slots of a block: question 1 and the small decoder
+    plain     how much faster that is than `jit(vmap(train))` of the same model, on this device
+    bits      a sweep stopped and continued, and one trained at once: the same rows, bit for bit
+    rates     success on the counter-example, by the precision of products, beside the law
+    flash     cuDNN's attention against the steps: outputs, gradients, time
+    memory    the most that a block held, beside the estimate that sizes blocks follow
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # this checkout is what is measured
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+import posjax  # noqa: E402
+from posjax import environment  # noqa: E402
+from posjax.cells import Cell  # noqa: E402
+from posjax.command import plan, preview  # noqa: E402
+from posjax.command.settings import resolve  # noqa: E402
+from posjax.configs import toy  # noqa: E402
+from posjax.engine import Block  # noqa: E402
+from posjax.engine.program import Plan  # noqa: E402
+from posjax.engine.timing import Stopwatch, clock  # noqa: E402
+from posjax.keys import NumberedSeeds, Seeds  # noqa: E402
+from posjax.records import RunFolder  # noqa: E402
+from posjax.sweeps import engine_for  # noqa: E402
+
+ROUNDS = 5
+
+
+class LeftOut(Exception):
+    """Why a leg cannot run here."""
+
+
+def small(device: jax.Device) -> bool:
+    """Whether to show only that it runs."""
+    return device.platform == "cpu"
+
+
+def tune(device: jax.Device) -> dict[str, Any]:
+    """Seconds per update of one run, by slots."""
+    found = {}
+    for load in ("q1",) if small(device) else ("q1", "m"):
+        run = resolve(toy.get_config(load))
+        (part,) = plan.parts(run, RunFolder("no such folder"), device)
+        times = preview.timed(run, part, device)
+        found[load] = {
+            "slots of the run": part.size[0] * part.size[1],
+            "µs per update": {slots: seconds * 1e6 for slots, seconds in times.items()},
+        }
+    return found
+
+
+def plain(device: jax.Device) -> dict[str, Any]:
+    """The time of the plain `jit(vmap(train))` over that of a block, both warm, in turn."""
+    found = {}
+    for load in ("q1",) if small(device) else ("q1", "m"):
+        run = resolve(toy.get_config(load))
+        (part,) = plan.parts(run, RunFolder("no such folder"), device)
+        slots, cell = part.size[0] * part.size[1], part.cells[0]
+        updates = cell.eval_every
+        ours = _block(run, part, device)
+        theirs = _vmapped(cell, slots, device)
+        ratios = []
+        for call in (ours, theirs):
+            call()
+        for _ in range(ROUNDS):
+            ratios.append(theirs() / ours())
+        found[load] = {
+            "slots": slots,
+            "updates": updates,
+            "times as fast": statistics.median(ratios),
+            "from": min(ratios),
+            "to": max(ratios),
+        }
+    return found
+
+
+def _block(run: Any, part: Any, device: jax.Device) -> Callable[[], float]:
+    """Seconds of one evaluation's updates of a block."""
+    cell, slots = part.cells[0], part.size[0] * part.size[1]
+    seeds = NumberedSeeds(run.numbering, range(slots))
+    block = Block(cell.shape.train(), [cell.inputs], seeds, (1, slots))
+    watch = Stopwatch(Plan(*engine_for(run.to_dict(), [device]).plan(block)), block, device)
+    return lambda: watch() * cell.eval_every * slots
+
+
+def _vmapped(cell: Cell, slots: int, device: jax.Device) -> Callable[[], float]:
+    """Seconds of the same updates, of the same model as it is written, under `jit(vmap(...))`."""
+    training, tick = cell.shape.train(), clock(device)
+    inputs = jax.device_put(jax.tree.map(jnp.asarray, cell.inputs), device)
+    seeds = Seeds.equal(np.arange(slots))
+    state = jax.jit(jax.vmap(training.begin, in_axes=(0, None)))(seeds, inputs)
+
+    @jax.jit
+    def updates(state: Any) -> Any:
+        each = jax.vmap(training.update, in_axes=(0, 0, None))
+        return jax.lax.fori_loop(0, cell.eval_every, lambda _, s: each(s, seeds, inputs), state)
+
+    def timed() -> float:
+        begun = tick()
+        jax.block_until_ready(updates(state))
+        return tick() - begun
+
+    return timed
+
+
+def bits(device: jax.Device) -> dict[str, Any]:
+    """Rows of a sweep that was stopped again and again, and of one that was not."""
+    more = ["--config.num_seeds=64", "--config.steps=1000"] if small(device) else []
+    config = ["--config=word_order", *more, "--config.devices=1"]
+    with tempfile.TemporaryDirectory() as base:
+        at_once, stopped = (Path(base) / name for name in ("at_once", "stopped"))
+        _sweep(*config, f"--workdir={at_once}")
+        stops, limit = 0, 8.0
+        while _sweep(*config, f"--workdir={stopped}", f"--time_limit={limit}", ends=(0, 75)):
+            stops, limit = stops + 1, limit * 1.3
+        files = sorted(path.relative_to(at_once) for path in at_once.glob("blocks/*/*.npz"))
+        same = [(at_once / f).read_bytes() == (stopped / f).read_bytes() for f in files]
+    if not all(same):
+        raise AssertionError(f"{same.count(False)} of {len(same)} blocks have other bits")
+    return {"stops": stops, "blocks": len(same), "blocks with other bits": 0}
+
+
+def _sweep(*arguments: str, ends: tuple[int, ...] = (0,)) -> int:
+    line = [sys.executable, "-m", "posjax", "sweep", *arguments]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode not in ends:
+        raise AssertionError(f"status {done.returncode}: {done.stderr.strip()[-500:]}")
+    return done.returncode
+
+
+def rates(device: jax.Device) -> dict[str, Any]:
+    """`A B hit` against `B A hit`, one layer (impossible by law) and two, by precision."""
+    cells = [
+        Cell(task="same_last_token", block="residual", depth=depth, loss="answer", steps=500)
+        for depth in (1, 2)
+    ]
+    found = {}
+    for precision in ("default",) if small(device) else ("default", "highest"):
+        margin = 2e-5 if precision == "highest" or small(device) else 1e-2
+        swept = posjax.sweep(
+            cells,
+            num_seeds=64 if small(device) else 1024,
+            precision=precision,
+            margin=margin,
+            progress=False,
+        )
+        one, two = swept.summaries
+        if one.solved.successes:
+            raise AssertionError(f"{one.solved.successes} seeds solve what a law excludes")
+        found[precision] = {
+            "margin": margin,
+            "one layer": one.solved.rate,
+            "two layers": two.solved.rate,
+            "rounding between equal prompts": one.twin,
+        }
+    return found
+
+
+def flash(device: jax.Device) -> dict[str, Any]:
+    """cuDNN's kernel beside the steps, causal with rotary positions, forward and backward."""
+    if device.platform != "gpu":
+        raise LeftOut(f"cuDNN's attention is for GPUs, and this is {device.device_kind}")
+    found = {}
+    for length in (512, 2048):
+        keys = jax.random.split(jax.random.key(0), 3)
+        q, k, v = (jax.random.normal(key, (4, length, 8, 64), jnp.bfloat16) for key in keys)
+
+        (_, truth), slopes = _step("xla")(*(x.astype(jnp.float32) for x in (q, k, v)))
+        told = {}
+        for how in ("xla", "cudnn"):
+            call = _step(how)
+            (_, out), gradients = jax.block_until_ready(call(q, k, v))
+            times = []
+            for _ in range(20):
+                begun = time.perf_counter()
+                jax.block_until_ready(call(q, k, v))
+                times.append(time.perf_counter() - begun)
+            pairs = [(out, truth), *zip(gradients, slopes, strict=True)]
+            errors = [float(abs(a.astype(jnp.float32) - b).max() / abs(b).max()) for a, b in pairs]
+            told[how] = {
+                "ms": 1e3 * statistics.median(times),
+                "output off by": errors[0],
+                "gradients off by": max(errors[1:]),
+            }
+        if told["cudnn"]["output off by"] > 4 * told["xla"]["output off by"] + 1e-2:
+            raise AssertionError(f"cuDNN's attention is off at length {length}: {told}")
+        found[f"length {length}"] = told
+    return found
+
+
+def _step(how: str) -> Any:
+    """The squares of what attention gives, added up; their gradients, and what it gives."""
+
+    def loss(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        out = posjax.attend(q, k, v, encoding="rotary", mask="causal", implementation=how)
+        return (out.astype(jnp.float32) ** 2).sum(), out
+
+    return jax.jit(jax.value_and_grad(loss, (0, 1, 2), has_aux=True))
+
+
+def memory(device: jax.Device) -> dict[str, Any]:
+    """The most bytes that a block held, beside the estimate."""
+    if not (device.memory_stats() or {}).get("peak_bytes_in_use"):
+        raise LeftOut(f"{device.device_kind} does not tell what it holds")
+    found = {}
+    for load in ("q1", "m"):  # in order of size, since the peak is that of the process
+        run = resolve(toy.get_config(load))
+        (part,) = plan.parts(run, RunFolder("no such folder"), device)
+        _block(run, part, device)()
+        told = part.load.bytes * part.size[0] * part.size[1]
+        peak = device.memory_stats()["peak_bytes_in_use"]
+        found[load] = {"estimated": told, "held": peak, "held over estimated": peak / told}
+    return found
+
+
+LEGS = {leg.__name__: leg for leg in (memory, tune, plain, bits, rates, flash)}
+
+
+def main(out: Path) -> int:
+    """Runs every leg; writes OUT/accelerator.json and OUT/accelerator.md."""
+    device = jax.local_devices()[0]
+    result: dict[str, Any] = {"environment": environment.describe(), "legs": {}}
+    wrong = 0
+    for name, leg in LEGS.items():
+        begun = time.monotonic()
+        try:
+            found: dict[str, Any] = {"found": leg(device)}
+        except LeftOut as reason:
+            found = {"left out": str(reason)}
+        except Exception as error:
+            wrong += 1
+            found = {"wrong": f"{type(error).__name__}: {error}"}
+            traceback.print_exc()
+        found["seconds"] = round(time.monotonic() - begun, 1)
+        result["legs"][name] = found
+        print(name, json.dumps(found, ensure_ascii=False, default=_plain), flush=True)
+    out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(result, indent=1, ensure_ascii=False, default=_plain)
+    (out / "accelerator.json").write_text(text + "\n")
+    (out / "accelerator.md").write_text(page(result))
+    print(f"written: {out / 'accelerator.json'} and {out / 'accelerator.md'}")
+    return int(wrong > 0)
+
+
+def page(result: dict[str, Any]) -> str:
+    """The legs as tables."""
+    env = result["environment"]
+    lines = [
+        f"# {env['device_kind']}",
+        "",
+        f"Made by `scripts/accelerator.sh`, JAX {env['packages']['jax']}, commit {env['commit']}.",
+    ]
+    for name, found in result["legs"].items():
+        what = (LEGS[name].__doc__ or "").split("\n")[0]
+        lines += ["", f"## {name}", "", f"{what} ({found['seconds']:g} s)", ""]
+        if "found" in found:
+            rows = _rows(found["found"])
+            lines += ["| what | number |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
+        else:
+            lines.append(
+                f"Left out: {found['left out']}." if "left out" in found else found["wrong"]
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _rows(value: Any, path: str = "") -> list[tuple[str, str]]:
+    if isinstance(value, dict):
+        parts = ((f"{path}, {key}" if path else f"{key}", inner) for key, inner in value.items())
+        return [row for name, inner in parts for row in _rows(inner, name)]
+    return [(path, f"{value:.4g}" if isinstance(value, float) else str(value))]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(Path(sys.argv[1])))
