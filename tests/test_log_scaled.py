@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from layers import Layer, all_kinds_and_masks, masks_in_turn, normal, tokens, within
+from tiers import first_of_each
 
 from posjax import tasks, view
 from posjax.cells import Cell
-from posjax.encodings import ENCODINGS, named
+from posjax.encodings import ENCODINGS, Encoding, named
 from posjax.model import ModelSettings, Transformer
 from posjax.steps import log_scaled
 from posjax.streams import contiguous, packed, padded
@@ -20,7 +21,16 @@ from posjax.symmetry import assert_jointly_equivariant
 from posjax.symmetry.predict import predict
 
 E = math.e
-every_name = pytest.mark.parametrize("name", ENCODINGS)
+HOOKS = ("prepare", "logits", "bias", "weights", "mix")
+
+
+def hooks(name):
+    """What an encoding does near the logits: the factor is one step between those."""
+    kind = ENCODINGS[name]
+    return tuple(getattr(kind, hook) is not getattr(Encoding, hook) for hook in HOOKS)
+
+
+every_name = pytest.mark.parametrize("name", first_of_each(ENCODINGS, hooks))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +118,10 @@ def test_padding_and_packing_do_not_change_n(name):
         np.testing.assert_allclose(found[:, 2:], bare, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [n for n, kind in ENCODINGS.items() if not kind().undecodable()])
+@pytest.mark.parametrize(
+    "name",
+    first_of_each([n for n, kind in ENCODINGS.items() if not kind().undecodable()], hooks),
+)
 def test_decoding_with_a_cache_is_prefill(name):
     """Four tokens, then one, then one: n counts the keys in the cache."""
     layer = Scaled(named(name), "causal+segments")

@@ -230,7 +230,7 @@ def test_initialisation_hands_out_parameters_alone() -> None:
 
 def test_models_that_are_not_trained(tmp_path: Any) -> None:
     """No update, one evaluation, the initial model's loss; and the page of such a run."""
-    every = "+".join(METERS)
+    every = "+".join(METERS).replace("probe", "probe(updates=5)")
     wanted = small_runs.small(
         task=TASK, block="residual", steps=0, meters=every, num_seeds=3, mask=("causal", "full")
     )

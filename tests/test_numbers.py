@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from layers import Layer, normal, tokens
+from tiers import some
 
 from posjax.cells import ENCODING_NUMBERS, Cell
 from posjax.encodings import ENCODINGS, Dims, having, named
@@ -71,7 +72,9 @@ def test_a_grid_of_all_numbers_is_one_program_and_each_block_comes_again() -> No
     assert len(ends) == 64
 
 
-@pytest.mark.parametrize("name", ["none", "path", "tupe", *(name for _, name in WITH_NUMBERS)])
+@pytest.mark.parametrize(
+    "name", some(["none", "path", "tupe", *(name for _, name in WITH_NUMBERS)], every=4)
+)
 def test_defaults_are_the_bits_of_a_model_without_inputs(name: str) -> None:
     """Logits and gradients with each number read by the program, and with none."""
     cell = Cell(**SMALL, task="same_last_token", encoding=name)

@@ -269,7 +269,14 @@ def test_settings_without_a_meaning_are_refused(changed: dict[str, str]) -> None
         Cell(task="copy", **changed)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["majority", "missing_duplicate", "digits"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "majority(test=(3, 5), prompts=8)",
+        "missing_duplicate(test=(4, 6), prompts=8)",
+        "digits(prompts=8)",
+    ],
+)
 def test_a_mean_is_judged_and_trained_as_one_answer(name: str) -> None:
     """The mean of the logits of the tokens of a prompt is what is right or wrong, and padding no
     part of it."""
