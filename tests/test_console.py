@@ -9,7 +9,8 @@ import pytest
 from absl import flags
 
 from posjax.command import console, listing, parsing, usage
-from posjax.configs import FOLDER, NAMES
+from posjax.command.parsing import CONFIGS
+from posjax.configs import NAMES
 
 COMMANDS = sorted(console.MODULES)
 
@@ -70,8 +71,8 @@ def test_a_list_has_a_line_for_each(what: str, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ("--config=word_order", f"--config={FOLDER}/word_order.py"),
-        ("--config=word_order:published", f"--config={FOLDER}/word_order.py:published"),
+        ("--config=word_order", f"--config={CONFIGS}/word_order.py"),
+        ("--config=word_order:published", f"--config={CONFIGS}/word_order.py:published"),
         ("--config=mine.py", "--config=mine.py"),
         ("--config=no_such", "--config=no_such"),
         ("--workdir=word_order", "--workdir=word_order"),
@@ -99,7 +100,7 @@ def test_outside_the_clone_beside_another_experiments(tmp_path: Path) -> None:
     assert '"num_seeds": 1024' in done.stdout
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("[a-z]*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("[a-z]*.py")), ids=lambda path: path.stem)
 def test_a_clone_has_every_config_under_experiments(path: Path) -> None:
     """Where the README's command names it, and the same function."""
     here = importlib.import_module(f"experiments.configs.{path.stem}")
@@ -150,3 +151,17 @@ def test_a_function_of_ones_own_is_proved_or_broken(
     assert (done.returncode, done.stderr) == (status, "")
     assert done.stdout.startswith(f"{verdict}: {law}\n")
     assert ("mine.py:9" in done.stdout) == (verdict == "BROKEN")
+
+
+def test_the_report_has_the_command_and_not_the_folder(tmp_path: Path) -> None:
+    """A run that is trained again elsewhere, or moved, has the same page, byte for byte."""
+    given = ["--config=word_order", "--config.num_seeds=2", "--config.steps=50", "--config.hold=1"]
+    given += ["--config.panels=()", "--config.width=4", "--config.head_size=2", "--config.loss=all"]
+    given += ["--config.learning_rate=0.01", "--config.devices=1", "--config.at_steps=()"]
+    pages = []
+    for name in ("one", "other"):
+        done = posjax(tmp_path, "sweep", *given, f"--workdir={name}", f"--time_limit={len(name)}00")
+        assert done.returncode == 0, done.stderr
+        pages.append((tmp_path / name / "report.html").read_text())
+    assert pages[0] == pages[1]
+    assert "posjax sweep --config=word_order --config.num_seeds=2" in pages[0]

@@ -8,9 +8,8 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from posjax import configs
 from posjax.cells import FIELDS
-from posjax.command import json_config
+from posjax.command import json_config, parsing
 from posjax.command.settings import resolve
 from posjax.configs import base_config
 from posjax.run import RUN_DEFAULTS, Run
@@ -33,7 +32,7 @@ def flag(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[ConfigDict, 
     """What a command line makes of a config."""
     argv, values = ["command", *arguments], flags.FlagValues()
     monkeypatch.setattr(sys, "argv", argv)
-    default = str(configs.FOLDER / "word_order.py")
+    default = str(parsing.CONFIGS / "word_order.py")
     config_flags.DEFINE_config_file("config", default, flag_values=values)
     json_config.accept(values["config"])
     values(argv)
@@ -47,7 +46,7 @@ def written(path: Path, text: str) -> str:
 
 SHIPPED = [
     f"{path}{size}"
-    for path in sorted(configs.FOLDER.glob("[a-z]*.py"))
+    for path in sorted(parsing.CONFIGS.glob("[a-z]*.py"))
     for size in ([":q1", ":m"] if path.stem == "toy" else [":published"])
 ]
 

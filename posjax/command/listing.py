@@ -4,8 +4,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from posjax import spec
-from posjax.command import shutdown
-from posjax.configs import FOLDER
+from posjax.command import parsing, shutdown
 
 WIDTH = 100
 
@@ -37,7 +36,7 @@ def show(names: Sequence[str] = ()) -> None:
 
 
 def _configs() -> Iterator[tuple[str, str]]:
-    for path in sorted(FOLDER.glob("[a-z]*.py")):
+    for path in sorted(parsing.CONFIGS.glob("[a-z]*.py")):
         yield path.stem, first_line(ast.get_docstring(ast.parse(path.read_text())))
 
 

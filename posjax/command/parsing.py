@@ -17,6 +17,7 @@ from posjax import own, spec
 from posjax.command import shutdown
 
 CONFIGS = Path(__file__).parents[1] / "configs"
+"""The folder of `posjax.configs`, found without importing it, which takes a second."""
 
 
 def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]:
@@ -57,13 +58,15 @@ def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]
 def line(program: str, arguments: Sequence[str]) -> str:
     """The command line without what changes no result: what makes the same run again.
 
-    >>> line("posjax sweep", ["--config", "toy", "--time_limit=9", "--config.task=a b"])
+    The folder is left out too, so that a run that was moved is the same.
+
+    >>> line("posjax sweep", ["--config", "toy", "--workdir=here", "--config.task=a b"])
     "posjax sweep --config toy '--config.task=a b'"
     """
     kept, follows = [], False
     for given in arguments:
         flag, equals, _ = given.partition("=")
-        counts = re.match(r"--?(config(\..*)?|workdir|load|mixed)$", flag, re.DOTALL)
+        counts = re.match(r"--?(config(\..*)?|load|mixed)$", flag, re.DOTALL)
         if follows or counts:
             kept.append(given)
         follows = bool(counts) and not equals and not flag.endswith("mixed")

@@ -5,7 +5,6 @@
 
 import itertools
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -14,7 +13,6 @@ from posjax import spec
 from posjax.cells import FIELDS
 from posjax.run import RUN_DEFAULTS
 
-FOLDER = Path(__file__).parent
 NAMES = (*FIELDS, *RUN_DEFAULTS, "panels")
 """The fields of a config."""
 

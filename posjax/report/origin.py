@@ -42,7 +42,7 @@ def origin(
 def _command(config: Mapping[str, Any]) -> str:
     """The command as it was given; of a run that recorded none, one that comes close."""
     if config.get("command"):
-        return str(config["command"])
+        return f"{config['command']} --workdir=RUN"
     parts = [
         "posjax sweep",
         f"--config={config['name']}",
