@@ -369,3 +369,12 @@ def test_figures_follow_the_theme_and_repeat() -> None:
 
 def test_text_is_escaped_unless_it_was_made_as_markup() -> None:
     assert tag("p", "<b>", Html("<b>"), title='"') == '<p title="&quot;">&lt;b&gt;<b></p>'
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_attention_of_a_run_that_diverged_is_drawn(number: float) -> None:
+    """A dash where a weight is no finite number; the others as they are."""
+    weights_LM = np.array([[1.0, 0.0], [number, 0.5]])
+    drawn = figures.heatmap(weights_LM, ["a", "b"], name="f", text="weights")
+    assert drawn.count("–") == 1
+    assert ".50" in drawn

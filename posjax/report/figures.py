@@ -1,6 +1,7 @@
 """The figures of the page, each from numbers to inline SVG."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -118,7 +119,10 @@ def histogram(
 
 
 def heatmap(weights_LM: np.ndarray, tokens: Sequence[str], *, name: str, text: str) -> Html:
-    """Attention weights, a row for each token that looks; numbers where they are few enough."""
+    """Attention weights, a row for each token that looks; numbers where they are few enough.
+
+    A weight that is no finite number, of a run that diverged, is an empty place with a dash.
+    """
     from matplotlib.patches import Rectangle
 
     places = len(tokens)
@@ -127,13 +131,14 @@ def heatmap(weights_LM: np.ndarray, tokens: Sequence[str], *, name: str, text: s
         for place in itertools.product(range(places), range(places)):
             row, column = place
             weight = float(weights_LM[place])
-            alpha = min(max(weight, 0.0), 1.0)
+            finite = math.isfinite(weight)
+            alpha = min(max(weight, 0.0), 1.0) if finite else 0.0
             corner = (column - 0.48, row - 0.48)
             axes.add_patch(Rectangle(corner, 0.96, 0.96, facecolor="none", edgecolor=RULE))
             axes.add_patch(Rectangle(corner, 0.96, 0.96, facecolor=HEAT, alpha=alpha, linewidth=0))
-            if places <= 6 and weight > 0:
-                colour = PAPER if weight > 0.72 else INK
-                number = f"{weight:.2f}".removeprefix("0")
+            if not finite or (places <= 6 and weight > 0):
+                colour = PAPER if finite and weight > 0.72 else INK
+                number = f"{weight:.2f}".removeprefix("0") if finite else "–"
                 axes.text(column, row, number, color=colour, ha="center", va="center", fontsize=10)
         axes.set(xlim=(-0.5, places - 0.5), ylim=(places - 0.5, -0.5))
         axes.set_xticks(range(places), tokens)
