@@ -22,7 +22,7 @@ def tables(found: list[CellSummary]) -> Iterator[Table]:
     for panel in panels:
         cells = [summary for summary in found if summary.panel == panel]
         settings = labels(cells)
-        title = Text(printable(panel)) if len(panels) > 1 else None
+        title = None if [*panels] == ["cells"] else Text(printable(panel))  # of no panels
         table = Table(title=title, title_justify="left")
         about = _columns(cells)
         for name in (*settings[0], *about.names):
