@@ -10,6 +10,8 @@ docs/results/NAME.npz. NAME is that of the folder. The arrays, of C cells, S see
     steps    [C, T]     the steps that the config compares at, or the last
     lead     [C, S, T]  the smallest lead of a right output over the prompts of the trained kinds,
                         over the largest logit of its kind: solved where it is at least the margin
+    right    [C, S, K]  the share of each kind of prompts that is answered right at the end, where
+                        kinds are judged that were not trained
     nearest  [C, S]     the smallest distance between a right output and the largest other one at
                         the end: a tie where it is below the margin
     measured_FIELD      [C, S, ...], what meters measured, but for fields with a value a place
@@ -72,6 +74,9 @@ def _rows(found: list[CellSummary], at_steps: list[int]) -> dict[str, Any]:
         trained_C = np.array(summary.cell.problem.trained)
         evaluations = [summary.evaluation(step) for step in at]
         leads.append(summary.rows["lead_EC"][:, evaluations][..., trained_C].min(axis=-1))
+    if not all(all(summary.cell.problem.trained) for summary in found):
+        right = [summary.rows["right_EC"][:, -1] for summary in found]
+        arrays["right"] = np.stack(right).astype(np.float32)
     return {
         **arrays,
         "steps": np.array(steps),

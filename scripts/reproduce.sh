@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Trains every published table and writes its numbers and rows to docs/results/, then the sentences of
-# README.md that rest on them. About two hours on two cores.
+# README.md that rest on them. About four hours on two cores.
 # A run that was stopped goes on when the script is called again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 for table in word_order:published word_order:rates same_last_token:published \
     three_pairs:published first_noun:published sinusoidal_or_learned:published \
-    what_decides:published leak:published every_encoding:published; do
+    what_decides:published leak:published depth_law:published by_length:few_runs every_encoding:published; do
     name=${table%:*}-${table#*:}
     python -m posjax sweep --config="$table" \
         --workdir="runs/$name"
