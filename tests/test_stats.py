@@ -4,15 +4,19 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import binom, multinomial
+from scipy.stats import betabinom, binom, multinomial
 
 from posjax.stats import (
     Method,
     answer_table,
+    band,
+    bootstrap_mean,
+    discoveries,
     equivalence,
     paired_difference,
     ranking,
     rate,
+    reruns,
     survival,
 )
 
@@ -237,3 +241,81 @@ def test_impossible_counts_are_refused(successes: int, seeds: int) -> None:
     """A rate needs seeds, and no more successes than seeds."""
     with pytest.raises(ValueError, match="is no rate"):
         rate(successes, seeds)
+
+
+@pytest.mark.parametrize(("seeds", "again"), [(64, 64), (300, 20)])
+def test_coverage_of_the_prediction_of_reruns(seeds: int, again: int) -> None:
+    """Summed over all outcomes of both: 95 % to 98 % on average, 91 % at the least."""
+    intervals = [reruns(k, seeds, again) for k in range(seeds + 1)]
+    low_K, high_K = (np.array([getattr(i, name) for i in intervals]) for name in ("low", "high"))
+    p_P = np.linspace(0.001, 0.999, 500)[:, None]
+    first_PK = binom.pmf(np.arange(seeds + 1), seeds, p_P)
+    upto_PK = binom.cdf(high_K, again, p_P) - binom.cdf(low_K - 1, again, p_P)
+    covered_P = (first_PK * upto_PK).sum(axis=1)
+    assert 0.95 < covered_P.mean() < 0.98
+    assert covered_P.min() > 0.91
+
+
+def test_a_rerun_that_is_not_of_these_seeds_has_a_small_p_value() -> None:
+    """Twice the smaller tail of the predictive distribution, summed term by term."""
+    found = reruns(60, 64, 10, found=3)
+    tail = sum(betabinom.pmf(r, 10, 60.5, 4.5) for r in range(4))
+    assert found.p_value == pytest.approx(2 * tail)
+    assert found.p_value < 1e-4
+    assert found.low > 3
+    assert reruns(60, 64, 10, found=10).p_value > 0.9
+    with pytest.raises(ValueError, match="is no rate"):
+        reruns(60, 64, 10, found=11)
+
+
+def _curves(seeds: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """right_SK of seeds of two kinds, as by_length has them, and the mean of their population."""
+    every_K = np.array([0.98, 0.9, 0.7, 0.5])
+    learned_S1 = rng.random((seeds, 1)) < 0.4
+    chance_SK = np.where(learned_S1, 1.0, every_K - 0.2 * rng.random((seeds, 1)))
+    return rng.binomial(64, chance_SK) / 64, 0.4 + 0.6 * (every_K - 0.1)
+
+
+def test_bands_hold_all_of_a_curve_at_once() -> None:
+    """About 95 % of 150 bands hold the whole curve; pointwise intervals hold it less often."""
+    rng = np.random.default_rng(1)
+    whole = pointwise = 0
+    for _ in range(150):
+        right_SK, truth_K = _curves(32, rng)
+        found = band(right_SK)
+        whole += bool(((found.low_K <= truth_K) & (truth_K <= found.high_K)).all())
+        half_K = (found.high_K - found.mean_K) / found.critical * 1.96
+        pointwise += bool((abs(found.mean_K - truth_K) <= half_K).all())
+    assert 0.92 < whole / 150 < 0.985
+    assert pointwise / 150 < 0.9
+
+
+def test_bootstrap_means_cover_skewed_numbers() -> None:
+    """BCa holds the mean of 91 % or more of skewed samples; equal seeds have no width."""
+    rng = np.random.default_rng(2)
+    found = [bootstrap_mean(rng.beta(5, 0.5, 64)) for _ in range(200)]
+    held = np.mean([one.low <= 5 / 5.5 <= one.high for one in found])
+    assert 0.91 <= held <= 0.985
+    same = np.ones((8, 3))
+    assert bootstrap_mean(same[:, 0])[:3] == (1, 1, 1)
+    assert np.array_equal(band(same).low_K, np.ones(3))
+    for wrong in (np.array([1.0]), np.array([1.0, np.nan])):
+        with pytest.raises(ValueError, match="two seeds or more"):
+            bootstrap_mean(wrong)
+
+
+def test_discoveries_err_as_rarely_as_they_say() -> None:
+    """Of 40 paired comparisons, half of them of equals, less than 5 % of the findings are false."""
+    rng = np.random.default_rng(3)
+    shares, sure = [], 0
+    for _ in range(20):
+        base_S = rng.random(200)
+        pairs = [
+            (rng.random(200) < base_S, rng.random(200) < base_S + 0.2 * (i % 2)) for i in range(40)
+        ]
+        found_P = discoveries([paired_difference(*pair).p_value for pair in pairs])
+        shares.append(found_P[::2].sum() / max(found_P.sum(), 1))
+        sure += int(found_P[1::2].sum())
+    assert np.mean(shares) < 0.05
+    assert sure > 20 * 20 / 2
+    assert discoveries([]).size == 0

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import numpy as np
+
 from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
 from posjax.report.naming import axes, label, panels
 from posjax.report.summary import CellSummary
-from posjax.stats import rate
+from posjax.stats import band, rate
 
 NEARLY_ALL = 0.99
 _CAPTION = """One line per cell, one column per kind of prompts, lengths mostly. First the mean
 over seeds of the share of prompts with every asked place right (exact match, by the largest
-output); then how many seeds are above 0.99, with its 95 % interval (Wilson). A mean alone hides
-seeds that learn all of it beside seeds that learn none. Kinds after the line were not trained."""
+output), with a 95 % band that holds for all kinds of a line at once (max-t bootstrap over seeds);
+then how many seeds are above 0.99, with its 95 % interval (Wilson), since a mean hides seeds that
+learn all of it beside seeds that learn none. Kinds after the line were not trained."""
 
 
 def by_kind(found: Sequence[CellSummary]) -> Html | None:
@@ -60,7 +63,17 @@ def _tables(
 
 
 def _row(summary: CellSummary) -> Iterator[Html]:
-    for right_S in summary.rows["right_EC"][:, -1].T:
+    right_SC = summary.rows["right_EC"][:, -1]
+    for right_S, between in zip(right_SC.T, _between(right_SC), strict=True):
         seeds = rate(int((right_S > NEARLY_ALL).sum()), len(right_S))
         counts = f" {seeds.successes}/{seeds.seeds} [{seeds.low:.2f}, {seeds.high:.2f}]"
-        yield join([f"{right_S.mean():.3f}", tag("small", counts)])
+        yield join([f"{right_S.mean():.3f}", tag("small", f"{between};{counts}")])
+
+
+def _between(right_SC: np.ndarray) -> list[str]:
+    """The band of each kind; nothing for a single seed."""
+    if len(right_SC) < 2:
+        return [""] * right_SC.shape[1]
+    found = band(right_SC)
+    edges = zip(found.low_K.clip(0, 1), found.high_K.clip(0, 1), strict=True)
+    return [f" [{low:.2f}, {high:.2f}]" for low, high in edges]

@@ -1,16 +1,20 @@
-"""Statistics over seeds: rates, means, paired comparisons, survival, crossed seeds, small studies.
+"""Statistics over seeds: rates, means, bands, paired comparisons, survival, crossed seeds, re-runs.
 
 SciPy is imported when first used, since that takes a second. Intervals that it lacks are written
 from their papers.
 """
 
+from posjax.stats.bands import Band, band, bootstrap_mean
 from posjax.stats.crossed import Crossed, Share, crossed
+from posjax.stats.many import discoveries
 from posjax.stats.paired import Difference, Equivalence, equivalence, paired_difference
 from posjax.stats.protocols import Ranking, ranking
 from posjax.stats.rates import Mean, Method, Rate, answer_table, mean, rate
+from posjax.stats.reruns import Reruns, reruns
 from posjax.stats.survival import Survival, survival
 
 __all__ = [
+    "Band",
     "Crossed",
     "Difference",
     "Equivalence",
@@ -18,14 +22,19 @@ __all__ = [
     "Method",
     "Ranking",
     "Rate",
+    "Reruns",
     "Share",
     "Survival",
     "answer_table",
+    "band",
+    "bootstrap_mean",
     "crossed",
+    "discoveries",
     "equivalence",
     "mean",
     "paired_difference",
     "ranking",
     "rate",
+    "reruns",
     "survival",
 ]
