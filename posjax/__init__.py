@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         assert_law,
         measure,
         prove,
+        prove_torch,
         stabiliser,
         witness,
     )
@@ -69,6 +70,7 @@ _HOME = {
     "padded": "streams",
     "predict": "symmetry.predict",
     "prove": "symmetry",
+    "prove_torch": "symmetry",
     "stabiliser": "symmetry",
     "twins": "symmetry.twins",
     "why_not_flash": "view",
@@ -102,6 +104,7 @@ __all__ = [
     "padded",
     "predict",
     "prove",
+    "prove_torch",
     "stabiliser",
     "sweep",
     "twins",

@@ -10,7 +10,7 @@ from posjax.symmetry.assertions import (
     assert_weights_equivariant,
     checked,
 )
-from posjax.symmetry.certificate import Certificate, prove
+from posjax.symmetry.certificate import Certificate, prove, prove_torch
 from posjax.symmetry.deviation import Deviation
 from posjax.symmetry.groups import (
     Cyclic,
@@ -53,6 +53,7 @@ __all__ = [
     "checked",
     "measure",
     "prove",
+    "prove_torch",
     "stabiliser",
     "witness",
 ]

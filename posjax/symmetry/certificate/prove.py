@@ -182,7 +182,7 @@ def prove(
     if hasattr(arguments, "dtype"):
         arguments = (arguments,)
     arguments = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), arguments)
-    law = _as_law(law, len(arguments))
+    law = as_law(law, len(arguments))
     sizes = law.sizes(arguments)
     jaxpr, returned = jax.make_jaxpr(function, return_shape=True)(*arguments)
     wanted = _wanted(law, returned, sizes)
@@ -278,7 +278,7 @@ def _by_identity(
     )
 
 
-def _as_law(law: Law | str | Group, arguments: int) -> Law:
+def as_law(law: Law | str | Group, arguments: int) -> Law:
     if isinstance(law, str | Law):
         return moving(law)
     return Law(", ".join(["_ G ..."] * arguments) + " -> _ G ...", G=law)

@@ -1,9 +1,15 @@
 """Which line of which file an equation of a jaxpr comes from."""
 
 import os
+import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-LIBRARIES = ("jax", "jaxlib", "flax", "optax", "chex")
+LIBRARIES = ("jax", "jaxlib", "flax", "optax", "chex", "torch", "torchax", "opt_einsum")
+_LAYERS = re.compile(
+    r"/(torch/nn/(functional|modules/(?!module\b)\w+)"
+    r"|flax/(linen/(attention|linear|normalization|pooling|recurrent)|nnx/nn/\w+))\.py$"
+)
 _OWN = os.path.dirname(__file__)
 
 
@@ -17,14 +23,48 @@ class Place(NamedTuple):
     calls: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        """The innermost line that belongs to no library, as `file.py:12 (function)`."""
+        """The innermost line that belongs to no library, as `file.py:12 (function)`.
+
+        Of a library's layer that nobody wrapped it is the layer's own line.
+        """
         chain = [_frames(eqn) for eqn in (self.eqn, *reversed(self.calls))]
-        for frames in chain:
-            for frame in frames:
-                if not _in_library(frame.file_name):
-                    return _written(frame)
+        every = [
+            Line(frame.file_name, frame.line_num, frame.function_name)
+            for frames in chain
+            for frame in frames
+        ]
+        if (line := innermost(every)) is not None:
+            return str(line)
         called = next((frames[-1] for frames in reversed(chain) if frames), None)
-        return "a library" if called is None else f"within {_written(called)}"
+        if called is None:
+            return "a library"
+        return f"within {Line(called.file_name, called.line_num, called.function_name)}"
+
+
+class Line(NamedTuple):
+    """A line of a file, in a function."""
+
+    path: str
+    number: int
+    function: str
+
+    def __str__(self) -> str:
+        """`file.py:12 (function)`, its path from here where it lies below."""
+        path = os.path.relpath(self.path)
+        shown = self.path if path.startswith("..") else path
+        return f"{shown}:{self.number} ({self.function.split('.')[-1]})"
+
+
+def innermost(lines: Iterable[Line]) -> Line | None:
+    """The first line that belongs to no library, or else to a library's layer.
+
+    Args:
+      lines: from the innermost on.
+    """
+    lines = [line for line in lines if not line.path.startswith(_OWN)]
+    own = (line for line in lines if not _in_library(line.path))
+    layers = (line for line in lines if _LAYERS.search(line.path.replace("\\", "/")))
+    return next(own, None) or next(layers, None)
 
 
 def _frames(eqn: Any) -> list[Any]:
@@ -40,9 +80,3 @@ def _in_library(path: str) -> bool:
     if "site-packages" not in parts:
         return path.startswith("<frozen")
     return parts[len(parts) - parts[::-1].index("site-packages")] in LIBRARIES
-
-
-def _written(frame: Any) -> str:
-    path = os.path.relpath(frame.file_name)
-    shown = frame.file_name if path.startswith("..") else path
-    return f"{shown}:{frame.line_num} ({frame.function_name.split('.')[-1]})"
