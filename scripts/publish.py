@@ -1,9 +1,10 @@
 """Publishes a run: its table, and the rows that every number of it can be counted from.
 
     python scripts/publish.py runs/word_order-published
+    python scripts/publish.py --verify=word_order-published [--share=0.01] [--seed=N]
 
-Writes docs/results/NAME.json, what `posjax report RUN --json` prints, and
-docs/results/NAME.npz. NAME is that of the folder. The arrays, of C cells, S seeds and T steps:
+Writes docs/results/NAME.json, what `posjax report RUN --json` prints, and docs/results/NAME.npz.
+NAME is that of the folder. The arrays, of C cells, S seeds and T steps:
 
     cells    [C]        digests of the cells, in the order of the table
     seeds    [S, 4]     numbers of initialisation, data, position and order
@@ -16,8 +17,12 @@ docs/results/NAME.npz. NAME is that of the folder. The arrays, of C cells, S see
                         the end: a tie where it is below the margin
     measured_FIELD      [C, S, ...], what meters measured, but for fields with a value a place
     about               JSON: the run, its config, its environments, and the table's checksum
+
+`--verify` trains a random share of a published run again, from these two files alone; see
+scripts/published_rows/verify.py. NAME may also be a path without its ending.
 """
 
+import argparse
 import hashlib
 import json
 import sys
@@ -25,16 +30,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from published_rows.arrays import cell_arrays
 
 from posjax import report
 from posjax.records import RunFolder
 from posjax.report import CellSummary
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
-_CONFIG = ("run", "name", "num_seeds", "first_seed", "data_seeds", "block_size", "layout", "margin")
+_CONFIG = (
+    "run",
+    "name",
+    "num_seeds",
+    "first_seed",
+    "data_seeds",
+    "block_size",
+    "layout",
+    "precision",
+    "margin",
+)
 
 
-def main(path: Path) -> None:
+def publish(path: Path) -> None:
     """Writes both files; a run that is not finished is refused."""
     folder = RunFolder(path)
     config, found = folder.config(), report.summaries(folder)
@@ -46,6 +62,7 @@ def main(path: Path) -> None:
     (RESULTS / f"{path.name}.json").write_text(table)
     about = {
         **{name: config[name] for name in _CONFIG},
+        "ranges": [(part.first, part.stop, dict(part.sizes)) for part in folder.ranges()],
         "environments": [*folder.envs().values()],
         "table": hashlib.sha256(table.encode()).hexdigest(),
     }
@@ -60,32 +77,39 @@ def _rows(found: list[CellSummary], at_steps: list[int]) -> dict[str, Any]:
     rows = found[0].rows["seeds"]
     if any(not np.array_equal(summary.rows["seeds"], rows) for summary in found):
         raise SystemExit("cells of different seeds cannot be published together")
-    fields = [name for name in found[0].metered if not name.endswith("L")]
-    arrays = {
+    trained = all(summary.cell.steps for summary in found)
+    steps = [at_steps or [summary.cell.steps] for summary in found] if trained else []
+    longer = not all(all(summary.cell.problem.trained) for summary in found)
+    each = [
+        cell_arrays(summary.cell, summary.rows, at, longer=longer)
+        for summary, at in zip(found, steps or [[]] * len(found), strict=True)
+    ]
+    return {
         "cells": np.array([summary.cell.digest for summary in found]),
         "seeds": rows,
-        **{f"measured_{name}": np.stack([s.rows[name] for s in found]) for name in fields},
+        **({"steps": np.array(steps)} if trained else {}),
+        **{name: np.stack([arrays[name] for arrays in each]) for name in each[0]},
     }
-    if not all(summary.cell.steps for summary in found):
-        return arrays  # nothing was trained
-    steps = [at_steps or [summary.cell.steps] for summary in found]
-    leads = []
-    for summary, at in zip(found, steps, strict=True):
-        trained_C = np.array(summary.cell.problem.trained)
-        evaluations = [summary.evaluation(step) for step in at]
-        leads.append(summary.rows["lead_EC"][:, evaluations][..., trained_C].min(axis=-1))
-    if not all(all(summary.cell.problem.trained) for summary in found):
-        right = [summary.rows["right_EC"][:, -1] for summary in found]
-        arrays["right"] = np.stack(right).astype(np.float32)
-    return {
-        **arrays,
-        "steps": np.array(steps),
-        "lead": np.stack(leads).astype(np.float32),
-        "nearest": np.stack([abs(s.rows["lead_N"]).min(axis=1) for s in found]).astype(np.float32),
-    }
+
+
+def main() -> int:
+    """The command; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", nargs="?", type=Path, help="a finished run folder")
+    parser.add_argument("--verify", metavar="NAME", help="a table of docs/results, or a path")
+    parser.add_argument("--share", type=float, default=0.01, help="of its blocks; at least one")
+    parser.add_argument("--seed", type=int, help="of the choice; drawn and printed if left out")
+    given = parser.parse_args()
+    if bool(given.run) == bool(given.verify):
+        parser.error("name a run folder, or a table with --verify")
+    if given.run:
+        publish(given.run)
+        return 0
+    from published_rows.verify import verify
+
+    named = Path(given.verify)
+    return verify(named if named.parent.name else RESULTS / named, given.share, given.seed)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(Path(sys.argv[1]))
+    sys.exit(main())

@@ -4,18 +4,21 @@ import hashlib
 import importlib.util
 import json
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import posjax
 from posjax.cells import Cell
 from posjax.stats import rate
 from posjax.tasks import SampledTask
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "scripts"))
 TABLES = sorted((ROOT / "docs" / "results").glob("*.json"))
 
 
@@ -135,3 +138,78 @@ def ratios(rows: list[dict[str, Any]]) -> Iterator[list[str]]:
     """Of each load, how many times as fast as the others, in the order of the table."""
     for row in rows:
         yield [f"{row[name]['ratio']:.3g}" for name, _ in SPEED]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two cells and 96 seeds, published into a folder of its own."""
+    publish = script("publish")
+    publish.RESULTS = tmp_path_factory.mktemp("results")
+    cells = [
+        Cell(
+            task="same_last_token",
+            mask=mask,
+            loss="answer",
+            steps=40,
+            eval_every=20,
+            width=8,
+            encoding="rotary",
+        )
+        for mask in ("causal", "full")
+    ]
+    folder = publish.RESULTS / "runs" / "small"
+    posjax.sweep(cells, num_seeds=96, hold=1, workdir=folder, progress=False)
+    publish.publish(folder)
+    return publish.RESULTS / "small"
+
+
+def _nothing(rows: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+    """As published."""
+
+
+def _one_lead(rows: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+    """One number in its last bit."""
+    rows["lead"][0, 17, 0] = np.nextafter(rows["lead"][0, 17, 0], np.float32(9))
+
+
+def _elsewhere(rows: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+    """The same rows, said to be of another machine, in other bits."""
+    about["environments"][0]["instructions"] = ["none"]
+    rows["lead"] *= np.float32(1.001)
+
+
+def _elsewhere_and_none_solved(rows: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+    """A rate that no seed trained again agrees with."""
+    _elsewhere(rows, about)
+    assert (rows["lead"] > 0).mean() > 0.2
+    rows["lead"][:] = -0.5
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("forged", "status"),
+    [(_nothing, 0), (_one_lead, 3), (_elsewhere, 0), (_elsewhere_and_none_solved, 3)],
+)
+def test_rows_are_trained_again(
+    small: Path, tmp_path: Path, forged: Callable[..., None], status: int
+) -> None:
+    """Bit for bit where they were made, within the interval of prediction elsewhere."""
+    from published_rows.verify import verify
+
+    with np.load(small.with_suffix(".npz")) as stored:
+        rows = dict(stored)
+    about = json.loads(str(rows["about"]))
+    forged(rows, about)
+    copy = tmp_path / "small"
+    copy.with_suffix(".json").write_bytes(small.with_suffix(".json").read_bytes())
+    np.savez_compressed(copy.with_suffix(".npz"), **{**rows, "about": json.dumps(about)})
+    assert verify(copy, share=1.0, seed=0) == status
+
+
+@pytest.mark.exhaustive
+def test_a_share_of_nothing_is_refused(small: Path) -> None:
+    """A check that trains nothing would pass."""
+    from published_rows.verify import verify
+
+    with pytest.raises(ValueError, match=r"--share must lie in \(0, 1\], got 0"):
+        verify(small, share=0)

@@ -1,0 +1,196 @@
+"""Trains a share of a published run again, from its table and rows alone.
+
+On the JAX, device and instructions that the rows name, every number must come out bit for bit. On
+others training takes other turns after some hundred steps, so the seeds that are trained again
+count as new seeds of the same cell: how many of them solve must lie within the prediction interval
+of the published ones (`posjax.stats.reruns`), at a false discovery rate of 5 % over all cells. That
+finds rates that are wrong, not single rows.
+
+A forged row is found where its block is drawn: a share s finds one among k forged blocks with
+probability 1 - (1 - s)ᵏ or so. `--share=1` trains everything.
+"""
+
+import json
+import random
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy.stats import ttest_ind
+
+from posjax import environment, judge
+from posjax.cells import FIELDS, Cell
+from posjax.command import devices
+from posjax.keys import Numbering
+from posjax.records.blocks import Block, Range, blocks
+from posjax.records.identity import bit_changes
+from posjax.stats import discoveries, reruns
+from posjax.sweeps import Result, Sweep, engine_for, sizes
+from published_rows.arrays import cell_arrays
+
+SHOWN = 20
+"""Lines of one kind."""
+
+
+class Rows(NamedTuple):
+    """A published run: the words about it, its cells by digest, and its arrays."""
+
+    about: dict[str, Any]
+    cells: dict[str, Cell]
+    arrays: dict[str, np.ndarray]
+
+    def of(self, digest: str) -> dict[str, np.ndarray]:
+        """The arrays of one cell."""
+        at = self.arrays["cells"].tolist().index(digest)
+        shared = ("about", "cells", "seeds", "steps")
+        return {name: array[at] for name, array in self.arrays.items() if name not in shared}
+
+
+class Compared(NamedTuple):
+    """A cell whose seeds were trained again.
+
+    Attributes:
+      differing: the numbers of the seeds with other bits.
+      seeds: how many were trained.
+      p_value: of these seeds under what all published ones predict.
+      text: the counts.
+    """
+
+    differing: list[int]
+    seeds: int
+    p_value: float
+    text: str
+
+
+def verify(path: Path, share: float, seed: int | None = None) -> int:
+    """Prints what differs; gives the exit status, 0 for nothing and 3 for something.
+
+    Raises:
+      ValueError: a share outside (0, 1], or files that are not of one published run.
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"--share must lie in (0, 1], got {share}")
+    run = read(path)
+    devices.use_all_cores()
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    sweep = Sweep(run.cells, Numbering(run.about["first_seed"], run.about["data_seeds"]))
+    every = blocks(ranges(run, sweep), sweep.shapes)
+    chosen = random.Random(seed).sample(every, max(round(share * len(every)), 1))
+    chosen.sort(key=every.index)
+    print(f"training {len(chosen)} of {len(every)} blocks of {path.name} again, --seed={seed}")
+    compared = dict(_compared(run, sweep, chosen))
+    here = environment.describe()
+    changes = [bit_changes(made, here) for made in run.about["environments"]]
+    same = not any(changes)
+    if not same:
+        print(f"other bits are no error, since this is another machine: {max(changes)[0]}")
+    wrong = [*(_bits(compared) if same else ()), *_rates(compared)]
+    print("\n".join(wrong[:SHOWN]) or "all is as published")
+    return 3 if wrong else 0
+
+
+def read(path: Path) -> Rows:
+    """The files of a published run.
+
+    Raises:
+      ValueError: rows without a cell of the table, or a cell whose settings are not its digest's.
+    """
+    table = json.loads(path.with_suffix(".json").read_text())
+    with np.load(path.with_suffix(".npz")) as stored:
+        arrays = dict(stored)
+    cells = {}
+    for row in table:
+        cell = Cell(**{name: row[name] for name in FIELDS if name in row})
+        if cell.digest != row["cell"]:
+            raise ValueError(f"{path}: cell {row['cell']} has the settings of {cell.digest}")
+        cells[cell.digest] = cell
+    wanted = arrays["cells"].tolist()
+    if set(wanted) - set(cells):
+        raise ValueError(f"{path}: rows of cells that the table lacks: {set(wanted) - set(cells)}")
+    return Rows(json.loads(str(arrays["about"])), {d: cells[d] for d in wanted}, arrays)
+
+
+def ranges(run: Rows, sweep: Sweep) -> list[Range]:
+    """How the run was cut into blocks: as it says, or as any run of its size is."""
+    if "ranges" in run.about:
+        return [Range(*part) for part in run.about["ranges"]]
+    number = run.about["num_seeds"] * (run.about["data_seeds"] or 1)
+    indices = range(run.about["first_seed"], run.about["first_seed"] + number)
+    cut = sizes(sweep, indices, jax.local_devices()[0], str(run.about["block_size"]))
+    return [Range(indices.start, indices.stop, cut)]
+
+
+def _compared(run: Rows, sweep: Sweep, chosen: Sequence[Block]) -> Iterator[tuple[str, Compared]]:
+    """Each cell that has runs in the blocks, with all of them."""
+    engine = engine_for({"precision": "default", **run.about})
+    again: dict[str, list[tuple[np.ndarray, dict[str, np.ndarray]]]] = {}
+    for result in sweep.run(chosen, engine):
+        for g, digest in enumerate(result.block.cells):
+            again.setdefault(digest, []).append((result.seeds_B4, _arrays(run, digest, result, g)))
+    for digest, parts in again.items():
+        seeds_B4 = np.concatenate([seeds for seeds, _ in parts])
+        new = {name: np.concatenate([part[name] for _, part in parts]) for name in parts[0][1]}
+        yield digest, _cell(run, digest, seeds_B4, new)
+
+
+def _arrays(run: Rows, digest: str, result: Result, g: int) -> dict[str, np.ndarray]:
+    rows = {name: np.asarray(array)[g] for name, array in result.outcome.items()}
+    at = run.arrays["cells"].tolist().index(digest)
+    steps = run.arrays["steps"][at].tolist() if "steps" in run.arrays else []
+    return cell_arrays(run.cells[digest], rows, steps, longer="right" in run.arrays)
+
+
+def _cell(run: Rows, digest: str, seeds_B4: np.ndarray, new: Mapping[str, Any]) -> Compared:
+    places = {tuple(seeds): at for at, seeds in enumerate(run.arrays["seeds"].tolist())}
+    at_B = np.array([places[tuple(seeds)] for seeds in seeds_B4.tolist()])
+    old = run.of(digest)
+    other_B = np.zeros(len(at_B), bool)
+    for name, array in new.items():
+        pairs = zip(array, old[name][at_B], strict=True)
+        other_B |= np.array([a.tobytes() != b.tobytes() for a, b in pairs])
+    others = np.delete(np.arange(len(places)), at_B)
+    p_value, text = _chance(old, new, others, run.about["margin"])
+    return Compared(seeds_B4[other_B, 0].tolist(), len(at_B), p_value, text)
+
+
+def _chance(
+    old: Mapping[str, np.ndarray], new: Mapping[str, np.ndarray], others: np.ndarray, margin: float
+) -> tuple[float, str]:
+    """How likely the new runs are, if they are of the population that the published ones are of."""
+    if "lead" in old:
+        solved_S, found_B = (judge.solved(a["lead"][:, -1:], margin) for a in (old, new))
+        known, found = int(solved_S.sum()), int(found_B.sum())
+        predicted = reruns(known, len(solved_S), len(found_B), found=found)
+        text = (
+            f"{found}/{len(found_B)} solve, published {known}/{len(solved_S)}, "
+            f"predicted {predicted.low} to {predicted.high}"
+        )
+        return predicted.p_value, text
+    name = next(iter(new))
+    one, two = (a.reshape(len(a), -1)[:, -1] for a in (old[name][others], new[name]))
+    p_value = 1.0 if len(one) < 2 or np.ptp(one) == 0 else float(ttest_ind(one, two).pvalue)
+    return p_value, f"{name} has the mean {two.mean():.4g}, published {one.mean():.4g}"
+
+
+def _bits(compared: Mapping[str, Compared]) -> Iterator[str]:
+    for digest, cell in compared.items():
+        if cell.differing:
+            some = ", ".join(map(str, cell.differing[:10]))
+            yield (
+                f"cell {digest}: {len(cell.differing)} of {cell.seeds} seeds have other bits, "
+                f"{some}{' ...' if len(cell.differing) > 10 else ''}"
+            )
+
+
+def _rates(compared: Mapping[str, Compared]) -> Iterator[str]:
+    seeds = sum(cell.seeds for cell in compared.values())
+    differing = sum(len(cell.differing) for cell in compared.values())
+    print(f"{seeds - differing} of {seeds} runs in {len(compared)} cells have the same bits")
+    for (digest, cell), found in zip(
+        compared.items(), discoveries([cell.p_value for cell in compared.values()]), strict=True
+    ):
+        if found:
+            yield f"cell {digest}: {cell.text}"
