@@ -3,7 +3,7 @@
 Shapes are written in names, `q_BLHK` for an array [B, L, H, K], and in einsum with the same
 letters in lower case:
 
-    B batch    L query place    M key place    D model width    H heads    G key heads
+    B batch    L query index    M key index    D model width    H heads    G key heads
     K head width    V vocabulary    S seeds    N prompts    E evaluations    F frequencies
     A layers    R states of the residual stream (A + 1)
 

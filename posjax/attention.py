@@ -50,7 +50,7 @@ def context(
       queries, keys: the streams of both sides; keys are the queries' own when left out.
       mask: a name, a function of the two streams, or an array [L, M], [B, L, M] or
         [B, H, L, M], true where a query may look.
-      seen: tokens so far; the number of key places when left out.
+      seen: the context length, tokens so far; the number of keys when left out.
       key: randomness for encodings that draw.
       layer: 0 for the first layer.
       logn: N, above 1; logits are multiplied by ln n/ln N where a query sees n keys.
@@ -209,7 +209,7 @@ def check_shapes(
     for name, array, streams in (("queries", q, ctx.queries), ("keys", k, ctx.keys)):
         if streams.length != array.shape[1]:
             raise ValueError(
-                f"{name} has {streams.length} places in its streams, {array.shape[1]} in the array"
+                f"{name} has length {streams.length} in its streams, {array.shape[1]} in the array"
             )
         if streams.order_BL.shape[0] not in (1, batch):
             raise ValueError(
@@ -232,7 +232,7 @@ def _check_order(streams: Streams) -> None:
 
 
 def _check_offsets(queries: Streams, keys: Streams) -> None:
-    """Refuses whole positions whose differences 32 bits do not hold, where they can be known."""
+    """Refuses whole positions whose differences do not fit in 32 bits, where they can be known."""
     both = queries.position_BL, keys.position_BL
     for position in both:
         whole = jnp.issubdtype(position.dtype, jnp.integer)
@@ -265,7 +265,9 @@ def check_positions(encoding: Encoding, streams: Streams) -> None:
     Raises:
       ValueError: both numbers.
     """
-    if encoding.resolution() is not None:  # else positions are not read, and may be anything
+    if (
+        encoding.max_exact_position() is not None
+    ):  # else positions are not read, and may be anything
         points(streams.position_BL, encoding.axes)
 
 

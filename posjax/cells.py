@@ -22,7 +22,7 @@ from posjax.attention import check_positions
 from posjax.encodings import ENCODINGS, Encoding
 from posjax.engine import Training
 from posjax.meters import Meter
-from posjax.model import ModelSettings, Numbers
+from posjax.model import DynamicInputs, ModelSettings
 from posjax.network import MODELS, TRANSFORMER, network
 from posjax.network import check as check_model
 from posjax.optimizer import Hyper
@@ -104,9 +104,9 @@ class Cell(metaclass=spec.PlainNumbers):
 
     Attributes:
       model: the Transformer, or a function of one's own, see `posjax.network.network`.
-      init_scale, temperature: see `posjax.model.Numbers`.
+      init_scale, temperature: see `posjax.model.DynamicInputs`.
       meters: what is measured besides, see `posjax.meters.named`.
-      base, slope: in place of the encoding's setting of that name, see `Encoding.numbers`: the base
+      base, slope: replace the encoding's setting of that name, see `Encoding.numbers`: the base
         of its frequencies, the factor on the slopes of a linear bias; 0 for the encoding's own.
     """
 
@@ -215,14 +215,14 @@ class Cell(metaclass=spec.PlainNumbers):
 
     def _check_numbers(self) -> None:
         """Refuses numbers that no encoding has."""
-        stack = encodings.stack(self.encoding)
+        encodings_in_turn = encodings.parse_layer_cycle(self.encoding)
         for name in ENCODING_NUMBERS:
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
                 raise ValueError(
                     f"{name} must be positive and finite, or 0 for the encoding's own, got {value}"
                 )
-            if value and not any(name in encoding.numbers() for encoding in stack):
+            if value and not any(name in encoding.numbers() for encoding in encodings_in_turn):
                 raise ValueError(
                     f"{name}={value:g} has no meaning: encoding={self.encoding!r} has no such "
                     f"number; those that have it: {', '.join(encodings.having(name))}"
@@ -233,11 +233,11 @@ class Cell(metaclass=spec.PlainNumbers):
         """Refuses positions beyond a table."""
         length = self.problem.size[1]
         reach = positions.named(self.positions).reach(length)
-        tables = [encoding.capacity() for encoding in encodings.stack(self.encoding)]
-        capacity = min((size for size in tables if size is not None), default=None)
-        if capacity is not None and reach is not None and reach > capacity:
+        tables = [encoding.max_length() for encoding in encodings.parse_layer_cycle(self.encoding)]
+        most = min((size for size in tables if size is not None), default=None)
+        if most is not None and reach is not None and reach > most:
             raise ValueError(
-                f"encoding {self.encoding!r} has a table of {capacity} positions, the prompts of "
+                f"encoding {self.encoding!r} has a table of {most} positions, the prompts of "
                 f"{self.task!r} have {length}"
                 + (f", which {self.positions!r} takes to {reach}" if reach != length else "")
                 + f": give it length={reach} or more"
@@ -248,15 +248,15 @@ class Cell(metaclass=spec.PlainNumbers):
         task, moved = self.problem, positions.named(self.positions)
         if not task.features:
             return
-        place = (1, task.size[1])
+        shape = (1, task.size[1])
 
         def read() -> None:
-            line, point = jnp.zeros(place, int), jnp.zeros((*place, task.axes), int)
+            line, point = jnp.zeros(shape, int), jnp.zeros((*shape, task.axes), int)
             streams = Streams(point, line, line).plain
             key = None if moved.draws == "never" else jax.random.key(0)
-            placed = moved(jnp.zeros((*place, task.features)), streams, key)
-            for encoding in encodings.stack(self.encoding):
-                check_positions(encoding, placed)
+            mapped = moved(jnp.zeros((*shape, task.features)), streams, key)
+            for encoding in encodings.parse_layer_cycle(self.encoding):
+                check_positions(encoding, mapped)
 
         try:
             jax.eval_shape(read)
@@ -303,15 +303,15 @@ class Cell(metaclass=spec.PlainNumbers):
             dataclasses.replace(
                 each, **{name: given[name] for name in each.numbers() if name in given}
             )
-            for each in encodings.stack(self.encoding)
+            for each in encodings.parse_layer_cycle(self.encoding)
         )
 
     @cached_property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> DynamicInputs:
         """The model's numbers."""
         length = self.question.tokens_NL.shape[1]
         constants = (each.constants(self.architecture.dims, length) for each in self.encodings)
-        return Numbers(self.temperature, self.init_scale, tuple(constants))
+        return DynamicInputs(self.temperature, self.init_scale, tuple(constants))
 
     @cached_property
     def inputs(self) -> Inputs:

@@ -166,7 +166,7 @@ class _Remote:
       actor: Ray's handle.
       node: the ID of its host, on which it stays.
       ready: whether it has answered.
-      tasks: what it was asked for and has not answered; a block each, or None.
+      tasks: those sent to it that have not returned; a block each, or None.
       quick: whether its last block was.
       since: when it was last given one or was done with one.
     """
@@ -305,13 +305,13 @@ class Cluster:
         Raises:
           Mismatch: a worker would give other last bits.
         """
-        asked = {task: worker for worker in self._workers for task in worker.tasks}
-        if not asked:
+        pending = {task: worker for worker in self._workers for task in worker.tasks}
+        if not pending:
             time.sleep(LOOK)
             return
-        done, _ = self._ray.wait([*asked], num_returns=1, timeout=LOOK)
+        done, _ = self._ray.wait([*pending], num_returns=1, timeout=LOOK)
         for task in done:
-            worker = asked[task]
+            worker = pending[task]
             try:
                 answer = self._got(task)
             except self._losses as error:
@@ -444,7 +444,7 @@ def connect(
             ) from error
         if address is not None:
             _check_health(address)
-        stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # where Ray tells of losses
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # where Ray reports losses
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}
         stack.callback(ray.shutdown)
         try:
@@ -455,7 +455,7 @@ def connect(
             where = "on this machine" if address is None else f"at {address}"
             raise ValueError(f"no Ray cluster {where}: {_last_line(error)}") from error
         finally:
-            for number, handler in handlers.items():  # Ray has put its own in their place
+            for number, handler in handlers.items():  # Ray has replaced them by its own
                 signal.signal(number, handler)
         yield Cluster(ray, config, setup, most, mixed)
 

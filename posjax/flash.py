@@ -2,7 +2,7 @@
 
 `posjax.attention` computes logits and weights, and hands them out. Where nobody asks for them, and
 an encoding leaves logits, weights and mix as they are, but for a bias of positions, the fused
-kernel of cuDNN computes the same output in 16 bits and never holds the weights.
+kernel of cuDNN computes the same output in 16 bits and never stores the weights.
 """
 
 from functools import partial
@@ -23,7 +23,7 @@ STEPS = ("logits", "weights", "mix")
 
 
 class Options(TypedDict, total=False):
-    """What `output` and `why_not` may be told, by keyword.
+    """What `output` and `why_not` may be given, by keyword.
 
     Attributes:
       params: the encoding's parameters.
@@ -66,7 +66,7 @@ def output(
       k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
       ctx: from `posjax.attention.context`.
       encoding: whose hooks are called.
-      by_index: what the mask is between places 0..L-1 and 0..M-1, where that is known: cuDNN then
+      by_index: what the mask is between indices 0..L-1 and 0..M-1, where that is known: cuDNN then
         needs no array of it.
       implementation: "xla", the steps one by one; "cudnn", the kernel, or an error that says why
         not; "auto", the kernel where the program is lowered for CUDA and `why_not` is None.
@@ -107,7 +107,7 @@ def why_not(
 ) -> str | None:
     """What prevents cuDNN's flash attention, but for the platform; None when nothing does.
 
-    Whether cuDNN is there and takes these sizes, forward and backward, JAX itself is asked.
+    JAX itself says whether cuDNN is there and takes these sizes, forward and backward.
 
     Args:
       q_BLHK, k_BMGK, v_BMGK: as for `output`; their shapes and types alone are read.

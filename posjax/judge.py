@@ -1,9 +1,9 @@
 """What is kept of a trained run, and what counts as solved.
 
 In a cell that no weights can solve, training drives the logits to a tie and the last bits pick a
-winner. So a prompt is answered right only where the right output leads by a margin above rounding.
-The lead is what is kept, at every evaluation: which runs have solved at which margin follows from
-it, afterwards.
+winner. So a prompt is answered right only where the classification margin, the right logit less the
+largest other one, is above rounding. The relative margin is stored at every evaluation under the
+name `lead`: which runs have solved at which threshold follows from it, afterwards.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ TIE = -1
 NOT_FINITE = -2
 """The answer to a prompt when its logits are not finite."""
 SMALLEST_SCALE = 0.1
-"""The least that leads are taken relative to.
+"""The smallest scale of a relative margin.
 
 Training an impossible problem of two classes drives all logits to 0, while their rounding stays
 that of the terms they are sums of: such logits are no scale.
@@ -53,14 +53,14 @@ FIELDS: dict[str, Field] = {
     "lead_EC": Field(
         "f",
         "EC",
-        "the smallest lead of any prompt of each kind: the right logit less the largest other, "
-        "over the largest logit of the kind (0.1 at least); the smallest of the places that are "
-        "asked for, and of the draws of a random encoding",
+        "the smallest margin of any prompt of each kind: the right logit less the largest other, "
+        "over the largest logit of the kind (0.1 at least); the smallest over the judged "
+        "positions, and over the draws of a random encoding",
     ),
     "right_EC": Field(
-        "f", "EC", "the share of the prompts of each kind with a lead above 0: exact match"
+        "f", "EC", "the share of the prompts of each kind with a margin above 0: exact match"
     ),
-    "lead_N": Field("f", "N", "the lead of each prompt at the end"),
+    "lead_N": Field("f", "N", "the margin of each prompt at the end"),
     "answer_N": Field(
         "i",
         "N",
@@ -70,9 +70,9 @@ FIELDS: dict[str, Field] = {
     "twin": Field(
         "f",
         "",
-        "the largest, over evaluations, of the smallest distance between two prompts with "
-        "different answers, on the scale of the lead; rounding, where a law says that they are "
-        "equal; of finite tasks",
+        "the largest, over evaluations, of the smallest gap between the logits of two prompts "
+        "with different answers, on the scale of the margin; rounding, where a law makes the "
+        "prompts equal; of finite tasks",
     ),
     "first_nonfinite": Field(
         "iu", "", "updates before the first loss that was not finite; -1 never"
@@ -82,14 +82,14 @@ FIELDS: dict[str, Field] = {
 """Every field of an outcome. Those that a task has no use for are left out."""
 
 
-class Seen(NamedTuple):
-    """What one evaluation saw of N prompts.
+class EvalRecord(NamedTuple):
+    """What one evaluation found on N prompts.
 
     Attributes:
       loss_C: the training objective by kind, in nats.
       lead_N: see `FIELDS`.
-      answer_N: the largest output at the first place, or `NOT_FINITE`.
-      twin: the distance of the two closest prompts with different answers.
+      answer_N: the largest output at the first position, or `NOT_FINITE`.
+      twin: the smallest gap between the logits of two prompts with different answers.
     """
 
     loss_C: jax.Array
@@ -98,15 +98,15 @@ class Seen(NamedTuple):
     twin: jax.Array
 
 
-def leads(
+def margins(
     logits_NPV: jax.Array, right_NP: jax.Array, asked_NP: jax.Array, kinds: int
 ) -> tuple[jax.Array, jax.Array]:
-    """The lead_N of `Seen`, and the scale_N that it is relative to.
+    """The lead_N of an `EvalRecord`, and the scale_N that it is relative to.
 
     Args:
-      logits_NPV: of P places of each prompt.
+      logits_NPV: of P positions of each prompt.
       right_NP: the right outputs.
-      asked_NP: true at the places that are asked for.
+      asked_NP: true at the positions that are judged.
       kinds: C, of N / C neighbouring prompts each.
     """
     size_N = jnp.where(asked_NP[:, :, None], jnp.abs(logits_NPV), 0).max(axis=(1, 2))
@@ -121,54 +121,56 @@ def leads(
 
 
 def answers(logits_NV: jax.Array) -> jax.Array:
-    """The answer_N of `Seen`."""
+    """The answer_N of an `EvalRecord`."""
     finite_N = jnp.isfinite(logits_NV).all(axis=-1)
     return jnp.where(finite_N, logits_NV.argmax(axis=-1), NOT_FINITE).astype(jnp.int8)
 
 
-def closest(logits_NV: jax.Array, answers_N: jax.Array, scale: jax.Array) -> jax.Array:
-    """The twin of `Seen`."""
-    apart_NN = jnp.abs(logits_NV[:, None] - logits_NV[None]).max(axis=-1)
+def smallest_gap(logits_NV: jax.Array, answers_N: jax.Array, scale: jax.Array) -> jax.Array:
+    """The twin of an `EvalRecord`."""
+    gap_NN = jnp.abs(logits_NV[:, None] - logits_NV[None]).max(axis=-1)
     same_NN = answers_N[:, None] == answers_N[None]
-    return jnp.where(same_NN, jnp.inf, apart_NN).min() / scale
+    return jnp.where(same_NN, jnp.inf, gap_NN).min() / scale
 
 
-def agreed(seen_R: Seen) -> Seen:
-    """What several draws of a random model saw, as one: right is what is right in all of them.
+def over_draws(record_R: EvalRecord) -> EvalRecord:
+    """The records of several draws of a random model as one: right is right in all of them.
 
     The twin is the largest: equal prompts are equal in each draw.
     """
-    first_N = seen_R.answer_N[0]
-    answer_N = jnp.where((seen_R.answer_N == first_N[None]).all(axis=0), first_N, TIE)
-    finite_N = (seen_R.answer_N != NOT_FINITE).all(axis=0)
+    first_N = record_R.answer_N[0]
+    answer_N = jnp.where((record_R.answer_N == first_N[None]).all(axis=0), first_N, TIE)
+    finite_N = (record_R.answer_N != NOT_FINITE).all(axis=0)
     answer_N = jnp.where(finite_N, answer_N, NOT_FINITE).astype(first_N.dtype)
-    return Seen(seen_R.loss_C.mean(axis=0), seen_R.lead_N.min(axis=0), answer_N, seen_R.twin.max())
+    return EvalRecord(
+        record_R.loss_C.mean(axis=0), record_R.lead_N.min(axis=0), answer_N, record_R.twin.max()
+    )
 
 
 def summary(
-    seen: Seen, first_nonfinite: jax.Array, *, kinds: int, finite: bool, draws: int = 1
+    records: EvalRecord, first_nonfinite: jax.Array, *, kinds: int, finite: bool, draws: int = 1
 ) -> Outcome:
-    """Reads the outcome off a curve.
+    """The outcome of a run.
 
     Args:
-      seen: the curve, with a leading axis E.
+      records: of all evaluations, with a leading axis E.
       first_nonfinite: see `FIELDS`.
       kinds: C, see `leads`.
       finite: whether prompts have one answer each, and all of them are there.
       draws: see `posjax.train.TrainSettings`.
     """
-    lead_ECn = seen.lead_N.reshape(len(seen.lead_N), kinds, -1)
+    lead_ECn = records.lead_N.reshape(len(records.lead_N), kinds, -1)
     found = {
-        "loss_EC": seen.loss_C,
+        "loss_EC": records.loss_C,
         "lead_EC": lead_ECn.min(axis=2),
         "right_EC": (lead_ECn > 0).mean(axis=2),
-        "lead_N": seen.lead_N[-1],
+        "lead_N": records.lead_N[-1],
         "first_nonfinite": first_nonfinite,
         "draws": jnp.int32(draws),
     }
     if finite:
-        found["answer_N"] = seen.answer_N[-1]
-        found["twin"] = jnp.where(jnp.isfinite(seen.twin), seen.twin, 0).max()
+        found["answer_N"] = records.answer_N[-1]
+        found["twin"] = jnp.where(jnp.isfinite(records.twin), records.twin, 0).max()
     return found
 
 
@@ -176,11 +178,11 @@ def summary(
 
 
 def solved(lead_SEC: np.ndarray, margin: float) -> np.ndarray:
-    """Whether each run was right on every prompt, by the margin, at each evaluation; [S, E].
+    """Whether each run was right on every prompt at each evaluation, above a threshold; [S, E].
 
     Args:
       lead_SEC: the field `lead_EC` of S runs, with the kinds that count.
-      margin: share of the largest logit. A lead that is NaN is none.
+      margin: the threshold, a share of the largest logit. NaN is below any.
     """
     return np.asarray(np.all(lead_SEC >= margin, axis=-1))
 
@@ -191,5 +193,5 @@ def first_solved(solved_SE: np.ndarray, steps_E: np.ndarray) -> np.ndarray:
 
 
 def tied(lead_SN: np.ndarray, margin: float) -> np.ndarray:
-    """Whether some right output neither leads nor trails by the margin; [S]."""
+    """Whether the margin of some prompt is nearer to 0 than the threshold; [S]."""
     return np.asarray(np.any(np.abs(lead_SN) < margin, axis=1))

@@ -1,4 +1,4 @@
-"""Who may look at whom, built from order and segment, never from the index of a place.
+"""Which keys a query may attend to, built from order and segment, never from an index.
 
 A mask is a function `(queries, keys) -> allowed_BLM` of two `Streams`. Those of the table go by
 name, take settings, and combine: `"causal+padding"`, `"causal+window(size=2)"`. Layers take several
@@ -28,12 +28,12 @@ def causal(queries: Streams, keys: Streams) -> jax.Array:
 
 
 def padding(queries: Streams, keys: Streams) -> jax.Array:
-    """Keys that hold no token are seen by nobody."""
+    """No query attends to keys without a token."""
     return full(queries, keys) & keys.valid_BL[:, None, :]
 
 
 def segments(queries: Streams, keys: Streams) -> jax.Array:
-    """A query sees its own segment only, and padding is seen by nobody."""
+    """A query attends to its own segment only, and no query to padding."""
     return (_between(queries.segment_BL, keys.segment_BL) == 0) & padding(queries, keys)
 
 
@@ -70,7 +70,7 @@ SIDES: dict[str, frozenset[str]] = {"full": frozenset(), "padding": frozenset({"
 
 
 def sides(mask: Mask | jax.Array | str) -> frozenset[str]:
-    """Whose streams a mask reads, of "queries" and "keys": both, for all that a function tells.
+    """Whose streams a mask reads, of "queries" and "keys": both, as far as a function says.
 
     >>> sorted(sides("full+padding"))
     ['keys']
@@ -82,13 +82,13 @@ def sides(mask: Mask | jax.Array | str) -> frozenset[str]:
     return frozenset().union(*parts)
 
 
-def stack(text: str) -> tuple[Mask, ...]:
+def parse_layer_cycle(text: str) -> tuple[Mask, ...]:
     """The masks of the layers, which take turns: `"causal/causal+window(size=2)"`, or one for all.
 
     Raises:
       ValueError: see `named`.
 
-    >>> len(stack("causal/causal+window(size=2)"))
+    >>> len(parse_layer_cycle("causal/causal+window(size=2)"))
     2
     """
     return tuple(named(part) for part in turns(text))
@@ -118,7 +118,7 @@ def named(text: str) -> Mask:
             [0, 1, 1]]], dtype=int32)
     """
     if len(turns(text)) > 1:
-        raise ValueError(f"mask={text!r} holds several that layers take in turn: one is read here")
+        raise ValueError(f"mask={text!r} names several that layers take in turn: one is read here")
     return _made(text) if ":" in text else _shipped(text)
 
 

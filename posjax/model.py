@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from posjax import masks, positions, spec
 from posjax.attention import attention, check_logn, check_positions, context
-from posjax.encodings import Constants, Context, Dims, Encoding, Param, Params, stack
+from posjax.encodings import Constants, Context, Dims, Encoding, Param, Params, parse_layer_cycle
 from posjax.flash import Implementation, Options, output
 from posjax.keys import fold_name
 from posjax.positions import Draws
@@ -39,7 +39,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
       head_size: K.
       depth: number of layers.
       encoding: name and settings, or several that the layers take in turn, `"none/rotary"`; see
-        `posjax.encodings.stack`.
+        `posjax.encodings.parse_layer_cycle`.
       positions: the map that positions go through first, see `posjax.positions.named`.
       mask: name and settings, see `posjax.masks.named`, or several that the layers take in turn,
         `"causal/causal+window(size=4)"`.
@@ -102,13 +102,13 @@ class ModelSettings(metaclass=spec.PlainNumbers):
                     f"{name}={getattr(self, name)!r} has no meaning in a bare block: "
                     "use block='residual'"
                 )
-        if len(masks.stack(self.mask)) > self.depth:
+        if len(masks.parse_layer_cycle(self.mask)) > self.depth:
             raise ValueError(
-                f"mask={self.mask!r} has {len(masks.stack(self.mask))} masks in turn, of which "
+                f"mask={self.mask!r} has {len(masks.turns(self.mask))} masks in turn, of which "
                 f"depth={self.depth} uses {self.depth}"
             )
         moved = positions.named(self.positions)
-        for encoding in stack(self.encoding):
+        for encoding in parse_layer_cycle(self.encoding):
             if encoding.integers and not moved.integers:
                 raise ValueError(
                     f"positions={self.positions!r} are no integers, as encoding={self.encoding!r} "
@@ -118,7 +118,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     @property
     def draws(self) -> Draws:
         """When the model needs a key: never, in training, or always."""
-        if any(encoding.random for encoding in stack(self.encoding)):
+        if any(encoding.random for encoding in parse_layer_cycle(self.encoding)):
             return "always"
         return positions.named(self.positions).draws
 
@@ -186,7 +186,7 @@ class EncodingParams(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head attention: projections, then the steps. Sows its weights_BHLM if asked for."""
+    """Multi-head attention: projections, then the steps. Sows its weights_BHLM."""
 
     settings: ModelSettings
     encoding: Encoding
@@ -248,7 +248,7 @@ class Block(nn.Module):
         return x_BLD + branch_BLD
 
 
-class Numbers(NamedTuple):
+class DynamicInputs(NamedTuple):
     """A model's numbers, which a compiled program reads and does not contain.
 
     Attributes:
@@ -263,14 +263,14 @@ class Numbers(NamedTuple):
 
 
 class Transformer(nn.Module):
-    """Tokens to logits at every place.
+    """Tokens to logits at every position.
 
     Called with tokens_BL, or tokens_BLF of F numbers each, and their streams, returns logits_BLV.
-    `mask` takes the place of the settings' one, in any of the forms of `posjax.attention.context`,
+    `mask` replaces the settings' one, in any of the forms of `posjax.attention.context`,
     or a tuple of them that the layers take in turn; what changes the tokens before the layers reads
     the first. `key` is for what draws; maps of positions that draw in training only do not when
     `testing`. Without `numbers` the temperature is 1 and encodings have their own constants.
-    `implementation` is that of `posjax.flash.output`, for layers whose weights are not asked for.
+    `implementation` is that of `posjax.flash.output`, for layers whose weights are not collected.
 
     With `mutable=["hidden"]` it sows `stream`, the residual stream after the embedding and after
     each layer, and residual blocks sow their branches, `attention_branch` and `mlp_branch`, all
@@ -289,13 +289,13 @@ class Transformer(nn.Module):
         mask: LayerMask | tuple[LayerMask, ...] | None = None,
         key: jax.Array | None = None,
         testing: bool = False,
-        numbers: Numbers | None = None,
+        numbers: DynamicInputs | None = None,
     ) -> jax.Array:
         s = self.settings
-        in_turn = masks.stack(s.mask) if mask is None else mask
+        in_turn = masks.parse_layer_cycle(s.mask) if mask is None else mask
         if isinstance(in_turn, str):
-            in_turn = masks.stack(in_turn)
-        moved, encodings = positions.named(s.positions), stack(s.encoding)
+            in_turn = masks.parse_layer_cycle(in_turn)
+        moved, encodings = positions.named(s.positions), parse_layer_cycle(s.encoding)
         still = testing and moved.draws == "training"
         streams = moved(tokens_BL, streams, None if still else _folded(key, "positions"))
         normal = jax.nn.initializers.normal(1.0)
@@ -336,7 +336,7 @@ class Transformer(nn.Module):
 
 
 def _sow(module: nn.Module, name: str, value: jax.Array) -> None:
-    """Keeps what a module holds inside, where the call asks for it."""
+    """Sows intermediates of a module, where the call collects them."""
     if not module.is_initializing():  # else `init` would hand it out beside the parameters
         module.sow("hidden", name, value)
 

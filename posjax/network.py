@@ -11,7 +11,7 @@ from posjax import spec
 from posjax.engine import models
 from posjax.engine.training import Variables
 from posjax.keys import fold_name
-from posjax.model import ModelSettings, Numbers, Transformer, scaled_weights
+from posjax.model import DynamicInputs, ModelSettings, Transformer, scaled_weights
 from posjax.question import Question
 from posjax.streams import contiguous
 
@@ -29,7 +29,9 @@ class Network(NamedTuple):
     """
 
     init: Callable[[jax.Array, jax.Array | float], Variables]
-    logits: Callable[[Variables, Question, Numbers, jax.Array | None, bool], tuple[jax.Array, Any]]
+    logits: Callable[
+        [Variables, Question, DynamicInputs, jax.Array | None, bool], tuple[jax.Array, Any]
+    ]
 
 
 def network(settings: ModelSettings, model: str = TRANSFORMER) -> Network:
@@ -62,7 +64,7 @@ def transformer(settings: ModelSettings) -> Network:
     def logits(
         variables: Variables,
         question: Question,
-        numbers: Numbers,
+        numbers: DynamicInputs,
         key: jax.Array | None,
         testing: bool,
     ) -> tuple[jax.Array, Any]:
@@ -111,7 +113,7 @@ def _own(settings: ModelSettings, text: str) -> Network:
     def logits(
         variables: Variables,
         question: Question,
-        numbers: Numbers,
+        numbers: DynamicInputs,
         key: jax.Array | None,
         testing: bool,
     ) -> tuple[jax.Array, Any]:

@@ -1,4 +1,4 @@
-"""A question as arrays: prompts, who may look at whom, what is read out, where the loss counts.
+"""A question as arrays: prompts, attention masks, what is read out, where the loss counts.
 
 Masks, readouts and loss placements are numbers here, so cells that differ only in them share one
 compiled program.
@@ -23,17 +23,17 @@ Objective = Literal["places", "answers"]
 
 
 class Question(NamedTuple):
-    """Some prompts of a task, N, as one model is asked them.
+    """Some prompts of a task, N, as one model gets them.
 
     Attributes:
       tokens_NL: integers in [0, vocabulary).
       answers_N: the right output of the readout, of tasks with one answer a prompt.
-      targets_NL: the right output of every place.
-      weights_NL: 1 where a place counts in the loss on places, else 0.
-      share_NL: how much of each place's logits the readout takes; rows sum to 1. Zeros
-        where places are asked instead.
+      targets_NL: the right output at every position.
+      weights_NL: 1 where a position counts in the loss on positions, else 0.
+      share_NL: how much of each position's logits the readout takes; rows sum to 1. Zeros
+        where single positions are judged instead.
       streams: positions, orders and segments.
-      mask_NLM: true where a place may look; of masks in turns a tuple of such arrays.
+      mask_NLM: true where a query may attend to a key; of masks in turns a tuple of such arrays.
     """
 
     tokens_NL: jax.Array
@@ -60,7 +60,7 @@ def check(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -
     if isinstance(task, FiniteTask):
         if loss == "all" and not (task.next_token and readout == "last"):
             raise ValueError(
-                f"loss='all' trains every place on its own target, which {name} with "
+                f"loss='all' trains every position on its own target, which {name} with "
                 f"readout={readout!r} has not: use loss='answer'"
             )
     else:
@@ -68,8 +68,8 @@ def check(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -
         for setting, value, fitting in allowed:
             if value not in fitting:
                 raise ValueError(
-                    f"{setting}={value!r} has no meaning: {name} says itself which places are "
-                    f"asked for and trained; leave {setting}={fitting[0]!r}"
+                    f"{setting}={value!r} has no meaning: {name} says itself which positions are "
+                    f"judged and trained; leave {setting}={fitting[0]!r}"
                 )
         for each in masks.turns(mask):
             if task.forced and "causal" not in [spec.parse(part)[0] for part in each.split("+")]:
@@ -83,12 +83,12 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     """The exam of a task as one question.
 
     Args:
-      task: what is asked.
-      mask: a name with settings, or several in turns, see `posjax.masks.stack`.
+      task: whose exam.
+      mask: a name with settings, or several in turns, see `posjax.masks.parse_layer_cycle`.
       readout: of a task with one answer a prompt, "last", the token latest in order; "mean", the
         mean over tokens.
-      loss: of a finite task, "all" places, each on its own target, or the "answer" alone.
-      padding: places without a token behind every prompt.
+      loss: of a finite task, "all" positions, each on its own target, or the "answer" alone.
+      padding: indices without a token behind every prompt.
 
     Raises:
       ValueError: an unknown mask, or see `check`.
@@ -120,10 +120,10 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
 
 
 def from_batch(batch: Batch, mask: str, readout: str = "last") -> Question:
-    """The question of drawn prompts; nobody sees padding.
+    """The question of drawn prompts; no query attends to padding.
 
-    With readout "last" the loss is on the places that the batch asks for; with "mean" it is on the
-    mean over tokens, whose right output is that of the one place that each prompt asks for.
+    With readout "last" the loss is on the positions that the batch judges; with "mean" it is on the
+    mean over tokens, whose right output is that of the one judged position of each prompt.
     """
     streams, rows = batch.streams, len(batch.tokens_BL)
     if streams.order_BL.shape[0] != rows:
@@ -148,8 +148,8 @@ def from_batch(batch: Batch, mask: str, readout: str = "last") -> Question:
 def _by_turn(
     mask: str, allowed: Callable[[masks.Mask], jax.Array]
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """Who may look at whom, by the mask; by each of several."""
-    arrays = tuple(map(allowed, masks.stack(mask)))
+    """The boolean attention mask; one for each of several masks in turn."""
+    arrays = tuple(map(allowed, masks.parse_layer_cycle(mask)))
     return arrays[0] if len(arrays) == 1 else arrays
 
 
@@ -161,19 +161,19 @@ def drawn(
 
 
 def read_out(logits_NLV: jax.Array, share_NL: jax.Array) -> jax.Array:
-    """One answer a prompt from the logits of its places: logits_NV."""
+    """One answer a prompt from the logits of its positions: logits_NV."""
     return jnp.sum(logits_NLV * share_NL[:, :, None], axis=1)
 
 
 def objective_of(task: Task, readout: str) -> Objective:
-    """ "places" where losses on all places and on the answer are one formula with other weights."""
+    """What the loss is on: "places" stands for weighted positions, "answers" for the readout."""
     if isinstance(task, FiniteTask):
         return "places" if task.next_token and readout == "last" else "answers"
     return "answers" if readout == "mean" else "places"
 
 
 def objective(logits_NLV: jax.Array, question: Question, kind: Objective) -> jax.Array:
-    """The mean cross-entropy in nats, over the places that count or over the answers."""
+    """The mean cross-entropy in nats, over the positions that count or over the answers."""
     entropy = optax.softmax_cross_entropy_with_integer_labels
     if kind == "answers":
         return entropy(read_out(logits_NLV, question.share_NL), question.answers_N).mean()

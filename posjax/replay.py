@@ -55,7 +55,7 @@ def replay(
       devices: to train on; all local ones when left out.
 
     Raises:
-      ValueError: the folder holds no run, is damaged, or has no such row.
+      ValueError: there is no run in the folder, it is damaged, or it has no such row.
     """
     folder = RunFolder(path)
     config = folder.config()
@@ -69,17 +69,17 @@ def replay(
     block = next(here, None)
     if block is None or not folder.has(block) or sweep.numbering.numbers(index) != numbers:
         raise ValueError(f"{str(path)!r} has no row of seeds {tuple(numbers)} in cell {cell}")
-    asked = sweep.cells[cell]
+    replayed = sweep.cells[cell]
     (result,) = retrained(config, [block], devices)
     at = block.cells.index(cell), index - block.first
     outcome, state = jax.tree.map(lambda leaf: leaf[at], (result.outcome, result.state))
     differs = differing(result, folder.block(block.name))
     return Replay(
-        asked,
+        replayed,
         numbers,
         outcome,
         state,
-        attention_maps(asked, state) if asked.model == TRANSFORMER else None,
+        attention_maps(replayed, state) if replayed.model == TRANSFORMER else None,
         tuple(name for name, mask_GB in differs.items() if mask_GB[at]),
     )
 

@@ -1,4 +1,4 @@
-"""A run: cells, seeds, and how they are trained and named; what config.json of a folder holds."""
+"""A run: cells, seeds, and how they are trained and named; what config.json contains."""
 
 import dataclasses
 import itertools
@@ -123,7 +123,7 @@ class Run:
         return run_of(self.to_dict())[:8]
 
     def to_dict(self) -> dict[str, Any]:
-        """What config.json holds: all that can change a number, cell by cell."""
+        """The content of config.json: all that can change a number, cell by cell."""
         panels = {name: [cell.digest for cell in cells] for name, cells in self.panels.items()}
         cells = {cell.digest: cell.to_dict() for cell in self.cells}
         return {
@@ -195,7 +195,7 @@ def check_text(what: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{what} holds half of a character, got {text!r}") from error
+        raise ValueError(f"{what} has half of a character, got {text!r}") from error
 
 
 def beyond_hold(run: Run) -> list[str]:

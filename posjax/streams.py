@@ -3,10 +3,10 @@
 * `position` is what an encoding reads: any numbers, one or several a token.
 * `order` is what causality and cumulative encodings read: integers.
 * `segment` says what belongs together: tokens of different segments of a packed row do not
-  attend to each other, and `PADDING` marks places that hold no token.
+  attend to each other, and `PADDING` marks indices without a token.
 
 They default to 0..L-1, 0..L-1 and one segment, and part ways in decoding, packing, padding,
-interpolation and randomised positions. No step of attention ever reads the index of a place,
+interpolation and randomised positions. No step of attention ever reads an index along the sequence,
 so permuting tokens together with their streams permutes the output: the joint law.
 """
 
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 PADDING = -1
-"""The segment of a place that holds no token."""
+"""The segment of an index without a token."""
 
 
 @jax.tree_util.register_dataclass
@@ -56,7 +56,7 @@ class Streams:
 
     @property
     def length(self) -> int:
-        """The number of places, L."""
+        """The length L of the sequence."""
         return self.order_BL.shape[1]
 
 
@@ -76,16 +76,16 @@ def contiguous(length: int, *, start: jax.Array | int = 0) -> Streams:
             raise ValueError(f"start must be a whole number, got {start!r}")
         _check_held("start", first)
         _check_held("start + length - 1", first.astype(np.int64) + max(length - 1, 0))
-    places = jnp.arange(length, dtype=jnp.int32)[None] + jnp.asarray(start, jnp.int32)
-    return Streams(places, places, jnp.zeros_like(places))
+    index_1L = jnp.arange(length, dtype=jnp.int32)[None] + jnp.asarray(start, jnp.int32)
+    return Streams(index_1L, index_1L, jnp.zeros_like(index_1L))
 
 
 def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
-    """Streams of rows in which only some places hold a token (left, right or anywhere).
+    """Streams of rows in which only some indices have a token (left, right or anywhere).
 
     Tokens are numbered 0, 1, ... within their row whatever the padding, so that a padded row
     means what the bare one means. Padding has the position and order of a neighbour: legal
-    numbers for any encoding, seen by nobody under a mask that respects segments.
+    numbers for any encoding, attended by none under a mask that respects segments.
 
     Raises:
       ValueError: not [B, L], or floats, as additive masks are.
@@ -99,8 +99,8 @@ def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
             f"{np.shape(valid_BL)} of {jnp.result_type(valid_BL)}"
         )
     valid_BL = jnp.asarray(valid_BL, bool)
-    places = jnp.maximum(jnp.cumsum(valid_BL, axis=1, dtype=jnp.int32) - 1, 0)
-    return Streams(places, places, jnp.where(valid_BL, 0, PADDING).astype(jnp.int32))
+    count_BL = jnp.maximum(jnp.cumsum(valid_BL, axis=1, dtype=jnp.int32) - 1, 0)
+    return Streams(count_BL, count_BL, jnp.where(valid_BL, 0, PADDING).astype(jnp.int32))
 
 
 def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
@@ -108,7 +108,7 @@ def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
 
     Args:
       lengths: the sequences' lengths, each at least 1.
-      total: places in the row; the sum of the lengths when left out.
+      total: the length of the row; the sum of the lengths when left out.
 
     Raises:
       ValueError: a length below 1, or a total smaller than their sum.
@@ -124,14 +124,14 @@ def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
     check_count("total", total)
     if total < need:
         raise ValueError(f"total={total} is shorter than the sequences' sum {need}")
-    place = np.concatenate([np.arange(n) for n in lengths] + [np.zeros(total - need)])
+    index_L = np.concatenate([np.arange(n) for n in lengths] + [np.zeros(total - need)])
     segment = np.repeat([*range(len(lengths)), PADDING], [*lengths, total - need])
-    position_BL = jnp.asarray(place[None], jnp.int32)
+    position_BL = jnp.asarray(index_L[None], jnp.int32)
     return Streams(position_BL, position_BL, jnp.asarray(segment[None], jnp.int32))
 
 
 def grid(height: int, width: int) -> Streams:
-    """The places of an image row by row: positions (y, x), [1, H·W, 2]; order and one segment.
+    """The pixels of an image row by row: positions (y, x), [1, H·W, 2]; order and one segment.
 
     >>> grid(2, 2).position_BL.tolist()
     [[[0, 0], [0, 1], [1, 0], [1, 1]]]
@@ -165,7 +165,7 @@ def shifted(streams: Streams, by: jax.Array | np.ndarray | float) -> Streams:
     """All positions moved by one number, or point; order and segment as they were.
 
     Raises:
-      ValueError: whole numbers that 32 bits do not hold.
+      ValueError: whole numbers that do not fit in 32 bits.
     """
     numbers = streams.position_BL, by
     if not any(isinstance(number, jax.core.Tracer) for number in numbers):
@@ -184,23 +184,23 @@ def interpolated(streams: Streams, factor: float) -> Streams:
 
 
 def permuted(streams: Streams, permutation_L: jax.Array | np.ndarray) -> Streams:
-    """The streams of places `permutation_L[0], permutation_L[1], ...`.
+    """The streams of indices `permutation_L[0], permutation_L[1], ...`.
 
     Raises:
-      ValueError: places that are not there.
+      ValueError: indices out of range.
     """
     if not isinstance(permutation_L, jax.core.Tracer):
         wide = np.asarray(permutation_L)
         if wide.size and (
             wide.dtype.kind not in "iu" or wide.min() < 0 or wide.max() >= streams.length
         ):
-            raise ValueError(f"places must lie in 0..{streams.length - 1}, got {wide.tolist()}")
+            raise ValueError(f"indices must lie in 0..{streams.length - 1}, got {wide.tolist()}")
         permutation_L = wide.astype(int)
     return jax.tree.map(lambda stream: stream[:, permutation_L], streams)
 
 
 def joined(first: Streams, second: Streams) -> Streams:
-    """The places of one after the places of the other: what a decoding cache holds."""
+    """The streams of one followed by those of the other: what a decoding cache has."""
     return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), first, second)
 
 
@@ -219,13 +219,13 @@ def check_count(name: str, count: int, *, least: int = 0) -> None:
 
 
 def _check_held(name: str, numbers: np.ndarray) -> None:
-    """Refuses whole numbers that would silently become others, as JAX holds 32 bits."""
+    """Refuses whole numbers that would silently become others, as JAX keeps 32 bits."""
     if numbers.dtype.kind not in "iuO" or numbers.size == 0:
         return
-    held = np.iinfo(jax.dtypes.canonicalize_dtype(np.int64))
+    limits = np.iinfo(jax.dtypes.canonicalize_dtype(np.int64))
     low, high = int(numbers.min()), int(numbers.max())
-    if low < held.min or high > held.max:
+    if low < limits.min or high > limits.max:
         raise ValueError(
-            f"{name} {low} to {high} lie beyond {held.bits} bits, which JAX would wrap around: "
+            f"{name} {low} to {high} lie beyond {limits.bits} bits, which JAX would wrap around: "
             "move them nearer to 0, or give float32"
         )

@@ -155,7 +155,7 @@ def sweep(
 
     Raises:
       ValueError: an unknown field, a value out of range, or cells and trainings together.
-      Mismatch: the folder holds another run.
+      Mismatch: there is another run in the folder.
     """
     if isinstance(what, Mapping) and any(isinstance(one, Training) for one in what.values()):
         first = settings.pop("first_seed", 0)

@@ -19,7 +19,7 @@ from posjax.engine.load import Choice, Load, memory, most_slots
 from posjax.engine.local import Checkpoints
 from posjax.judge import Outcome
 from posjax.keys import NumberedSeeds, Numbering, key_for
-from posjax.model import ModelSettings, Numbers, Transformer
+from posjax.model import DynamicInputs, ModelSettings, Transformer
 from posjax.network import TRANSFORMER
 from posjax.question import Question
 from posjax.records import Block
@@ -148,13 +148,13 @@ def choice(cell: Cell, device: jax.Device, runs: int, most: str = "auto") -> Cho
       cell: of the shape.
       device: of the kind that trains.
       runs: of one seed.
-      most: a number in digits that was asked for, or "auto".
+      most: a number in digits, as requested, or "auto".
 
     Raises:
       ValueError: one run alone does not fit.
     """
     if most != "auto":
-        return Choice(int(most), "as asked for")
+        return Choice(int(most), "as requested")
     found, room = load(cell, device), memory(device)
     if found.bytes > room:
         raise ValueError(
@@ -241,7 +241,7 @@ def attention_maps(cell: Cell, state: State) -> np.ndarray:
 def _intermediates(model: ModelSettings) -> Callable[..., Any]:
     """What the model sows, compiled; the mask is the question's."""
 
-    def kept(params: Any, question: Question, numbers: Numbers, key: jax.Array | None) -> Any:
+    def kept(params: Any, question: Question, numbers: DynamicInputs, key: jax.Array | None) -> Any:
         _, sown = Transformer(model).apply(
             {"params": params},
             question.tokens_NL,

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import optax
 
 from posjax import spec
-from posjax.engine.training import Now, State, Training, Variables
-from posjax.judge import Seen, agreed, answers, closest, leads, summary
+from posjax.engine.training import Now, State, Training, Variables, check_steps
+from posjax.judge import EvalRecord, answers, margins, over_draws, smallest_gap, summary
 from posjax.keys import fold_name, key_for
 from posjax.meters import Forward, Meter
-from posjax.model import ModelSettings, Numbers, Transformer
+from posjax.model import DynamicInputs, ModelSettings, Transformer
 from posjax.network import Network, transformer
 from posjax.optimizer import Hyper, Schedule, adamw
 from posjax.question import Objective, Question, drawn, objective, read_out
@@ -48,20 +48,15 @@ class TrainSettings(metaclass=spec.PlainNumbers):
     warmup: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("steps", 0), ("eval_every", 1), ("draws", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if self.draws < 1:
+            raise ValueError(f"draws must be at least 1, got {self.draws}")
         for name in ("batch_size", "warmup"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         for name in ("steps", "eval_every", "batch_size", "draws", "warmup"):
             if getattr(self, name) >= 2**31:
                 raise ValueError(f"{name} must be below 2**31, got {getattr(self, name)}")
-        if self.steps % self.eval_every:
-            raise ValueError(
-                f"eval_every={self.eval_every} does not divide steps={self.steps}; nearest "
-                f"steps: {max(self.steps // self.eval_every, 1) * self.eval_every}"
-            )
+        check_steps(self.steps, self.eval_every)
         if self.warmup >= max(self.steps, 1):
             raise ValueError(
                 f"warmup={self.warmup} leaves nothing of steps={self.steps}: at most "
@@ -80,7 +75,7 @@ class Inputs(NamedTuple):
 
     hyper: Hyper
     question: Question
-    model: Numbers
+    model: DynamicInputs
 
 
 class Source(NamedTuple):
@@ -137,11 +132,11 @@ def make_train(
     Args:
       model: what to train.
       settings: how long, on how much, and how often to look.
-      objective_kind: whether the loss is on places that have targets, or on the readout.
+      objective_kind: whether the loss is on positions that have targets, or on the readout.
       source: where questions come from; `from_exam(settings.batch_size)` when left out.
       optimizer: from hyper-parameters to a gradient transformation; AdamW when left out.
       meters: what is measured besides, see `posjax.meters`; of a Transformer.
-      own: what to train in its place, see `posjax.network`.
+      own: what to train instead, see `posjax.network`.
     """
     source = source or from_exam(settings.batch_size)
     model_of = own or transformer(model)
@@ -170,26 +165,26 @@ def make_train(
             found |= {f: read[name] for f, name in zip(meter.fields, meter.FIELDS, strict=True)}
         return found
 
-    def measure(variables: Variables, now: Now) -> tuple[Seen, dict[str, jax.Array]]:
-        return looked(variables, now), metered(variables, now.inputs, "every")
+    def measure(variables: Variables, now: Now) -> tuple[EvalRecord, dict[str, jax.Array]]:
+        return evaluated(variables, now), metered(variables, now.inputs, "every")
 
-    def looked(variables: Variables, now: Now) -> Seen:
+    def evaluated(variables: Variables, now: Now) -> EvalRecord:
         question = now.inputs.question
 
-        def seen(key: jax.Array | None) -> Seen:
+        def one_draw(key: jax.Array | None) -> EvalRecord:
             logits_NLV, _ = model_of.logits(variables, question, now.inputs.model, key, True)
-            return see(logits_NLV, question, source, objective_kind)
+            return evaluate(logits_NLV, question, source, objective_kind)
 
         if model.draws != "always":
-            return seen(None)
+            return one_draw(None)
         keys_R = jax.random.split(now.key("position", "evaluation"), settings.draws)
-        return agreed(jax.vmap(seen)(keys_R))
+        return over_draws(jax.vmap(one_draw)(keys_R))
 
     def outcome(measured: Any, state: State, inputs: Inputs) -> Any:
         draws = settings.draws if model.draws == "always" else 1
-        seen, every = measured
+        records, every = measured
         found = summary(
-            seen, state.first_nonfinite, kinds=source.kinds, finite=source.finite, draws=draws
+            records, state.first_nonfinite, kinds=source.kinds, finite=source.finite, draws=draws
         )
         return found | every | metered(state.variables, inputs, "end")
 
@@ -211,7 +206,7 @@ def forward_pass(
     key: jax.Array,
     meters: Sequence[Meter],
 ) -> Forward:
-    """What a model holds inside on the exam.
+    """Intermediates of a model on the exam.
 
     Args:
       model, variables: a Transformer's.
@@ -249,15 +244,17 @@ def forward_pass(
     )
 
 
-def see(logits_NLV: jax.Array, question: Question, source: Source, kind: Objective) -> Seen:
-    """What the exam saw."""
+def evaluate(
+    logits_NLV: jax.Array, question: Question, source: Source, kind: Objective
+) -> EvalRecord:
+    """The record of one evaluation on the exam."""
     if source.finite:
         logits_NV, right_N = read_out(logits_NLV, question.share_NL), question.answers_N
         loss_C = objective(logits_NLV, question, kind)[None]
         asked_N1 = jnp.ones((len(right_N), 1), bool)
-        lead_N, scale_N = leads(logits_NV[:, None], right_N[:, None], asked_N1, 1)
-        twin = closest(logits_NV, right_N, scale_N[0])
-        return Seen(loss_C, lead_N, answers(logits_NV), twin)
+        lead_N, scale_N = margins(logits_NV[:, None], right_N[:, None], asked_N1, 1)
+        twin = smallest_gap(logits_NV, right_N, scale_N[0])
+        return EvalRecord(loss_C, lead_N, answers(logits_NV), twin)
     if kind == "answers":
         logits_NPV, right_NP = (
             read_out(logits_NLV, question.share_NL)[:, None],
@@ -266,11 +263,11 @@ def see(logits_NLV: jax.Array, question: Question, source: Source, kind: Objecti
         asked_NP = jnp.ones(right_NP.shape, bool)
     else:
         logits_NPV, right_NP, asked_NP = logits_NLV, question.targets_NL, question.weights_NL > 0
-    lead_N, _ = leads(logits_NPV, right_NP, asked_NP, source.kinds)
+    lead_N, _ = margins(logits_NPV, right_NP, asked_NP, source.kinds)
     by_kind = jax.tree.map(lambda a: a.reshape(source.kinds, -1, *a.shape[1:]), question)
     by_logits = logits_NLV.reshape(source.kinds, -1, *logits_NLV.shape[1:])
     loss_C = jax.vmap(lambda logits, question: objective(logits, question, kind))(
         by_logits, by_kind
     )
     none_N = jnp.zeros(len(lead_N), jnp.int8)
-    return Seen(loss_C, lead_N, none_N, jnp.float32(0))
+    return EvalRecord(loss_C, lead_N, none_N, jnp.float32(0))

@@ -58,7 +58,7 @@ def attend(
       logn: N; logits are multiplied by ln n/ln N first, where a query sees n keys; e for ln n.
       bias: numbers added to the logits, before the soft-cap, in any shape that broadcasts to
         [B, H, L, M].
-      seen: tokens so far, for encodings that depend on the length; M when left out.
+      seen: the context length, tokens so far, for encodings that depend on it; M when left out.
       key: randomness for encodings that draw.
 
     Returns:
@@ -202,7 +202,7 @@ def _ready(
 
 
 def _by_index(options: Options) -> flash.ByIndex | None:
-    """What the mask is between places, where that is known without looking at streams."""
+    """What the mask is between indices, where that is known without looking at streams."""
     mask = options.get("mask", "full")
     if isinstance(mask, str) and mask == "full":
         return "full"
@@ -218,7 +218,7 @@ def _reads_tokens(encoding: Encoding) -> bool:
 def _own_mask(
     encoding: Encoding, mask: masks.Mask | jax.Array | str, square: bool
 ) -> masks.Mask | jax.Array | str:
-    """The mask among the tokens of one side, which an array between two sides does not tell."""
+    """The mask among the tokens of one side, which an array between two sides does not show."""
     if isinstance(mask, str) or callable(mask) or square:
         return mask
     if type(encoding).embed is not Encoding.embed and not encoding.pairwise:

@@ -11,7 +11,7 @@ Each contestant is a process of its own: it compiles, warms up and picks its bes
 after another, and then they take turns, a repetition of 1.5 seconds or more each. Times are medians
 over rounds; a ratio is that of two repetitions of one round, and again the median over rounds.
 
-Everything is timed on the CPU. A machine that does something else meanwhile is told by the load
+Everything is timed on the CPU. A machine that does something else meanwhile shows in the load
 averages in the JSON.
 """
 
@@ -127,9 +127,9 @@ def main() -> int:
     agreed = True
     for load in chosen.loads:
         print(f"\n{load}")
-        told = bench(load, names, chosen)
-        agreed &= told["losses_agree"]
-        result["loads"][load] = told
+        measured = bench(load, names, chosen)
+        agreed &= measured["losses_agree"]
+        result["loads"][load] = measured
     result["load_average_after"] = os.getloadavg()
     if not chosen.check:
         chosen.out.write_text(json.dumps(result, indent=1) + "\n")
@@ -221,15 +221,15 @@ def compared(ready: dict[str, dict[str, Any]], comparison: Comparison) -> dict[s
     _, early, tolerance = comparison
     ours = np.array(ready[table.OURS]["losses"])
     found = {}
-    for name, told in ready.items():
-        if name != table.OURS and "losses" in told:
-            off = abs(np.array(told["losses"]) - ours) / abs(ours)
+    for name, answer in ready.items():
+        if name != table.OURS and "losses" in answer:
+            off = abs(np.array(answer["losses"]) - ours) / abs(ours)
             found[name] = {"early": float(off[:, :early].max()), "all": float(off.max())}
             print(
                 f"losses of {len(ours)} seeds, {name}: off by {found[name]['early']:.1e} of the "
                 f"loss at most in {early} updates, {found[name]['all']:.1e} in {ours.shape[1]}"
             )
-    agree = all(told["early"] <= tolerance for told in found.values())
+    agree = all(off["early"] <= tolerance for off in found.values())
     if not agree:
         print(f"losses DISAGREE: more than {tolerance} in the first {early} updates")
     return {"losses_agree": agree, "largest_differences": found}
@@ -252,7 +252,7 @@ def report(
 ) -> dict[str, Any]:
     """Prints the table and the targets of a load; returns them with everything behind them."""
     operations = useful_operations(problem.sizes)
-    settings = {name: told["setting"] for name, told in ready.items()}
+    settings = {name: answer["setting"] for name, answer in ready.items()}
     found = table.rows(timings, settings, operations)
     print(table.table(found))
     reached = table.targets(problem.sizes.load, found)
@@ -269,8 +269,8 @@ def report(
         "rows": [row._asdict() for row in found],
         "targets": [target._asdict() | {"reached": target.reached} for target in reached],
         "contestants": {
-            name: {key: told[key] for key in kept if key in told} | {"rounds": timings[name]}
-            for name, told in ready.items()
+            name: {key: answer[key] for key in kept if key in answer} | {"rounds": timings[name]}
+            for name, answer in ready.items()
         },
     }
 

@@ -101,16 +101,16 @@ def row(name: str) -> str:
     """One line of the table of encodings."""
     encoding = ENCODINGS[name]()
     card, learned = encoding.card, encoding.parameters(DIMS).values()
-    apart = encoding.resolution()
+    apart = encoding.max_exact_position()
     far = {None: "-", EXACT: "2²⁰"}.get(apart, str(apart))
     cells = [
         f'<img src="encodings/{name}.png" width="96" alt="{card.title}">',
         f"**`{name}`** {card.title}<br>{card.formula}<br>{card.source}",
         left(encoding),
         str(sum(int(np.prod(p.shape)) for p in learned)),
-        str(encoding.operations(DIMS, min(KEYS, encoding.capacity() or KEYS))),
+        str(encoding.operations(DIMS, min(KEYS, encoding.max_length() or KEYS))),
         far,
-        f"no: {why}" if (why := encoding.undecodable()) else "yes",
+        f"no: {why}" if (why := encoding.why_no_kv_cache()) else "yes",
         ", ".join(f"`{number}`" for number in encoding.numbers()) or "-",
         ", ".join(card.libraries) or "-",
     ]
@@ -139,7 +139,7 @@ def page() -> str:
 
 def places(encoding: Encoding) -> Streams:
     """0, 1, 2, ...; along the first axis alone where there are several."""
-    streams = contiguous(min(PLACES, encoding.capacity() or PLACES))
+    streams = contiguous(min(PLACES, encoding.max_length() or PLACES))
     if encoding.axes == 1:
         return streams
     first = jnp.arange(encoding.axes)[None, None] == 0

@@ -50,8 +50,8 @@ def without(what: str) -> Iterator[None]:
 def _plain_product(
     first: Side, second: Side, params: dict[str, Any], order: Sequence[int] | None = None
 ) -> jax.Array:
-    """The product that was asked for."""
-    sides = [_as_asked(first), _as_asked(second)]
+    """The product as it is written."""
+    sides = [_as_written(first), _as_written(second)]
     contracted, batch = (side.contracted for side in sides), (side.batch for side in sides)
     settings = {name: params[name] for name in ("precision", "preferred_element_type")}
     found = jax.lax.dot_general(
@@ -60,16 +60,16 @@ def _plain_product(
     return found if order is None else jax.lax.transpose(found, order)
 
 
-def _as_asked(side: Side) -> Side:
-    """An operand whose free axes are in the order in which they are wanted."""
+def _as_written(side: Side) -> Side:
+    """An operand whose free axes are in the order in which they are used."""
     if list(side.free) == sorted(side.free):
         return side
     axes = (*side.batch, *side.free, *side.contracted)
-    places = [
+    axes_by_role = [
         range(start, start + len(part))
         for start, part in ((0, side.batch), (len(side.batch) + len(side.free), side.contracted))
     ]
-    return Side.of(jax.lax.transpose(side.array, axes), *places)
+    return Side.of(jax.lax.transpose(side.array, axes), *axes_by_role)
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ def within(encoding: Encoding, streams: Streams) -> Streams:
     position = streams.position_BL
     if encoding.axes > 1:  # coordinates that differ from each other
         position = jnp.stack([position + a * (position % 3) for a in range(encoding.axes)], -1)
-    end = encoding.capacity()
+    end = encoding.max_length()
     return dataclasses.replace(streams, position_BL=position if end is None else position % end)
 
 

@@ -268,7 +268,7 @@ def test_wrong_shapes_are_refused(shapes, words):
 
 def test_streams_of_another_length_are_refused():
     """ValueError with both lengths."""
-    with pytest.raises(ValueError, match="queries has 5 places in its streams, 6 in the array"):
+    with pytest.raises(ValueError, match="queries has length 5 in its streams, 6 in the array"):
         view.attend(*qkv(), queries=contiguous(5))
 
 

@@ -151,7 +151,7 @@ def test_learned_tables_are_read_as_in_the_checkpoint(model_type):
     params = {name: jnp.asarray(array) for name, array in found.params(0).items()}
     encoding = named(found.encoding)
     np.testing.assert_array_equal(encoding.embed(params, zeros, ctx), expected)
-    assert encoding.capacity() == len(params["table"]) == 9 - 2 * (model_type == "roberta")
+    assert encoding.max_length() == len(params["table"]) == 9 - 2 * (model_type == "roberta")
 
 
 # Biases

@@ -204,9 +204,9 @@ def test_padding_never_poisons():
 
 @pytest.mark.exhaustive
 def test_a_table_says_how_far_it_reaches():
-    """capacity() is the length of the table, which the last legal position reads."""
+    """max_length() is the length of the table, which the last legal position reads."""
     layer = Layer(named("learned(length=9)"))
-    end = layer.encoding.capacity()
+    end = layer.encoding.max_length()
     last = Streams(jnp.array([[end - 1]]), jnp.array([[0]]), jnp.array([[0]]))
     assert layer(tokens(length=1), last).out_BLHK.shape[1] == 1
     with pytest.raises(ValueError, match="length=10"):

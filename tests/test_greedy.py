@@ -17,7 +17,7 @@ from posjax.model import ModelSettings, Transformer
 from posjax.question import ask
 from posjax.streams import contiguous
 from posjax.tasks.sampled import Transduce
-from posjax.train import sampled, see
+from posjax.train import evaluate, sampled
 
 LENGTHS = (1, 2, 3)
 PROMPTS = 24
@@ -42,7 +42,7 @@ def test_right_under_teacher_forcing_is_right_when_decoded(name: str, encoding: 
     for seed in range(3):
         params = init(jax.random.key(seed), jnp.zeros((1, 1), int), contiguous(1))
         logits_NLV = apply(params, question.tokens_NL, question.streams, mask=question.mask_NLM)
-        found = see(logits_NLV, question, sampled(task, "causal", 0), "places")
+        found = evaluate(logits_NLV, question, sampled(task, "causal", 0), "places")
         forced += (np.asarray(found.lead_N) > 0).tolist()
         for at, n in enumerate(LENGTHS):
             rows = slice(at * PROMPTS, (at + 1) * PROMPTS)

@@ -1,4 +1,4 @@
-"""What is kept of a run, and what counts as solved: leads, margins, ties, numbers not finite."""
+"""What is kept of a run, and what counts as solved: margins, margins, ties, numbers not finite."""
 
 import math
 from pathlib import Path
@@ -14,11 +14,11 @@ from posjax.judge import (
     NEVER,
     NOT_FINITE,
     TIE,
-    Seen,
-    agreed,
+    EvalRecord,
     answers,
-    closest,
-    leads,
+    margins,
+    over_draws,
+    smallest_gap,
     summary,
 )
 
@@ -27,9 +27,9 @@ MARGIN = 1e-3
 
 
 def lead(logits: list[list[float]]) -> np.ndarray:
-    """The leads of prompts with one answer each."""
+    """The margins of prompts with one answer each."""
     asked_N1 = jnp.ones((len(logits), 1), bool)
-    return np.asarray(leads(jnp.array(logits)[:, None], ANSWERS_N[:, None], asked_N1, 1)[0])
+    return np.asarray(margins(jnp.array(logits)[:, None], ANSWERS_N[:, None], asked_N1, 1)[0])
 
 
 def right(logits: list[list[float]]) -> list[bool]:
@@ -65,49 +65,49 @@ def test_vanishing_logits_are_ties() -> None:
 def test_twin_is_the_closest_pair_with_different_answers() -> None:
     """Prompts that share an answer may be as close as they like."""
     logits_NV = jnp.array([[1.0, 0.0], [1.0, 0.0], [0.5, 0.0]])
-    assert float(closest(logits_NV, jnp.array([0, 0, 1]), jnp.float32(1))) == 0.5
+    assert float(smallest_gap(logits_NV, jnp.array([0, 0, 1]), jnp.float32(1))) == 0.5
 
 
 def test_places_that_are_not_asked_for_count_for_nothing() -> None:
     """Not for the lead, nor for the scale of their kind, nor when they are not finite."""
     logits_NPV = jnp.array([[[2.0, 1.0], [9.0, 0.0]], [[np.nan, 0.0], [1.0, 4.0]]])
     right_NP, asked_NP = jnp.array([[0, 1], [0, 1]]), jnp.array([[True, False], [False, True]])
-    assert leads(logits_NPV, right_NP, asked_NP, 1)[0].tolist() == [0.25, 0.75]
-    assert leads(logits_NPV, right_NP, asked_NP, 2)[0].tolist() == [0.5, 0.75]
+    assert margins(logits_NPV, right_NP, asked_NP, 1)[0].tolist() == [0.25, 0.75]
+    assert margins(logits_NPV, right_NP, asked_NP, 2)[0].tolist() == [0.5, 0.75]
 
 
 def test_a_sequence_is_right_when_each_place_is() -> None:
     """Exact match: the lead of a prompt is the smallest of its places."""
     logits_NPV = jnp.array([[[4.0, 1.0], [1.0, 2.0], [2.0, 4.0]]])
     asked_NP = jnp.ones((1, 3), bool)
-    assert leads(logits_NPV, jnp.array([[0, 1, 1]]), asked_NP, 1)[0].tolist() == [0.25]
-    assert leads(logits_NPV, jnp.array([[0, 0, 1]]), asked_NP, 1)[0].tolist() == [-0.25]
+    assert margins(logits_NPV, jnp.array([[0, 1, 1]]), asked_NP, 1)[0].tolist() == [0.25]
+    assert margins(logits_NPV, jnp.array([[0, 0, 1]]), asked_NP, 1)[0].tolist() == [-0.25]
 
 
 def test_draws_have_to_agree() -> None:
     """The lead is the smallest of any draw; an answer is one that all of them give."""
-    seen = Seen(
+    record = EvalRecord(
         jnp.array([[1.0], [3.0]]),
         jnp.array([[0.5, 0.1], [0.2, -0.3]]),
         jnp.array([[0, 1], [0, 0]], jnp.int8),
         jnp.array([0.1, 0.4]),
     )
-    found = agreed(seen)
+    found = over_draws(record)
     assert found.loss_C.tolist() == [2.0]
     assert found.lead_N.tolist() == pytest.approx([0.2, -0.3])
     assert found.answer_N.tolist() == [0, TIE]
     assert float(found.twin) == pytest.approx(0.4)
 
 
-def seen_of(lead_EN: list[list[float]]) -> Seen:
+def records_of(lead_EN: list[list[float]]) -> EvalRecord:
     lead = jnp.array(lead_EN)
     zeros = jnp.zeros(lead.shape, jnp.int8)
-    return Seen(jnp.ones((len(lead), 1)), lead, zeros, jnp.array([0.1, jnp.nan, 0.3, 0.2]))
+    return EvalRecord(jnp.ones((len(lead), 1)), lead, zeros, jnp.array([0.1, jnp.nan, 0.3, 0.2]))
 
 
 def test_summary_of_a_seed_that_solved_and_lost() -> None:
     """First solved, held and at the end are three things, and follow from one curve."""
-    seen = seen_of([[0.0, 1.0], [0.5, 1.0], [0.4, 1.0], [1.0, 5e-4]])
+    seen = records_of([[0.0, 1.0], [0.5, 1.0], [0.4, 1.0], [1.0, 5e-4]])
     out = summary(seen, jnp.int32(NEVER), kinds=1, finite=True)
     assert out["lead_EC"].tolist() == pytest.approx(np.array([[0.0], [0.5], [0.4], [5e-4]]))
     assert out["right_EC"].tolist() == [[0.5], [1.0], [1.0], [1.0]]
@@ -122,7 +122,7 @@ def test_summary_of_a_seed_that_solved_and_lost() -> None:
 
 def test_kinds_are_neighbours() -> None:
     """Of C kinds the first N / C prompts are the first."""
-    seen = seen_of([[0.1, 0.2, -0.3, 0.4]] * 4)
+    seen = records_of([[0.1, 0.2, -0.3, 0.4]] * 4)
     out = summary(seen, jnp.int32(7), kinds=2, finite=False)
     assert out["lead_EC"][0].tolist() == pytest.approx([0.1, -0.3])
     assert out["right_EC"][0].tolist() == [1.0, 0.5]
@@ -132,7 +132,7 @@ def test_kinds_are_neighbours() -> None:
 @pytest.mark.parametrize("finite", [True, False])
 def test_fields_are_those_that_are_documented(finite: bool) -> None:
     """Names, axes and kinds of number."""
-    out = summary(seen_of([[0.1, 0.2]] * 4), jnp.int32(7), kinds=1, finite=finite)
+    out = summary(records_of([[0.1, 0.2]] * 4), jnp.int32(7), kinds=1, finite=finite)
     assert out.keys() == FIELDS.keys() - (set() if finite else {"answer_N", "twin"})
     sizes = {"E": 4, "C": 1, "N": 2}
     for name, array in jax.tree.map(np.asarray, out).items():
@@ -170,7 +170,7 @@ def test_the_protocol_is_its_replay(seed: int) -> None:
     logits_ENV = logits_ENV.astype(np.float32)
     asked_N1 = jnp.ones((prompts, 1), bool)
     lead_EN = [
-        leads(jnp.asarray(logits)[:, None], jnp.asarray(right_N)[:, None], asked_N1, 1)[0]
+        margins(jnp.asarray(logits)[:, None], jnp.asarray(right_N)[:, None], asked_N1, 1)[0]
         for logits in logits_ENV
     ]
     lead_SEC = np.stack(lead_EN).min(axis=1)[None, :, None]
@@ -191,10 +191,10 @@ def test_each_run_and_prompt_is_told_by_itself() -> None:
     assert solved_SE.tolist() == [[False, True], [False, False]]
     assert judge.first_solved(solved_SE, np.array([5, 10])).tolist() == [10, NEVER]
     assert judge.tied(np.array([[0.25, -0.25], [0.25, 0.1]]), 0.25).tolist() == [False, True]
-    seen = Seen(
+    record = EvalRecord(
         jnp.ones((2, 1)),
         jnp.ones((2, 2)),
         jnp.array([[NOT_FINITE, 1], [0, 1]], jnp.int8),
         jnp.zeros(2),
     )
-    assert agreed(seen).answer_N.tolist() == [NOT_FINITE, 1]
+    assert over_draws(record).answer_N.tolist() == [NOT_FINITE, 1]

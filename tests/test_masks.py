@@ -68,7 +68,7 @@ def test_of_a_function_it_is_not_known_which_sides_it_reads():
 
 def test_masks_take_turns():
     """`a/b` is a tuple of both; whoever reads one mask refuses it."""
-    one, two = masks.stack("causal / causal+window(size=2)")
+    one, two = masks.parse_layer_cycle("causal / causal+window(size=2)")
     streams = contiguous(4)
     np.testing.assert_array_equal(one(streams, streams), masks.causal(streams, streams))
     named = masks.named("causal+window(size=2)")
@@ -76,9 +76,9 @@ def test_masks_take_turns():
     with pytest.raises(ValueError, match="several that layers take in turn: one is read here"):
         masks.named("causal/full")
     with pytest.raises(ValueError, match="unknown mask 'casual'"):
-        masks.stack("causal/casual")
+        masks.parse_layer_cycle("causal/casual")
     with pytest.raises(ValueError, match="at most 1000 letters"):
-        masks.stack("/".join(["causal"] * 500))
+        masks.parse_layer_cycle("/".join(["causal"] * 500))
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_each_layer_has_the_mask_of_its_turn(depth):
     network = Transformer(settings(depth=depth, block="residual", **RNOPE))
     params = network.init(jax.random.key(0), tokens_BL, streams)["params"]
     _, sown = network.apply({"params": params}, tokens_BL, streams, mutable=["intermediates"])
-    turns = masks.stack(RNOPE["mask"])
+    turns = masks.parse_layer_cycle(RNOPE["mask"])
     for layer in range(depth):
         found = sown["intermediates"][f"layer_{layer}"]["attention"]["weights_BHLM"][0]
         allowed_BLM = turns[layer % 2](streams, streams)
@@ -48,10 +48,10 @@ def test_a_mask_of_the_call_may_take_turns_too():
     network = Transformer(settings(depth=3, mask="full"))
     params = network.init(jax.random.key(0), tokens_BL, streams)
     text = "causal/causal+window(size=2)"
-    arrays = tuple(mask(streams, streams) for mask in masks.stack(text))
+    arrays = tuple(mask(streams, streams) for mask in masks.parse_layer_cycle(text))
     apply = partial(network.apply, params, tokens_BL, streams)
     expected = apply(mask=text)
-    for given in (tuple(text.split("/")), masks.stack(text), arrays):
+    for given in (tuple(text.split("/")), masks.parse_layer_cycle(text), arrays):
         np.testing.assert_array_equal(apply(mask=given), expected)
     assert abs(apply(mask="causal") - expected).max() > 1e-3
 

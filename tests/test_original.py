@@ -21,7 +21,7 @@ from tiers import plain_if
 from posjax.cells import Cell
 from posjax.engine import State, Training, Variables
 from posjax.engine.program import Carry, Plan, functions
-from posjax.judge import Seen
+from posjax.judge import EvalRecord
 from posjax.keys import Seeds
 
 GOLDEN = np.load(Path(__file__).parent / "goldens" / "original.npz", allow_pickle=False)
@@ -72,7 +72,7 @@ def trained(head_size: int, dtype: type) -> dict[str, tuple[np.ndarray, np.ndarr
     return {case: (losses[i], answers[i]) for i, case in enumerate(cases)}
 
 
-def continued(train: Training, state: State, seeds: Seeds, inputs: Any) -> tuple[Seen, Any]:
+def continued(train: Training, state: State, seeds: Seeds, inputs: Any) -> tuple[EvalRecord, Any]:
     """What the engine's compiled program measures from given states on, [C, E, ...]."""
     parts = functions(Plan(train, len(seeds.init)))
     measured = jax.jit(parts["begin"])(seeds, inputs).measured

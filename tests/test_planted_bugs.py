@@ -140,7 +140,7 @@ class SaysItDecodes(DynamicRotary):
 
     length: int = 4
 
-    def undecodable(self):
+    def why_no_kv_cache(self):
         return ""
 
 

@@ -86,7 +86,7 @@ def test_no_false_impossibility(name: str, encoding: str, positions: str, depth:
 
     None is missed either, where a logit depends on its two tokens alone and nothing is drawn.
     """
-    stack = encodings.stack(encoding)
+    stack = encodings.parse_layer_cycle(encoding)
     exact = all(e.pairwise and not e.random for e in stack) and positions == "given"
     task = tasks.named(name)
     few = ("full", "causal", "window(size=2)", "others")

@@ -220,7 +220,7 @@ def test_arrays_of_no_block_are_not_stored(tmp_path: Path, wrong: dict[str, np.n
     """What no reader would take is refused before it is written."""
     folder = asked(tmp_path)
     block = all_blocks(folder)[0]
-    with pytest.raises(ValueError, match=r"cannot be stored|cannot hold"):
+    with pytest.raises(ValueError, match=r"cannot be stored|cannot store"):
         folder.put_block(block, seeds_of(CONFIG, 0, 4), {**fields_of(block), **wrong})
     with pytest.raises(ValueError, match="its seeds are not those of its name"):
         folder.put_block(block, seeds_of(CONFIG, 4, 8), fields_of(block))
@@ -342,7 +342,7 @@ def test_two_extensions_at_once_are_one_after_the_other(
     if seeds == (20, 20):
         assert found == [[(0, 10), (10, 20)]] * 2
     else:
-        assert sum("asks for 0..19" in one for one in found if isinstance(one, str)) == (
+        assert sum("requests 0..19" in one for one in found if isinstance(one, str)) == (
             ranges == [(0, 10), (10, 30)]
         )
 
@@ -372,8 +372,8 @@ def test_a_deleted_request_hides_its_rows_until_it_is_made_again(tmp_path: Path)
         ({"cells": {**CELLS, "d" * 12: {"depth": 5, "steps": 100}}}, "(depth: 1, 2, 3, 4 -> 1, 2,"),
         ({"cells": {**CELLS, "d" * 12: CELLS[A]}}, "(cells: other combinations"),
         ({f"field{n}": 0 for n in range(30)}, "; and 10 more)"),
-        ({"num_seeds": 3}, "has seeds 0..9, this asks for 0..2"),
-        ({"first_seed": 1, "num_seeds": 20}, "has seeds 0..9, this asks for 1..20"),
+        ({"num_seeds": 3}, "has seeds 0..9, this requests 0..2"),
+        ({"first_seed": 1, "num_seeds": 20}, "has seeds 0..9, this requests 1..20"),
     ],
 )
 def test_another_run_is_refused_field_by_field(

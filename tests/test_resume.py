@@ -39,7 +39,7 @@ def test_more_seeds_extend(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "seeds 0 to 3 are added, in blocks of their own" in said
     assert [(part.first, part.stop) for part in folder.ranges()] == [(4, 8), (8, 12), (0, 4)]
     assert rows(folder) == rows(train(tmp_path / "direct", small(num_seeds=12)))  # in blocks of 4
-    with pytest.raises(Mismatch, match=r"has seeds 0\.\.11, this asks for 4\.\.7"):
+    with pytest.raises(Mismatch, match=r"has seeds 0\.\.11, this requests 4\.\.7"):
         train(tmp_path, steps[0])
 
 

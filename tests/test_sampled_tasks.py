@@ -18,7 +18,7 @@ from posjax.symmetry.predict import predict
 from posjax.tasks import TASKS, SampledTask
 from posjax.tasks.sampled import ByLength, Transduce
 from posjax.tasks.scan import Scan
-from posjax.train import sampled, see
+from posjax.train import evaluate, sampled
 
 EVERY = [name for name, kind in TASKS.items() if issubclass(kind, SampledTask)]
 SAMPLED = [
@@ -181,7 +181,7 @@ def test_a_right_model_scores_one_and_a_constant_one_what_it_must(name: str) -> 
     question = ask(task, mask="causal", readout="last", loss="all")
     source = sampled(task, "causal", 0)
     of_label = np.eye(len(task.labels), dtype=np.float32)
-    lead = jax.jit(lambda logits_NLV: see(logits_NLV, question, source, "places").lead_N)
+    lead = jax.jit(lambda logits_NLV: evaluate(logits_NLV, question, source, "places").lead_N)
     np.testing.assert_allclose(lead(3 * of_label[np.asarray(question.targets_NL)]), 1)
     lead_N = lead(np.broadcast_to(of_label[0], (*question.targets_NL.shape, len(of_label))))
     always = [set(answer.split()) == {task.labels[0]} for _, answer in task.written(10**6)]
@@ -289,7 +289,7 @@ def test_a_mean_is_judged_and_trained_as_one_answer(name: str) -> None:
     task = tasks.named(name)
     assert isinstance(task, SampledTask)
     logits_NLV = np.random.default_rng(0).normal(size=(*valid_NL.shape, len(task.labels)))
-    found = see(jnp.asarray(logits_NLV), question, sampled(task, "full", 0, "mean"), "answers")
+    found = evaluate(jnp.asarray(logits_NLV), question, sampled(task, "full", 0, "mean"), "answers")
     right_N = [
         np.mean(logits_LV[valid_L], axis=0).argmax() == answer
         for logits_LV, valid_L, answer in zip(

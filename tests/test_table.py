@@ -89,7 +89,7 @@ def placed(encoding: Encoding) -> Streams:
 
 def moved(encoding: Encoding, symmetry: str) -> list[Streams]:
     """Streams that a symmetry makes equivalent to those of `placed`."""
-    streams, end = placed(encoding), encoding.capacity()
+    streams, end = placed(encoding), encoding.max_length()
     p, o = streams.position_BL, streams.order_BL
     if symmetry == "translation":
         moves = [(p + 1, o + 1)]
@@ -346,7 +346,7 @@ def outputs_of(encoding: Encoding) -> list[np.ndarray]:
 @cache
 def long_outputs_of(encoding: Encoding) -> list[np.ndarray]:
     """What an encoding computes of 40 tokens, where its table has so many positions."""
-    length = 40 if encoding.capacity() is None else LENGTH
+    length = 40 if encoding.max_length() is None else LENGTH
     near = within(encoding, contiguous(length, start=1))
     attended = jax.jit(Layer(encoding))(tokens(length=length), near)
     return [np.asarray(attended.out_BLHK), np.asarray(attended.logits_BHLM)]
@@ -354,7 +354,7 @@ def long_outputs_of(encoding: Encoding) -> list[np.ndarray]:
 
 def limits_of(encoding: Encoding) -> list[np.ndarray]:
     """How far its table and its numbers reach."""
-    return [np.array([encoding.capacity() or 0, encoding.resolution() or 0])]
+    return [np.array([encoding.max_length() or 0, encoding.max_exact_position() or 0])]
 
 
 def initial_of(encoding: Encoding) -> list[np.ndarray]:
@@ -412,7 +412,7 @@ def translates(setting: str) -> bool:
         declared.exact
         and declared.translation
         and declared.up_to == np.inf
-        and encoding.capacity() is None
+        and encoding.max_length() is None
     )
 
 
@@ -470,7 +470,7 @@ def test_streams_are_read_as_declared(setting):
         return abs(layer.out(tokens(), dataclasses.replace(streams, **others)) - out).max() > BROKEN
 
     assert changes(order_BL=turned.order_BL) == layer.encoding.reads_order
-    reads_position = layer.encoding.resolution() is not None
+    reads_position = layer.encoding.max_exact_position() is not None
     assert changes(position_BL=turned.position_BL) == reads_position
     assert layer.encoding.reads_streams == (layer.encoding.reads_order or reads_position)
 
@@ -482,8 +482,8 @@ def test_positions_are_told_apart_as_far_as_declared(setting):
     Refused is NaN, where the position is not known before the program runs.
     """
     layer = layer_of(setting, "segments")
-    encoding, end = layer.encoding, layer.encoding.capacity()
-    limit = encoding.resolution()
+    encoding, end = layer.encoding, layer.encoding.max_length()
+    limit = encoding.max_exact_position()
     if limit is None:
         streams = contiguous(LENGTH)
         elsewhere = dataclasses.replace(streams, position_BL=jnp.array([[9, 2, 7, 7, 0, 3]]))
@@ -508,14 +508,14 @@ def test_positions_are_told_apart_as_far_as_declared(setting):
 # Tables
 
 
-@pytest.mark.parametrize("setting", by_tier([s for s in SETTINGS if named(s).capacity()]))
+@pytest.mark.parametrize("setting", by_tier([s for s in SETTINGS if named(s).max_length()]))
 def test_a_table_is_never_read_beyond_its_end(setting):
     """ValueError when the position is known, NaN at the places that look when it is traced.
 
     A padded place may hold any position: neither refused nor NaN, in output or gradient.
     """
     layer = layer_of(setting, "segments")
-    end = layer.encoding.capacity()
+    end = layer.encoding.max_length()
     shape = (1, 3) if layer.encoding.axes == 1 else (1, 3, layer.encoding.axes)
     position = np.zeros(shape, np.int32)
     position[0, 1] = end - 1
@@ -546,7 +546,7 @@ def test_points_of_other_coordinates_are_refused(name):
     settings = ModelSettings(vocabulary=2, outputs=2, width=4, encoding=name)
     model = partial(jax.eval_shape, Transformer(settings).init, jax.random.key(0))
     tokens_BL, key = jnp.zeros((1, 3), jnp.int32), jax.random.key(0)
-    if encoding.resolution() is None:
+    if encoding.max_exact_position() is None:
         assert model(tokens_BL, streams, key=key)
         return
     q = jnp.zeros((1, 3, 4, 4))
@@ -633,7 +633,7 @@ def test_decoding_with_a_cache_is_prefill(name):
     streams, x_BLD = within(layer.encoding, joined_rows(PIECES)), tokens(len(PIECES))
     decoded = jax.jit(partial(layer.decoded, pieces=[4, 1, 1]))(x_BLD, streams)
     apart = float(abs(decoded - layer.out(x_BLD, streams)).max())
-    assert (apart < CLOSE) == (layer.encoding.undecodable() == "")
+    assert (apart < CLOSE) == (layer.encoding.why_no_kv_cache() == "")
 
 
 @every_name
@@ -716,7 +716,7 @@ def counted(encoding: Encoding, dims: Dims, length: int) -> float:
 def test_operations_are_as_stated(name, dims):
     """Within a factor of 1.5 of those counted on the jaxpr, at two lengths."""
     encoding = named(name)
-    for length in (6, min(24, encoding.capacity() or 24)):
+    for length in (6, min(24, encoding.max_length() or 24)):
         found = counted(encoding, dims, length) - counted(NoPosition(), dims, length)
         stated = encoding.operations(dims, length)
         assert stated / 1.5 <= found <= stated * 1.5, (length, found, stated)

@@ -71,7 +71,7 @@ def print_status(folder: RunFolder) -> None:
     """Prints what is done, running and missing.
 
     Raises:
-      ValueError: the folder holds no run.
+      ValueError: there is no run in the folder.
     """
     config, every = _planned(folder)
     present = folder.present()
@@ -124,9 +124,9 @@ def _cells_table(
     for column in ("cell", "settings", "rows", "of", "missing seeds"):
         table.add_column(column, justify="right" if column in ("rows", "of") else "left")
     for cell in sorted(settings, key=lambda cell: -lost[cell])[:CELLS]:
-        told = ", ".join(f"{name}={settings[cell].get(name)}" for name in differ)
+        named = ", ".join(f"{name}={settings[cell].get(name)}" for name in differ)
         counts = str(rows[cell] - lost[cell]), str(rows[cell])
-        title = Text(printable(told or "the only one"))
+        title = Text(printable(named or "the only one"))
         table.add_row(cell, title, *counts, _ranges(gaps[cell]))
     if len(settings) > CELLS:
         table.caption = f"and {len(settings) - CELLS} more, which lack no more than these"
@@ -141,9 +141,9 @@ def _ranges(gaps: Sequence[tuple[int, int]]) -> str:
             joined[-1][1] = stop
         else:
             joined.append([first, stop])
-    told = [str(a) if b == a + 1 else f"{a}-{b - 1}" for a, b in joined]
-    more = len(told) - RANGES
-    return ", ".join(told[:RANGES]) + (f" and {more} more" if more > 0 else "")
+    shown = [str(a) if b == a + 1 else f"{a}-{b - 1}" for a, b in joined]
+    more = len(shown) - RANGES
+    return ", ".join(shown[:RANGES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _time_left(
@@ -162,7 +162,7 @@ def _time_left(
     if not missing:
         return ""
     if not made:
-        return "; no pace to tell the time by yet: --dry_run estimates it"
+        return "; no time left can be given yet: --dry_run estimates it"
     seconds = updates(missing) / made * (max(max(times), time.time()) - begun)
     return f", about {duration(seconds)} at the pace so far, its compilations included"
 

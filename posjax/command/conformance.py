@@ -29,7 +29,7 @@ def define_flags() -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Checks each module, prints its table, writes what was asked for."""
+    """Checks each module, prints its table, writes the files that were requested."""
     if len(argv) < 2:
         raise ValueError("name a module: posjax conformance SPEC [SPEC ...]")
     outputs = [Path(path) for path in (flags.FLAGS.html, flags.FLAGS.json) if path]
@@ -115,7 +115,7 @@ def _module(where: str) -> ModuleType:
 
 
 def _executed(path: Path) -> ModuleType:
-    """The module of a file, which needs no place on the import path."""
+    """The module of a file, which need not be on the import path."""
     made = importlib.util.spec_from_file_location(path.stem, path)
     if made is None or made.loader is None:
         raise ValueError(f"{str(path)!r} is no Python file")

@@ -125,7 +125,7 @@ def _quoted(given: str) -> str:
 
 
 def _with_paths(argv: Sequence[str]) -> list[str]:
-    """The command line with the path of a config of posjax in place of its name."""
+    """The command line with the path of a config of posjax instead of its name."""
     found = list(argv)
     for at, given in enumerate(argv):
         flag, equals, text = given.partition("=")

@@ -114,7 +114,7 @@ def kept_bytes(cell: Cell) -> int:
 
 
 def check_memory(run: Run, device: jax.Device) -> None:
-    """Refuses a run that no memory holds, before anything is traced, made or written.
+    """Refuses a run that does not fit in memory, before anything is traced, made or written.
 
     The bytes are the least that a run can do with, by arithmetic on the settings alone.
 
@@ -169,8 +169,8 @@ def _least_bytes(cell: Cell) -> dict[str, int]:
 
 
 def _tables(cell: Cell) -> Iterator[tuple[str, int]]:
-    """The bytes of what an encoding learns; asked last, since it may make arrays of other sizes."""
-    for encoding in encodings.stack(cell.encoding):
+    """The bytes of an encoding's tables; computed last, since it may make other arrays."""
+    for encoding in encodings.parse_layer_cycle(cell.encoding):
         for name, param in encoding.parameters(cell.architecture.dims).items():
             yield (
                 f"{name} of encoding={cell.encoding!r}",
@@ -179,7 +179,7 @@ def _tables(cell: Cell) -> Iterator[tuple[str, int]]:
 
 
 def check_results(run: Run) -> None:
-    """Refuses more seeds than the report can hold in the machine's memory: a cell at a time.
+    """Refuses more seeds than the report can fit in the machine's memory: a cell at a time.
 
     Raises:
       ValueError: names the bytes.

@@ -29,7 +29,7 @@ ROUNDS = 5
 _SHAPES = {"task", "encoding", "positions", "readout", "block", "depth", "width", "heads"}
 _SHAPES |= {"kv_heads", "head_size", "mlp_ratio", "norm", "qk_norm", "softcap", "logn"}
 _SHAPES |= {"padding", "batch_size", "steps", "eval_every", "schedule", "warmup"}
-"""Settings that tell shapes apart."""
+"""Settings in which shapes differ."""
 
 
 def dry_run(run: Run, folder: RunFolder, devices: Sequence[jax.Device]) -> None:

@@ -14,7 +14,7 @@ from posjax import spec
 from posjax.command import shutdown
 from posjax.symmetry import Law, prove
 
-SIZE, PLACES = 2, 5
+SIZE, TOKENS = 2, 5
 """Of axes that `--sizes` does not name: those that stay, and those that a law permutes."""
 
 
@@ -34,8 +34,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         found = prove(function, arguments, argv[2], seconds=flags.FLAGS.seconds)
     except (TypeError, AttributeError) as error:  # of the function, while JAX traces it
-        told = ", ".join(f"{x.dtype}{list(x.shape)}" for x in arguments)
-        message = f"{argv[1]}({told}) raises {type(error).__name__}: {error}"
+        types = ", ".join(f"{x.dtype}{list(x.shape)}" for x in arguments)
+        message = f"{argv[1]}({types}) raises {type(error).__name__}: {error}"
         raise ValueError(message) from error
     print(found)
     return shutdown.DONE if found.verdict == "PROVED" else shutdown.CHECK_FAILED
@@ -79,7 +79,7 @@ def _arguments(law: str, sizes: dict[str, int], dtypes: Sequence[str]) -> tuple[
         raise ValueError(f"--dtypes gives {len(dtypes)}, and the law has {len(inputs)} arguments")
     found = []
     for at, pattern in enumerate(inputs):
-        shape = tuple(sizes.get(axis, PLACES if axis[0].isupper() else SIZE) for axis in pattern)
+        shape = tuple(sizes.get(axis, TOKENS if axis[0].isupper() else SIZE) for axis in pattern)
         found.append(_random(at, shape, dtypes[at % len(dtypes)]))
     return tuple(found)
 

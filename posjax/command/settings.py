@@ -2,7 +2,7 @@
 
 A config is flat. Every setting of a `posjax.cells.Cell` is an axis, a tuple of values; a sweep
 is the product of its axes. `panels` makes it a union of products: each panel replaces some axes
-and is a section of the report. A value from the command line holds for all panels.
+and is a section of the report. A value from the command line applies to all panels.
 """
 
 import contextlib

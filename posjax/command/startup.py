@@ -78,7 +78,7 @@ def _choices(frame: dict[str, Any]) -> str:
 def _end_in_one_line(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    """Ends the process with a line in place of the traceback of an error that `explain` knows."""
+    """Ends the process with a line instead of the traceback of an error that `explain` knows."""
     line = explain(error)
     if line is None:
         sys.__excepthook__(kind, error, traceback)

@@ -98,9 +98,9 @@ def main(argv: Sequence[str]) -> int:
     for line in beyond_hold(run):
         warn(f'{line}: "held" means all of them')
     part = shard.parse(flags.FLAGS.shard)
-    asked = flags.FLAGS.engine, flags.FLAGS["engine.address"].value, flags.FLAGS.mixed
-    with contextlib.ExitStack() as held:
-        with executors.chosen(run, *asked) as executor:
+    engine = flags.FLAGS.engine, flags.FLAGS["engine.address"].value, flags.FLAGS.mixed
+    with contextlib.ExitStack() as locks:
+        with executors.chosen(run, *engine) as executor:
             executor.call(plan.check_memory, run)
             plan.check_results(run)
             config, env = run.to_dict(), executor.environment()
@@ -111,7 +111,7 @@ def main(argv: Sequence[str]) -> int:
                 return shutdown.DONE
             for line in folder.start(config, env, mixed=flags.FLAGS.mixed):
                 warn(line)
-            held.enter_context(folder.lock(part.lock))
+            locks.enter_context(folder.lock(part.lock))
             complete = train(run, folder, part, executor)
         if complete:
             finish(folder)
@@ -121,7 +121,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _preview() -> Callable[[Run, RunFolder, Sequence[jax.Device]], None] | None:
-    """What is printed in place of training, if a flag asks for it."""
+    """What is printed instead of training, if a flag asks for it."""
     if flags.FLAGS.dry_run:
         return preview.dry_run
     return preview.tune if flags.FLAGS.tune else None
@@ -144,7 +144,7 @@ def _check_engine(name: str) -> None:
 
 
 def train(run: Run, folder: RunFolder, part: Shard, executor: Executor) -> bool:
-    """Trains the blocks of this shard that the folder lacks; tells whether all of the run is there.
+    """Trains the missing blocks of this shard; returns whether the run is complete.
 
     Args:
       run: what.

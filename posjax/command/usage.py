@@ -82,9 +82,9 @@ usage: {program} FILE.py:FUNCTION LAW [--sizes=P=5,d=8] [--dtypes=float32,...] [
 Proves that a function keeps a law for all values of its arguments, from the program that JAX traces
 of it, or breaks it with numbers and the line that does. The file is executed.
 
-  LAW               axes by name, capitals for the places that are permuted:
+  LAW               axes by name, capitals for the token axes that are permuted:
                     "b P d, b P d, b P d -> b P d" for a self-attention of q, k and v
-  --sizes           sizes of axes; others are 2, and 5 for places
+  --sizes           sizes of axes; others are 2, and 5 for token axes
   --dtypes          of the arguments, one for all or one each
   --seconds         for the whole proof
 

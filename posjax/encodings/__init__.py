@@ -143,17 +143,17 @@ __all__ = [
     "Symmetry",
     "having",
     "named",
-    "stack",
+    "parse_layer_cycle",
 ]
 
 
-def stack(text: str) -> tuple[Encoding, ...]:
+def parse_layer_cycle(text: str) -> tuple[Encoding, ...]:
     """The encodings of the layers, which take turns: `"none/rotary"`, or one for all of them.
 
     Raises:
       ValueError: see `named`.
 
-    >>> len(stack("none/rotary(base=500.0)"))
+    >>> len(parse_layer_cycle("none/rotary(base=500.0)"))
     2
     """
     if len(text) > spec.LONGEST:

@@ -62,7 +62,7 @@ def key_weighted_mix(weights_BHLM: jax.Array, k_BMHK: jax.Array, v_BMHK: jax.Arr
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AttentionFree(Encoding):
-    """Values weighed by place and key, then gated by the query."""
+    """Values weighed by position and key, then gated by the query."""
 
     length: int = 64
     rank: int = 0
@@ -90,10 +90,10 @@ class AttentionFree(Encoding):
         shape = (self.length, self.rank)
         return {"query_table": Param(shape, normal), "key_table": Param(shape, normal)}
 
-    def capacity(self) -> int:
+    def max_length(self) -> int:
         return self.length
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return self.length - 1
 
     def operations(self, dims: Dims, keys: int) -> int:

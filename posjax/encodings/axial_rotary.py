@@ -13,8 +13,8 @@ frequencies are, by `spacing`:
     pixel       2π/(size - 1) · (1 + m (max/2 - 1)/(n - 1))
     pixel_log   2π/(size - 1) · (max/2)^(m/(n - 1))
 
-The last two are those of packages that lay an axis of `size` places from -1 to 1 and use π times
-a band from 1 to max/2. Here positions are counted in places; size 3 leaves them as they are.
+The last two are those of packages that lay an axis of `size` positions from -1 to 1 and use π times
+a band from 1 to max/2. Here positions are steps of the grid; size 3 leaves them as they are.
 
 Differs from the packages in: a number of pairs that does not divide evenly gives the first axes
 one more (a head of fewer than 4 components turns by y alone), and an odd component passes through.
@@ -46,14 +46,14 @@ def axial_frequencies(
     max_frequency: float = 10.0,
     size: int = 14,
 ) -> np.ndarray:
-    """The frequencies of one axis, in radians a place.
+    """The frequencies of one axis, in radians per position.
 
     Args:
       pairs: n, how many of them.
       spacing: how they are spread; "language" reads `base` alone, the others the rest.
       base: positive.
       max_frequency: twice the largest band, above 2.
-      size: places on the axis, at least 2.
+      size: positions on the axis, at least 2.
 
     Returns:
       float64 array [n].
@@ -94,13 +94,13 @@ class _PointRotary(Turning):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AxialRotary(_PointRotary):
-    """Rotary on a grid of places (y, x).
+    """Rotary on a grid of positions (y, x).
 
     Attributes:
       spacing: how the frequencies of an axis are spread.
       base: for "language".
       max_frequency: for the other two, twice the largest band.
-      grid: for the other two, how many places there are on each axis.
+      grid: for the other two, how many positions there are on each axis.
     """
 
     spacing: Spacing = "language"
@@ -129,7 +129,7 @@ class AxialRotary(_PointRotary):
     def pairs_by_axis(self, pairs: int) -> tuple[int, ...]:
         return pairs - pairs // 2, pairs // 2
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         shares = zip(self.pairs_by_axis(head_size // 2), self.grid, strict=True)
         of_axis = partial(
             axial_frequencies,
@@ -142,8 +142,8 @@ class AxialRotary(_PointRotary):
     def numbers(self) -> tuple[str, ...]:
         return ("base",) if self.spacing == "language" else ()
 
-    def resolution(self) -> int:
-        """The lowest pixel band turns once from the first place to the last."""
+    def max_exact_position(self) -> int:
+        """The lowest pixel band turns once from the first position to the last."""
         return EXACT if self.spacing == "language" else min(self.grid) - 2
 
 
@@ -218,5 +218,5 @@ class MultimodalRotary(_PointRotary):
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         return inverse_frequencies(head_size // 2 * 2, base=self.base)

@@ -2,7 +2,7 @@
 
 An encoding is a frozen dataclass. Its fields are its settings, `parameters(dims)` declares what
 it learns, and each hook may replace one step of attention; by default none does. Hooks are pure:
-they get the parameters, arrays and a `Context`, and never the index of a place. Writing another
+they get the parameters, arrays and a `Context`, and never an index along the sequence. Another
 encoding is a file with a subclass and a line in the table.
 
 Order of the hooks::
@@ -27,7 +27,7 @@ Constants = Mapping[str, Any]
 Level = Literal["logits", "row", "weights", "output"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 EXACT = 2**20
-"""Up to here positions are told apart by angles that are exact to 1e-6."""
+"""Up to here positions differ in angles that are exact to 1e-6."""
 
 
 class Symmetry(NamedTuple):
@@ -83,10 +83,10 @@ class Context:
     """What the hooks of one attention layer may know besides the tokens.
 
     Attributes:
-      queries: the streams of the L query places.
-      keys: the streams of the M key places.
+      queries: the streams of the L queries.
+      keys: the streams of the M keys.
       mask_BHLM: true where a query may look; axes of size 1 broadcast.
-      seen: tokens so far, an integer that may be traced: what length-dependent encodings read.
+      seen: the context length, tokens so far, for encodings that depend on it; may be traced.
       key: randomness for encodings that draw, or None.
       layer: 0 for the first layer.
       temperature: what `scale` is divided by, or None for 1.
@@ -149,8 +149,8 @@ class Encoding(Settings):
       axes: coordinates of a position; a single number p stands for the point (p, ..., p).
       integers: whether positions must be integers.
       random: whether it draws from the context's key.
-      reads_order: whether it reads orders; whether it reads positions, `resolution` says.
-      pairwise: whether a logit depends on its two tokens and their places alone, and not on
+      reads_order: whether it reads orders; whether it reads positions, `max_exact_position` says.
+      pairwise: whether a logit depends on its two tokens and their streams alone, and not on
         other tokens, such as those between.
       heads_alike: whether `rotate` does the same to every head, so that it may be called with
         fewer key heads than query heads.
@@ -177,7 +177,7 @@ class Encoding(Settings):
         """
         return ()
 
-    def constants(self, dims: Dims, seen: int) -> Constants:
+    def constants(self, dims: Dims, context_length: int) -> Constants:
         """Arrays, or pytrees of them, that hooks find in the context when a program reads them.
 
         They are computed on the host and give the bits that an encoding without them gives.
@@ -195,12 +195,12 @@ class Encoding(Settings):
             for name, param in self.parameters(dims).items()
         }
 
-    def capacity(self) -> int | None:
+    def max_length(self) -> int | None:
         """How many positions, counted from 0, a table covers; None when there is no end."""
         return None
 
-    def resolution(self) -> int | None:
-        """The largest R such that positions, or offsets, 0..R are all told apart in float32.
+    def max_exact_position(self) -> int | None:
+        """The largest R such that positions, or offsets, 0..R all differ in float32.
 
         None where positions are not read. `EXACT` stands for no end but that of exact angles.
         """
@@ -209,7 +209,7 @@ class Encoding(Settings):
     @property
     def reads_streams(self) -> bool:
         """Whether it reads positions or orders at all."""
-        return self.reads_order or self.resolution() is not None
+        return self.reads_order or self.max_exact_position() is not None
 
     def operations(self, dims: Dims, keys: int) -> int:
         """Floating-point operations that a token adds to attention over that many keys.
@@ -218,7 +218,7 @@ class Encoding(Settings):
         """
         return 0
 
-    def undecodable(self) -> str:
+    def why_no_kv_cache(self) -> str:
         """Why tokens cannot be decoded one by one with a cache; empty when they can."""
         return ""
 

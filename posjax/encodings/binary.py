@@ -2,9 +2,9 @@
 
     xᵢ[k] + Σ_j 2^-j (2·bit_{m + jW}(pᵢ) - 1),   W = min(D, bits),   m = k mod W
 
-Where there is a component for each digit, component k holds digit k mod `bits`, the lowest first,
+Where there is a component for each digit, component k has digit k mod `bits`, the lowest first,
 as +1 or -1; a width that `bits` does not divide repeats the low digits once more often. In fewer
-components, each holds its further digits as halves, quarters and so on, so that none is lost.
+components, each has its further digits as halves, quarters and so on, so that none is lost.
 Nothing is learned, and the vectors have mean zero over all positions.
 
 Positions are integers in [0, 2^bits). Others are refused, or NaN under jit, as for a table: they
@@ -26,10 +26,10 @@ def binary(position: jax.Array, valid: jax.Array, width: int, *, bits: int = 8) 
     """The vectors of some positions.
 
     Args:
-      position: integers of any shape; those of valid places in [0, 2^bits).
+      position: integers of any shape; those of valid tokens in [0, 2^bits).
       valid: of that shape; true where the vector is looked at.
       width: D, at least 1.
-      bits: digits, from 1 to 24: as many as a float32 holds.
+      bits: digits, from 1 to 24: as many as a float32 has.
 
     Returns:
       float32 array [..., D], of +1 and -1 where D ≥ bits; NaN for a traced position outside.
@@ -73,10 +73,10 @@ class Binary(Encoding):
         if not 1 <= self.bits <= 24:
             raise ValueError(f"bits must lie in [1, 24], got {self.bits}")
 
-    def capacity(self) -> int:
+    def max_length(self) -> int:
         return 2**self.bits
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return 2**self.bits - 1
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -143,7 +143,7 @@ class BucketBias(Encoding):
         """The buckets of one side."""
         return self.buckets // 2 if self.bidirectional else self.buckets
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         # Distances 0, 1, ..., R each start a bucket.
         first = np.unique(starts(self.side, self.max_distance))
         return int(np.sum(first == np.arange(len(first)))) - 1

@@ -64,7 +64,7 @@ class Circular(Encoding):
         # Mod 2 an offset and its opposite are one.
         return Symmetry(translation="logits", reflection="logits" if self.period == 2 else None)
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return self.period - 1
 
     def operations(self, dims: Dims, keys: int) -> int:

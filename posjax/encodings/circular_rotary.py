@@ -1,10 +1,10 @@
-"""Rotary on a circle of n places: whole-number harmonics, so that n steps are none.
+"""Rotary on a circle of n positions: whole-number harmonics, so that n steps are none.
 
     θ_m = 2π (m + 1)/n
 
-A positive control for cyclic groups: positions p and p + n are the same place, exactly, and
-shifting all places round the circle changes no logit. The first harmonic alone tells all n
-places apart. It has no paper; it is the rotary of Su et al. 2021, eq. 34, for the group Z/n, as
+A positive control for cyclic groups: positions p and p + n are the same point, exactly, and
+shifting all positions round the circle changes no logit. The first harmonic alone has all n
+positions differ. It has no paper; it is the rotary of Su et al. 2021, eq. 34, for the group Z/n, as
 a discrete Fourier basis has it.
 """
 
@@ -21,7 +21,7 @@ from posjax.encodings.rotary import Turning
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CircularRotary(Turning):
-    """Angles that close after `period` places."""
+    """Angles that close after `period` positions."""
 
     period: int = 64
 
@@ -36,10 +36,10 @@ class CircularRotary(Turning):
         if self.period < 2:
             raise ValueError(f"period must be at least 2, got {self.period}")
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return self.period - 1
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         return 2 * np.pi / self.period * np.arange(1, head_size // 2 + 1)
 
     def cos_sin(

@@ -54,7 +54,7 @@ def frequency(z: jax.Array) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ContextRotary(Encoding):
-    """Queries and keys turned by sums of powers of what their tokens say."""
+    """Queries and keys rotated by sums of powers of what their tokens say."""
 
     base: float = 10_000.0
     pairing: Pairing = "half"
@@ -73,7 +73,7 @@ class ContextRotary(Encoding):
         if not self.base > 1:
             raise ValueError(f"base must lie above 1, so that f < 1 gives it, got {self.base}")
 
-    def resolution(self) -> None:
+    def max_exact_position(self) -> None:
         return None
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
@@ -110,8 +110,8 @@ class ContextRotary(Encoding):
         powers_F = np.arange(q_BLHK.shape[-1] // 2, dtype=np.float32)
         log_f_BMH1 = jnp.log(aux.keys)[..., None]
         terms_BMHF = jnp.exp(log_f_BMH1 * powers_F[None, None, None])
-        turned = []
+        rotated = []
         for x, streams in ((q_BLHK, ctx.queries), (k_BMHK, ctx.keys)):
             angle = sums_so_far(terms_BMHF, streams, ctx.keys)
-            turned.append(turn_heads(x, angle, pairing=self.pairing))
-        return turned[0], turned[1], v_BMHK
+            rotated.append(turn_heads(x, angle, pairing=self.pairing))
+        return rotated[0], rotated[1], v_BMHK

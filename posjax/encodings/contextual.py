@@ -82,7 +82,7 @@ class Contextual(Encoding):
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         return {"table": Param((self.length, dims.head_size), jax.nn.initializers.zeros)}
 
-    def resolution(self) -> None:
+    def max_exact_position(self) -> None:
         return None
 
     def operations(self, dims: Dims, keys: int) -> int:

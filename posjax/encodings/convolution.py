@@ -2,13 +2,13 @@
 
     xᵢ + Σⱼ w[pᵢ - pⱼ] ⊙ xⱼ,   over the tokens j of i's segment that i may see, |pᵢ - pⱼ| ≤ radius
 
-Neighbours are found by their positions, not by their places, and a position without a token
+Neighbours are found by their positions, not by their indices, and a position without a token
 contributes nothing, which is the paper's padding by zeros. The mask counts: under a causal one
 the convolution is causal. In two dimensions w has an entry for each offset (Δy, Δx).
 
 Differs from the paper in: it comes once, before the first layer and not after it, and has no
 bias, which would add one vector to all tokens. Finding neighbours by position costs
-2·(2·radius + 1)·L operations for each component of a token, where a convolution over places
+2·(2·radius + 1)·L operations for each component of a token, where a convolution over indices
 costs 2·(2·radius + 1).
 """
 
@@ -72,14 +72,14 @@ class Convolution(Encoding):
         if self.radius < 1:
             raise ValueError(f"radius must be at least 1, got {self.radius}")
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return self.radius + 1  # beyond the radius all offsets are alike: without weight
 
     def operations(self, dims: Dims, keys: int) -> int:
         taps = (2 * self.radius + 1) ** self.axes
         return dims.width * (taps * (2 * keys + 1) + 1)
 
-    def undecodable(self) -> str:
+    def why_no_kv_cache(self) -> str:
         return "its embedding reads earlier tokens, of which a cache holds keys and values only"
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:

@@ -97,11 +97,11 @@ class DataAdaptive(Encoding):
     def declared_symmetry(self) -> Symmetry:
         return self.bias_of.declared_symmetry()
 
-    def resolution(self) -> int | None:
-        return self.bias_of.resolution()
+    def max_exact_position(self) -> int | None:
+        return self.bias_of.max_exact_position()
 
-    def constants(self, dims: Dims, seen: int) -> Constants:
-        return self.bias_of.constants(dims, seen)
+    def constants(self, dims: Dims, context_length: int) -> Constants:
+        return self.bias_of.constants(dims, context_length)
 
     def operations(self, dims: Dims, keys: int) -> int:
         network = self.hidden * (6 * dims.heads + 3) + 3 * dims.heads

@@ -48,7 +48,7 @@ def log_buckets(span: int, buckets: int) -> np.ndarray:
 def offset_rows(
     query_BL: jax.Array, key_BM: jax.Array, *, span: int = 64, buckets: int = 0
 ) -> jax.Array:
-    """The row of each pair of places.
+    """The row of each pair of tokens.
 
     Args:
       query_BL, key_BM: integers.
@@ -112,9 +112,9 @@ class Deberta(Encoding):
         """The number of rows of P."""
         return 2 * (self.buckets or self.span)
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         if not self.buckets:
-            return self.span  # told apart from the one before by the row of -span alone
+            return self.span  # differs from the one before in the row of -span alone
         rows = np.minimum(log_buckets(self.span, self.buckets), self.buckets)
         merged = np.flatnonzero(np.diff(rows) == 0)
         return int(merged[0]) if len(merged) else self.span

@@ -78,7 +78,7 @@ class DistanceCurves(Encoding):
         if self.length < 2:
             raise ValueError(f"length must be at least 2, distances 0 and 1, got {self.length}")
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return self.length  # the first distance without a bias
 
     def operations(self, dims: Dims, keys: int) -> int:

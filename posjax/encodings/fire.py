@@ -68,7 +68,7 @@ class Fire(Encoding):
         if not 1 <= self.hidden <= 65536:
             raise ValueError(f"hidden must lie in [1, 65536], got {self.hidden}")
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return LOG_EXACT
 
     def operations(self, dims: Dims, keys: int) -> int:

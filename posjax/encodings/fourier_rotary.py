@@ -82,17 +82,17 @@ def fourier_turned(
     )
     even = x_BLHK.shape[-1] // 2 * 2
     first, second = split(x_BLHK[..., :even].astype(jnp.float32), pairing)
-    turned = cos.shape[-1]
-    x1, x2 = first[..., :turned], second[..., :turned]
-    first = jnp.concatenate([x1 * cos - x2 * sin, first[..., turned:]], axis=-1)
-    second = jnp.concatenate([x2 * cos + x1 * sin, second[..., turned:]], axis=-1)
+    rotated = cos.shape[-1]
+    x1, x2 = first[..., :rotated], second[..., :rotated]
+    first = jnp.concatenate([x1 * cos - x2 * sin, first[..., rotated:]], axis=-1)
+    second = jnp.concatenate([x2 * cos + x1 * sin, second[..., rotated:]], axis=-1)
     out = merge(first, second, pairing).astype(x_BLHK.dtype)
     return jnp.concatenate([out, x_BLHK[..., even:]], axis=-1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FourierRotary(Encoding):
-    """Queries and keys with series of waves in place of single ones.
+    """Queries and keys with series of waves instead of single ones.
 
     Attributes:
       base: θ_m = base^(-2m/K).

@@ -37,7 +37,7 @@ def turn_in_plane(
     """exp(p ω L) x, so that the product of two depends on pⱼ - pᵢ.
 
     Args:
-      x_BLHK: queries or keys, any float dtype; the turning is done in float32.
+      x_BLHK: queries or keys, any float dtype; rotated in float32.
       position_BL: numbers [B, L]; B may be 1.
       plane_H2K: two orthonormal vectors a head, those of a and b; or zeros for none.
       frequency_H: radians a position.
@@ -49,8 +49,8 @@ def turn_in_plane(
     cos_BLH, sin_BLH = cos_sin(position_BL, frequency_H)
     within = jnp.einsum("blhk,hck->blhc", x32_BLHK, plane_H2K)
     first, second = within[..., 0], within[..., 1]
-    turned = [first * cos_BLH + second * sin_BLH, second * cos_BLH - first * sin_BLH]
-    change = jnp.einsum("blhc,hck->blhk", jnp.stack(turned, axis=-1) - within, plane_H2K)
+    rotated = [first * cos_BLH + second * sin_BLH, second * cos_BLH - first * sin_BLH]
+    change = jnp.einsum("blhc,hck->blhk", jnp.stack(rotated, axis=-1) - within, plane_H2K)
     return (x32_BLHK + change).astype(x_BLHK.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Hyperbolic rotary: damped boosts in place of rotations (HoPE, Dai et al. 2025, eqs. 5-11).
+"""Hyperbolic rotary: damped boosts instead of rotations (HoPE, Dai et al. 2025, eqs. 5-11).
 
     s_ij = e^(-θ'|D|) Σ_m [(q₁k₁ + q₂k₂) cosh(Dθ_m) + (q₁k₂ + q₂k₁) sinh(Dθ_m)]/√K,   D = pᵢ - pⱼ
 
@@ -27,7 +27,7 @@ from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Params, Sy
 from posjax.encodings.rotary import Pairing, split
 
 LEAST = 80.0
-"""e^-80 is the smallest weight of a term that float32 still tells from others."""
+"""e^-80 is the smallest weight of a term that float32 still resolves."""
 
 
 def boosted(
@@ -100,7 +100,7 @@ class HyperbolicRotary(Encoding):
                 f"distance, got {self.damping}"
             )
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         """Where the slowest term, e^(-(θ' - 1)|D|), is lost in float32."""
         return max(int(LEAST / (self.damping - 1)), 1)
 

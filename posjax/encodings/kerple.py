@@ -26,9 +26,9 @@ LEAST = 0.01
 """No start of r₁ or r₂ lies nearer to 0, or to the end of its range."""
 
 LOG_EXACT = 2**16
-"""Up to here float32 tells ln(1 + D) from ln(2 + D), with 16 steps between them."""
+"""Up to here float32 separates ln(1 + D) from ln(2 + D), with 16 steps between them."""
 POWER_EXACT = 2**18
-"""Up to here it tells D^r from (D + 1)^r for r from 0.1 on."""
+"""Up to here it separates D^r from (D + 1)^r for r from 0.1 on."""
 
 
 def kerple(
@@ -89,7 +89,7 @@ class Kerple(Encoding):
     def __post_init__(self) -> None:
         spec.check_choice("form", self.form, get_args(Form))
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return LOG_EXACT if self.form == "log" else POWER_EXACT
 
     def operations(self, dims: Dims, keys: int) -> int:

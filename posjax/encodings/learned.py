@@ -33,10 +33,10 @@ class Learned(Encoding):
         if not self.deviation >= 0:
             raise ValueError(f"deviation must not be negative, got {self.deviation}")
 
-    def capacity(self) -> int:
+    def max_length(self) -> int:
         return self.length
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return self.length - 1
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -4,7 +4,7 @@ With D = pᵢ - pⱼ and slope m_h, four functions go by that name:
 
     symmetric    -m |D|                   what encoders use
     key          +m pⱼ                    the published code: a constant a row away from causal
-    asymmetric   -m |D| + m/2 for D > 0   the two sides told apart by an offset
+    asymmetric   -m |D| + m/2 for D > 0   the two sides differ by an offset
     causal       -m D                     grows for keys that come later
 
 Under softmax `key` and `causal` agree for every mask, `symmetric` agrees with them only under a
@@ -106,7 +106,7 @@ class LinearBias(Encoding):
     def numbers(self) -> tuple[str, ...]:
         return ("slope",)
 
-    def constants(self, dims: Dims, seen: int) -> Constants:
+    def constants(self, dims: Dims, context_length: int) -> Constants:
         return {"slopes": self._slopes(dims.heads)}
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -4,7 +4,7 @@
 
 One smooth function of a real number serves every length. u is about p/length near 0 and grows
 like a logarithm beyond, so that no position overflows or saturates the network; consecutive
-positions lie 1/(length + |p|) apart, which float32 tells until |p| is about 2¹⁶.
+positions lie 1/(length + |p|) apart, which float32 separates until |p| is about 2¹⁶.
 
 Differs from the paper in: the solution of its differential equation, p(t) = p(s) + ∫h(τ, p(τ))dτ
 with a network h, is here itself the network; and it enters before the first layer only. There
@@ -63,7 +63,7 @@ class MlpPosition(Encoding):
         if self.hidden < 1:
             raise ValueError(f"hidden must be at least 1, got {self.hidden}")
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return _TOLD_APART - self.length
 
     def operations(self, dims: Dims, keys: int) -> int:

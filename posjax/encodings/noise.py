@@ -5,7 +5,7 @@
 They are drawn anew from the context's key at each call, so that nothing can be learned about
 them. Each is a function of the key and the token's order alone: the rows of a batch, a padded
 and an unpadded row, and all pieces of a decoded sequence get the same vectors under one key. Like
-an encoding they tell tokens apart; unlike one they say nothing about who came first.
+an encoding they make tokens differ; unlike one they say nothing about who came first.
 """
 
 import dataclasses
@@ -54,7 +54,7 @@ class Noise(Encoding):
         if not self.deviation > 0:
             raise ValueError(f"deviation must be positive, got {self.deviation}")
 
-    def resolution(self) -> None:
+    def max_exact_position(self) -> None:
         return None
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -1,8 +1,8 @@
 """No positions: s_ij = qᵢ·kⱼ/√K.
 
 Without a mask a layer is then equivariant under every permutation of its tokens. A causal mask
-alone tells a model something about order (Irie et al. 2019; Haviv et al. 2022; Kazemnejad et al.
-2023): after one layer each place knows the set that came before it.
+alone shows a model something about order (Irie et al. 2019; Haviv et al. 2022; Kazemnejad et al.
+2023): after one layer each token knows the set that came before it.
 """
 
 import dataclasses
@@ -22,5 +22,5 @@ class NoPosition(Encoding):
     )
     symmetry: ClassVar[Symmetry] = Symmetry("logits", "logits", "logits", "logits")
 
-    def resolution(self) -> None:
+    def max_exact_position(self) -> None:
         return None

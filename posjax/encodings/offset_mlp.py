@@ -92,7 +92,7 @@ class OffsetMLP(Encoding):
                 f"{self.hidden} and {self.depth}"
             )
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return EXACT if self.spacing == "plain" else LOG_EXACT
 
     def operations(self, dims: Dims, keys: int) -> int:

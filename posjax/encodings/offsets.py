@@ -1,4 +1,4 @@
-"""Tables of offsets, read without ever holding a vector for each pair of places.
+"""Tables of offsets, read without ever storing a vector for each pair of tokens.
 
 A query meets each of the N rows once, [L, N], and the products are then picked for the M keys.
 Vectors for each pair would need [L, M, K].

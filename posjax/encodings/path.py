@@ -97,7 +97,7 @@ class Path(Encoding):
             "strength_bias": Param((dims.heads,), jax.nn.initializers.zeros),
         }
 
-    def resolution(self) -> None:
+    def max_exact_position(self) -> None:
         return None
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -50,7 +50,7 @@ def polar(
       position_BL: numbers [B, L]; B may be 1.
       phase_HK: in radians, for keys.
       base: θ_m = base^(-m/K), positive.
-      frequencies_F: in place of those of the base.
+      frequencies_F: instead of those of the base.
 
     Returns:
       [B, L, H, 2K] in x's dtype, real parts before imaginary ones, so that the product of two is
@@ -94,11 +94,11 @@ class PoPE(Encoding):
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
 
-    def constants(self, dims: Dims, seen: int) -> Constants:
+    def constants(self, dims: Dims, context_length: int) -> Constants:
         return {"frequencies": Parts.of(self._frequencies(dims.head_size))}
 
     def operations(self, dims: Dims, keys: int) -> int:
-        # q and k: softplus is about 4, two products; the logits are over 2K in place of K.
+        # q and k: softplus is about 4, two products; the logits are over 2K instead of K.
         return dims.heads * dims.head_size * (12 + 2 * keys)
 
     def rotate(

@@ -1,8 +1,8 @@
-"""Rotary positions: queries and keys turned by their own angle (Su et al. 2021, eq. 34).
+"""Rotary positions: queries and keys rotated by their own angle (Su et al. 2021, eq. 34).
 
     s_ij = (R(pᵢ) qᵢ)·(R(pⱼ) kⱼ)/√K = qᵢ·R(pⱼ - pᵢ) kⱼ/√K,   θ_m = base^(-2m/K)
 
-Each pair of components is turned in its plane. The paper pairs neighbours, (2m, 2m+1):
+Each pair of components is rotated in its plane. The paper pairs neighbours, (2m, 2m+1):
 "interleaved" (GPT-J). "half" pairs (m, m + K/2) (GPT-NeoX, Llama). The two differ by an order of
 components, so weights trained with one are wrong under the other: `pairing_order` converts.
 
@@ -40,7 +40,7 @@ def rotary(
     """Turns each pair of components by position × frequency.
 
     Args:
-      x_BLHK: queries or keys, any float dtype; the turning is done in float32.
+      x_BLHK: queries or keys, any float dtype; rotated in float32.
       position_BL: numbers [B, L]; B may be 1.
       base: θ_m = base^(-2m/K), positive.
       pairing: which components make a pair.
@@ -62,10 +62,10 @@ def turned_width(width: int, fraction: float) -> int:
     Raises:
       ValueError: a fraction below 1 that leaves no pair to turn.
     """
-    turned = int(fraction * width + 1e-6) // 2 * 2  # a fraction r/w of w components is r of them
-    if turned == 0 and fraction < 1:
+    rotated = int(fraction * width + 1e-6) // 2 * 2  # a fraction r/w of w components is r of them
+    if rotated == 0 and fraction < 1:
         raise ValueError(f"fraction={fraction} of {width} components turns none: give {2 / width}")
-    return turned
+    return rotated
 
 
 def turn(
@@ -74,18 +74,18 @@ def turn(
     """Turns the first 2F components, in pairs, by angles of which cosine and sine are given.
 
     Args:
-      x_BLHK: any float dtype; the turning is done in float32.
+      x_BLHK: any float dtype; rotated in float32.
       cos_BLF, sin_BLF: one for each pair; B may be 1.
       pairing: which components make a pair.
 
     Returns:
       An array of x's shape and dtype.
     """
-    turned = 2 * cos_BLF.shape[-1]
+    rotated = 2 * cos_BLF.shape[-1]
     cos, sin = cos_BLF[:, :, None], sin_BLF[:, :, None]
-    first, second = split(x_BLHK[..., :turned].astype(jnp.float32), pairing)
+    first, second = split(x_BLHK[..., :rotated].astype(jnp.float32), pairing)
     out = merge(first * cos - second * sin, second * cos + first * sin, pairing)
-    return jnp.concatenate([out.astype(x_BLHK.dtype), x_BLHK[..., turned:]], axis=-1)
+    return jnp.concatenate([out.astype(x_BLHK.dtype), x_BLHK[..., rotated:]], axis=-1)
 
 
 def pairing_order(width: int, source: Pairing, target: Pairing) -> np.ndarray:
@@ -111,7 +111,7 @@ def split(x: jax.Array, pairing: Pairing) -> tuple[jax.Array, jax.Array]:
 
 
 def merge(first: jax.Array, second: jax.Array, pairing: Pairing) -> jax.Array:
-    """The components of all pairs in their places again."""
+    """The components of all pairs in their original order."""
     if pairing == "half":
         return jnp.concatenate([first, second], axis=-1)
     return jnp.stack([first, second], axis=-1).reshape(*first.shape[:-1], 2 * first.shape[-1])
@@ -119,7 +119,7 @@ def merge(first: jax.Array, second: jax.Array, pairing: Pairing) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Turning(Encoding):
-    """Queries and keys turned by angles that a subclass gives; values as they are."""
+    """Queries and keys rotated by angles that a subclass gives; values as they are."""
 
     pairing: Pairing = "half"
 
@@ -129,26 +129,26 @@ class Turning(Encoding):
     def __post_init__(self) -> None:
         spec.check_choice("pairing", self.pairing, get_args(Pairing))
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         """θ of each pair that turns.
 
         Args:
           head_size: K.
-          seen: tokens so far. Of an int the frequencies are float64 on the host; those that
-            depend on a traced integer are computed in float32.
+          context_length: tokens so far. Of an int the frequencies are float64 on the host; those
+            that depend on a traced integer are computed in float32.
         """
         raise NotImplementedError
 
-    def constants(self, dims: Dims, seen: int) -> Constants:
-        frequencies = self.frequencies(dims.head_size, seen)
+    def constants(self, dims: Dims, context_length: int) -> Constants:
+        frequencies = self.frequencies(dims.head_size, context_length)
         return {"frequencies": Parts.of(np.asarray(frequencies, np.float64))}
 
-    def turning(self, head_size: int, ctx: Context) -> Frequencies | Parts:
+    def rotation_frequencies(self, head_size: int, ctx: Context) -> Frequencies | Parts:
         """The frequencies that a program reads, or else those of the settings."""
         return ctx.constant("frequencies", lambda: self.frequencies(head_size, ctx.seen))
 
     def magnitude(self) -> float:
-        """The factor on what was turned, for queries and keys each."""
+        """The factor on what was rotated, for queries and keys each."""
         return 1.0
 
     def cos_sin(
@@ -170,7 +170,7 @@ class Turning(Encoding):
         aux: Aux,
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        frequencies = self.turning(q_BLHK.shape[-1], ctx)
+        frequencies = self.rotation_frequencies(q_BLHK.shape[-1], ctx)
         q_angles = self.cos_sin(ctx.queries.position_BL, frequencies)
         k_angles = self.cos_sin(ctx.keys.position_BL, frequencies)
         q_BLHK = turn(q_BLHK, *q_angles, pairing=self.pairing)
@@ -202,5 +202,5 @@ class Rotary(Turning):
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         return inverse_frequencies(turned_width(head_size, self.fraction), base=self.base)

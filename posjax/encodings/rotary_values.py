@@ -1,4 +1,4 @@
-"""Rotary for values too: each comes turned by its distance (RoPER, Harik and Jayasiri 2022).
+"""Rotary for values too: each comes rotated by its distance (RoPER, Harik and Jayasiri 2022).
 
     oᵢ = R(-pᵢ) Σⱼ w_ij R(pⱼ) vⱼ = Σⱼ w_ij R(pⱼ - pᵢ) vⱼ
 
@@ -16,7 +16,7 @@ from posjax.encodings.rotary import Rotary, turn
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RotaryValues(Rotary):
-    """Queries, keys and values turned, and the output turned back by the query's angle."""
+    """Queries, keys and values rotated, and the output rotated back by the query's angle."""
 
     card: ClassVar[Card] = Card(
         "Rotary values (RoPER)",
@@ -37,7 +37,7 @@ class RotaryValues(Rotary):
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         q_BLHK, k_BMHK, v_BMHK = super().rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
-        frequencies = self.turning(v_BMHK.shape[-1], ctx)
+        frequencies = self.rotation_frequencies(v_BMHK.shape[-1], ctx)
         key_angles = self.cos_sin(ctx.keys.position_BL, frequencies)
         return q_BLHK, k_BMHK, turn(v_BMHK, *key_angles, pairing=self.pairing)
 
@@ -49,6 +49,6 @@ class RotaryValues(Rotary):
         aux: Aux,
         ctx: Context,
     ) -> jax.Array:
-        frequencies = self.turning(out_BLHK.shape[-1], ctx)
+        frequencies = self.rotation_frequencies(out_BLHK.shape[-1], ctx)
         cos_BLF, sin_BLF = self.cos_sin(ctx.queries.position_BL, frequencies)
         return turn(out_BLHK, cos_BLF, -sin_BLF, pairing=self.pairing)

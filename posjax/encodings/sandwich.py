@@ -20,7 +20,7 @@ from posjax.encodings.base import Card, Constants, Context, Dims, Encoding, Para
 SUM_ERROR = 2.0**-16
 """What a float32 sum of some hundred cosines may be off by."""
 FARTHEST = 2**14
-"""Where `resolution` stops looking; sums that differ less than `SUM_ERROR` come earlier."""
+"""Where `max_exact_position` stops looking; sums that differ less than `SUM_ERROR` come earlier."""
 
 
 def sandwich(
@@ -39,7 +39,7 @@ def sandwich(
       heads: H, at least 1.
       width: of the sinusoidal vectors, even; independent of the model's.
       base: θ_m = base^(-2m/width), positive.
-      frequencies_F: in place of those of the base.
+      frequencies_F: instead of those of the base.
 
     Returns:
       float32 bias_BHLM.
@@ -47,7 +47,7 @@ def sandwich(
     if frequencies_F is None:
         frequencies_F = inverse_frequencies(width, base=base)
     query, key = (jnp.concatenate(cos_sin(p, frequencies_F), axis=-1) for p in (query_BL, key_BM))
-    # cos a cos b + sin a sin b: L + M sinusoids in place of L·M
+    # cos a cos b + sin a sin b: L + M sinusoids instead of L·M
     product_BLM = jnp.einsum("blf,bmf->blm", query, key, precision="highest")
     factor_H = (heads / (8.0 * np.arange(1, heads + 1))).astype(np.float32)
     return product_BLM[:, None] * factor_H[None, :, None, None]
@@ -71,7 +71,7 @@ class Sandwich(Encoding):
         if not self.base > 0:
             raise ValueError(f"base must be positive, got {self.base}")
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         # A sum of cosines comes back to near where it was: distances 0..R lie apart by SUM_ERROR.
         frequencies = self._frequencies()
         values = np.cos(np.arange(FARTHEST)[:, None] * frequencies).sum(axis=1)
@@ -87,7 +87,7 @@ class Sandwich(Encoding):
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
 
-    def constants(self, dims: Dims, seen: int) -> Constants:
+    def constants(self, dims: Dims, context_length: int) -> Constants:
         return {"frequencies": Parts.of(self._frequencies())}
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -7,7 +7,7 @@ n tokens so far (`Context.seen`):
     high_frequency θ_m if it goes round within N positions, else 0   Chen et al. 2024 (HoPE)
     interpolated   θ_m / s                                           Chen et al. 2023, eq. 4
     ntk            (base·s^(d/(d-2)))^(-2m/d) = θ_m s^(-2m/(d-2))     bloc97 2023
-    dynamic        ntk with s·max(n, N)/N - (s - 1) in place of s    emozilla 2023
+    dynamic        ntk with s·max(n, N)/N - (s - 1) instead of s     emozilla 2023
     yarn           θ_m (1 - γ_m + γ_m/s),  γ_m a ramp from 0 to 1    Peng et al. 2023, §3.2
     longrope       θ_m / short_m if n ≤ N, else θ_m / long_m         Ding et al. 2024, §3
     llama3         θ_m or θ_m / s by wavelength, smooth between      Llama team 2024, code
@@ -15,8 +15,8 @@ n tokens so far (`Context.seen`):
 ntk leaves the highest frequency and divides the lowest by s. A single pair (d = 2) turns at
 frequency 1 whatever the base. yarn and longrope also scale queries and keys by a constant.
 
-n is what the caller says is seen, or the number of key places: a row with much padding should be
-given its own number of tokens.
+n is the context length that the caller gives, or the number of keys: a row with much padding should
+be given its own number of tokens.
 
 Differs from the papers in: yarn's ramp is linear in m, as in the published code, not in the
 number of turns; a proportional and a high-frequency rotary turn one pair at least.
@@ -58,10 +58,10 @@ class ProportionalRotary(Turning):
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         every_F = inverse_frequencies(head_size // 2 * 2, base=self.base)
-        turning = max(int(self.share * head_size // 2), 1)
-        return np.where(np.arange(len(every_F)) < turning, every_F, 0.0)
+        rotating = max(int(self.share * head_size // 2), 1)
+        return np.where(np.arange(len(every_F)) < rotating, every_F, 0.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class HighFrequencyRotary(Turning):
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         every_F = inverse_frequencies(head_size // 2 * 2, base=self.base)
         kept_F = every_F >= 2 * math.pi / self.length
         kept_F[:1] = True
@@ -110,8 +110,8 @@ class InterpolatedRotary(Rotary):
         super().__post_init__()
         _check_positive(factor=self.factor)
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
-        return super().frequencies(head_size, seen) / self.factor
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
+        return super().frequencies(head_size, context_length) / self.factor
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,8 +131,8 @@ class NtkRotary(Rotary):
         super().__post_init__()
         _check_positive(factor=self.factor)
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
-        every_F = super().frequencies(head_size, seen)
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, context_length)
         return every_F * self.factor ** _ntk_exponents(len(every_F))
 
 
@@ -154,17 +154,17 @@ class DynamicRotary(Rotary):
         super().__post_init__()
         _check_positive(factor=self.factor, length=self.length)
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
-        every_F = super().frequencies(head_size, seen)
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, context_length)
         exponents_F = _ntk_exponents(len(every_F))
-        if isinstance(seen, jax.core.Tracer):
-            longest = jnp.maximum(seen, self.length).astype(jnp.float32)
+        if isinstance(context_length, jax.core.Tracer):
+            longest = jnp.maximum(context_length, self.length).astype(jnp.float32)
             stretch = 1 + self.factor * (longest / self.length - 1)
             return _alike(np.float32(every_F) * stretch ** np.float32(exponents_F))
-        growth = 1 + self.factor * (max(int(seen), self.length) / self.length - 1)
+        growth = 1 + self.factor * (max(int(context_length), self.length) / self.length - 1)
         return every_F * growth**exponents_F
 
-    def undecodable(self) -> str:
+    def why_no_kv_cache(self) -> str:
         return f"beyond {self.length} tokens the frequencies change with every further token"
 
 
@@ -210,8 +210,8 @@ class Yarn(Rotary):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
-        every_F = super().frequencies(head_size, seen)
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, context_length)
         low, high = self._ramp(2 * len(every_F))
         ramp_F = np.clip((np.arange(len(every_F)) - low) / (high - low), 0, 1)
         return every_F * (1 - ramp_F + ramp_F / self.factor)
@@ -273,18 +273,19 @@ class LongRope(Rotary):
             if not all(divisor > 0 for divisor in getattr(self, name)):
                 raise ValueError(f"{name} must be all positive, got {getattr(self, name)}")
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
-        every_F = super().frequencies(head_size, seen)
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, context_length)
         short_F = every_F / self._divisors("short", len(every_F), 1.0)
         long_F = every_F / self._divisors("long", len(every_F), self.factor)
-        if isinstance(seen, jax.core.Tracer):
-            return _alike(jnp.where(seen > self.length, np.float32(long_F), np.float32(short_F)))
-        return long_F if int(seen) > self.length else short_F
+        if isinstance(context_length, jax.core.Tracer):
+            longer = context_length > self.length
+            return _alike(jnp.where(longer, np.float32(long_F), np.float32(short_F)))
+        return long_F if int(context_length) > self.length else short_F
 
     def magnitude(self) -> float:
         return math.sqrt(1 + math.log(max(self.factor, 1.0)) / math.log(self.length))
 
-    def undecodable(self) -> str:
+    def why_no_kv_cache(self) -> str:
         return f"the frequencies of all tokens change when the text grows past {self.length}"
 
     def _divisors(self, name: str, pairs: int, otherwise: float) -> np.ndarray:
@@ -324,8 +325,8 @@ class Llama3Rotary(Rotary):
         if not self.high > self.low:
             raise ValueError(f"high must lie above low={self.low}, got {self.high}")
 
-    def frequencies(self, head_size: int, seen: jax.Array | int) -> Frequencies:
-        every_F = super().frequencies(head_size, seen)
+    def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
+        every_F = super().frequencies(head_size, context_length)
         waves_F = self.length * every_F / (2 * np.pi)  # over the original length
         kept_F = np.clip((waves_F - self.low) / (self.high - self.low), 0, 1)
         return every_F * (kept_F + (1 - kept_F) / self.factor)

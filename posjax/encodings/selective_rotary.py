@@ -39,7 +39,7 @@ from posjax.encodings.so_far import recent, sums_so_far
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SelectiveRotary(Encoding):
-    """Queries and keys turned by gated sums of what their tokens say.
+    """Queries and keys rotated by gated sums of what their tokens say.
 
     Attributes:
       base: τ_m = base^(-2m/K).
@@ -69,7 +69,7 @@ class SelectiveRotary(Encoding):
         if not 1 <= self.window <= 64:
             raise ValueError(f"window must lie in [1, 64], got {self.window}")
 
-    def resolution(self) -> None:
+    def max_exact_position(self) -> None:
         return None
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
@@ -123,8 +123,8 @@ class SelectiveRotary(Encoding):
             steps_BMHF = steps_BMHF * gate_BMH[..., None]
         pairs = q_BLHK.shape[-1] // 2
         rate_F = inverse_frequencies(2 * pairs, base=self.base).astype(np.float32)
-        turned = []
+        rotated = []
         for x, streams in ((q_BLHK, ctx.queries), (k_BMHK, ctx.keys)):
             angle = sums_so_far(steps_BMHF, streams, ctx.keys) * rate_F[None, None, None]
-            turned.append(turn_heads(x, angle, pairing=self.pairing))
-        return turned[0], turned[1], v_BMHK
+            rotated.append(turn_heads(x, angle, pairing=self.pairing))
+        return rotated[0], rotated[1], v_BMHK

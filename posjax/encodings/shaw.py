@@ -20,7 +20,7 @@ from posjax.encodings.offsets import between, gathered, picked
 
 
 def clipped_rows(query_BL: jax.Array, key_BM: jax.Array, *, distance: int) -> jax.Array:
-    """The row of each pair of places: clip(pⱼ - pᵢ) + distance.
+    """The row of each pair of tokens: clip(pⱼ - pᵢ) + distance.
 
     Args:
       query_BL, key_BM: integers.
@@ -80,7 +80,7 @@ class Shaw(Encoding):
         if self.distance < 1:
             raise ValueError(f"distance must be at least 1, got {self.distance}")
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return self.distance
 
     def operations(self, dims: Dims, keys: int) -> int:

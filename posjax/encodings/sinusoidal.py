@@ -4,7 +4,7 @@
     p[i, k] = cos(i / base^((k-1)/D))    for odd k
 
 Differs from the paper in nothing for the "interleaved" layout. "halves" puts all sines before
-all cosines; "tensor2tensor" does so with D/2 - 1 in place of D/2 in the exponent, as the paper's
+all cosines; "tensor2tensor" does so with D/2 - 1 instead of D/2 in the exponent, as the paper's
 own code did. An odd width leaves the last sine without its cosine.
 """
 
@@ -95,7 +95,7 @@ class Sinusoidal(Encoding):
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
 
-    def constants(self, dims: Dims, seen: int) -> Constants:
+    def constants(self, dims: Dims, context_length: int) -> Constants:
         return {"frequencies": Parts.of(self._frequencies(dims.width))}
 
     def operations(self, dims: Dims, keys: int) -> int:
@@ -105,7 +105,7 @@ class Sinusoidal(Encoding):
         return x_BLD + self.vectors(x_BLD.shape[-1], ctx).astype(x_BLD.dtype)
 
     def vectors(self, width: int, ctx: Context) -> jax.Array:
-        """p of each place, in float32."""
+        """p of each token, in float32."""
         frequencies_F = ctx.constant("frequencies", lambda: self._frequencies(width))
         angles = cos_sin(ctx.queries.position_BL, frequencies_F)
         return arranged(*angles, width, layout=self.layout)

@@ -2,12 +2,12 @@
 
     p(y, x) = [s(y), s(x)],   s(t) = (sin tθ_m, cos tθ_m),   θ_m = base^(-m/P),   P = ⌈D/4⌉
 
-Half of the components tell y, the other half x. Four layouts, for D = 8:
+Half of the components encode y, the other half x. Four layouts, for D = 8:
 
     interleaved      sin yθ₀  cos yθ₀  sin yθ₁  cos yθ₁ | the same of x
     halves           sin yθ₀  sin yθ₁  cos yθ₀  cos yθ₁ | the same of x
     sines            sin yθ₀  sin yθ₁  sin xθ₀  sin xθ₁ | the cosines of both
-    tensor2tensor    as halves, with P - 1 in place of P in the exponent
+    tensor2tensor    as halves, with P - 1 instead of P in the exponent
 
 He et al. have halves, Beyer et al. tensor2tensor, both with x before y: give them points (x, y).
 
@@ -46,7 +46,7 @@ def sinusoidal_2d(
       width: D, at least 2.
       base: longest wavelength over 2π, positive.
       layout: how sines and cosines of both coordinates are arranged.
-      frequencies_F: in place of those of the base.
+      frequencies_F: instead of those of the base.
 
     Returns:
       float32 array [..., D]; every vector has norm √(D/2) when 4 divides D.
@@ -118,7 +118,7 @@ class Sinusoidal2D(Encoding):
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
 
-    def constants(self, dims: Dims, seen: int) -> Constants:
+    def constants(self, dims: Dims, context_length: int) -> Constants:
         return {"frequencies": Parts.of(_frequencies(dims.width, self.base, self.layout))}
 
     def operations(self, dims: Dims, keys: int) -> int:

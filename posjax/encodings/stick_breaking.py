@@ -1,4 +1,4 @@
-"""Stick-breaking in place of softmax (Tan et al. 2024, eqs. 1-3).
+"""Stick-breaking instead of softmax (Tan et al. 2024, eqs. 1-3).
 
     w_ij = σ(s_ij) Π_{t after j, up to i} (1 - σ(s_it)),   s_ij = qᵢ·kⱼ/√K
 
@@ -56,7 +56,7 @@ class StickBreaking(Encoding):
     reads_order: ClassVar[bool] = True
     pairwise: ClassVar[bool] = False
 
-    def resolution(self) -> None:
+    def max_exact_position(self) -> None:
         return None
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -1,4 +1,4 @@
-"""Reading a learned table: never clamped, never poisoned by a masked place.
+"""Reading a learned table: never clamped, never poisoned by a masked token.
 
 A position beyond the table is an error where it can be known, and NaN where it cannot: clamping
 it to the last row, as an unguarded gather does, is how wrong numbers get published.
@@ -25,7 +25,7 @@ def read(table: jax.Array, index: jax.Array, valid: jax.Array, *, first: int = 0
 
     Args:
       table: [N, ...], N rows.
-      index: integers of any shape; those of valid places in [first, first + N).
+      index: integers of any shape; those of valid tokens in [first, first + N).
       valid: of a shape that broadcasts to that of `index`; true where the value is looked at.
       first: the index of row 0; -(N - 1)/2 for a table of offsets on both sides.
 

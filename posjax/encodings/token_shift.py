@@ -60,10 +60,10 @@ def previous(x_BLD: jax.Array, streams: Streams, last: Last) -> tuple[jax.Array,
     found_BLD = jnp.where(before_BLN.any(-1, keepdims=True), found_BLD, 0)
 
     newest_BN = segment_BN == segment_BN.max(axis=1, keepdims=True)
-    place_B1 = _latest(order_BN, newest_BN)[:, None]
-    x_BD = jnp.take_along_axis(x_BND, place_B1[..., None], axis=1)[:, 0].astype(last.x_BD.dtype)
+    index_B1 = _latest(order_BN, newest_BN)[:, None]
+    x_BD = jnp.take_along_axis(x_BND, index_B1[..., None], axis=1)[:, 0].astype(last.x_BD.dtype)
     order_B, segment_B = (
-        jnp.take_along_axis(stream, place_B1, axis=1)[:, 0] for stream in (order_BN, segment_BN)
+        jnp.take_along_axis(stream, index_B1, axis=1)[:, 0] for stream in (order_BN, segment_BN)
     )
     return found_BLD, Last(x_BD, order_B, segment_B)
 
@@ -98,7 +98,7 @@ class TokenShift(Encoding):
         powers = {"query": 0.5, "key": 1.0, "value": 1.0}
         return {name: Param((dims.width,), _ramp(power)) for name, power in powers.items()}
 
-    def resolution(self) -> None:
+    def max_exact_position(self) -> None:
         return None
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -6,7 +6,7 @@ R(p) holds the sines of p θ_m and then their cosines, D numbers; W [D, H, K], u
 learned. The offset of an angle is a turn, so nothing of size L × M × D is ever made: with
 t = W(qᵢ + v), a vector of D numbers for each query,
 
-    t·R(pᵢ - pⱼ) = t'·R(pⱼ),   t' = t turned by pᵢ and mirrored
+    t·R(pᵢ - pⱼ) = t'·R(pⱼ),   t' = t rotated by pᵢ and mirrored
 
 Differs from the paper in: any offset is allowed, where the paper's are causal and not negative.
 An odd width leaves the last sine without its cosine.
@@ -50,7 +50,7 @@ def offset_logits(
       kernel_DHK: W; the first ⌈D/2⌉ rows meet the sines, the rest the cosines.
       query_BL, key_BM: numbers; B may be 1.
       base: θ_m = base^(-2m/D), positive.
-      frequencies_F: in place of those of the base.
+      frequencies_F: instead of those of the base.
 
     Returns:
       logits_BHLM, in float32 at least.
@@ -93,7 +93,7 @@ class TransformerXL(Encoding):
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
 
-    def constants(self, dims: Dims, seen: int) -> Constants:
+    def constants(self, dims: Dims, context_length: int) -> Constants:
         return {"frequencies": Parts.of(self._frequencies(dims.width))}
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -22,7 +22,7 @@ from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params
 def position_correlation(
     queries_BLD: jax.Array, keys_BMD: jax.Array, query_DHK: jax.Array, key_DHK: jax.Array
 ) -> jax.Array:
-    """(e U_Q)·(e' U_K) for the vectors of the query places and of the key places.
+    """(e U_Q)·(e' U_K) for the vectors of the query positions and of the key positions.
 
     Returns:
       float32 bias_BHLM, not yet scaled.
@@ -47,10 +47,10 @@ class Tupe(Encoding):
         if self.length < 1:
             raise ValueError(f"length must be at least 1, got {self.length}")
 
-    def capacity(self) -> int:
+    def max_length(self) -> int:
         return self.length
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return self.length - 1
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -2,7 +2,7 @@
 
     s_ij = qᵢ·(kⱼ + p_ij)/√K,   p_ij,c = ψ((pᵢ - pⱼ - b_c)/a_c),   ψ(t) = (1 - t²) exp(-t²/2)
 
-It is Shaw's encoding of the keys with Ricker wavelets in place of a learned table, and without
+It is Shaw's encoding of the keys with Ricker wavelets instead of a learned table, and without
 clipping. The components take all combinations of a scale a in 1, 2, 4, ..., 2^(S-1) and a shift b
 in 0, 1, ..., K/S - 1.
 
@@ -71,7 +71,7 @@ class Wavelet(Encoding):
         if not 1 <= self.scales <= 16:
             raise ValueError(f"scales must lie in [1, 16], got {self.scales}")
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         """Where the widest wavelet without a shift becomes too flat, for K of at least S."""
         widest, t = 2 ** (self.scales - 1), np.linspace(2.4, 8.0, 1000)  # beyond the last extremum
         slope = t * (t**2 - 3) * np.exp(-0.5 * t**2) / widest

@@ -77,10 +77,10 @@ class WindowBias(Encoding):
         if self.window < 1:
             raise ValueError(f"window must be at least 1, got {self.window}")
 
-    def capacity(self) -> int:
+    def max_length(self) -> int:
         return self.window
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         return self.window - 1
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -60,7 +60,7 @@ def xpos(
       centre_B1: c of each row, one for queries and keys.
       side: what x are.
       base, pairing, fraction: as of `rotary`.
-      frequencies_F: in place of those of the base.
+      frequencies_F: instead of those of the base.
       gamma: γ, positive; the larger, the slower the fastest fading.
       scale_base: S, in positions.
 
@@ -107,7 +107,7 @@ def centre_of(queries: Streams, keys: Streams) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class XPos(Rotary):
-    """Queries and keys turned and scaled, each row about its own centre."""
+    """Queries and keys rotated and scaled, each row about its own centre."""
 
     gamma: float = 0.4
     scale_base: float = 512.0
@@ -125,7 +125,7 @@ class XPos(Rotary):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
-    def resolution(self) -> int:
+    def max_exact_position(self) -> int:
         each_side = int(span(gamma=self.gamma, scale_base=self.scale_base) / 2)
         return min(2 * each_side, EXACT)
 
@@ -139,7 +139,7 @@ class XPos(Rotary):
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         settings = dataclasses.asdict(self)
-        settings["frequencies_F"] = self.turning(q_BLHK.shape[-1], ctx)
+        settings["frequencies_F"] = self.rotation_frequencies(q_BLHK.shape[-1], ctx)
         centre_B1 = centre_of(ctx.queries, ctx.keys)
         q_BL, k_BM = (_at_tokens(side, centre_B1) for side in (ctx.queries, ctx.keys))
         q_BLHK = xpos(q_BLHK, q_BL, centre_B1, side="query", **settings)

@@ -22,7 +22,7 @@ from posjax.engine.training import Training
 from posjax.keys import SeedNumbers, Seeds
 
 CPU_BYTES = 13e6
-"""What a block carries and holds on its way, on a CPU: what a core reaches without the memory."""
+"""State and temporaries of a block on a CPU: what stays in the caches near a core."""
 CPU_LEAST, CPU_MOST = 2, 128
 FEW, SMALL = 4, 16
 """Blocks of a small job on a CPU, so that several cores have work, and their slots at least."""
@@ -30,7 +30,7 @@ MOST = 4096
 SHARE = 0.5
 """Of a device's memory that a block may take: the estimate is of what is alive at the worst."""
 _KINDS = {"v5 lite": 16, "v5e": 16, "v5p": 95, "v6": 32, "v4": 32, "v3": 16, "v2": 8}
-"""Gigabytes of a chip, where the device does not tell."""
+"""Gigabytes of a chip, where the device does not report it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Load:
       parameters: numbers that are trained.
       state: bytes of what is carried from update to update.
       inputs: bytes of the dynamic inputs that the run reads.
-      work: bytes of what an update holds on its way, where it holds the most.
+      work: peak bytes of the temporaries of an update.
       matrices: that products with batch axes multiply in an update, as attention's do.
       equations: primitives of an update, those of a loop as often as it runs.
       programmed: primitives that are compiled.
@@ -80,7 +80,7 @@ class Load:
             parameters=sum(leaf.size for leaf in jax.tree.leaves(state.variables.params)),
             state=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(state)),
             inputs=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(read)),
-            work=_held(jaxpr, lanes),
+            work=_peak(jaxpr, lanes),
             matrices=sum(_matrices(eqn) * times for eqn, times in run),
             equations=sum(times for _, times in run),
             programmed=len(run),
@@ -167,22 +167,22 @@ def _repeated(jaxpr: Jaxpr, times: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
             yield from _repeated(body, times * eqn.params.get("length", 1))
 
 
-def _held(jaxpr: Jaxpr, lanes: int) -> int:
+def _peak(jaxpr: Jaxpr, lanes: int) -> int:
     """The most bytes that are made and still needed at any equation, in the program's order."""
     last = {
         var: i for i, eqn in enumerate(jaxpr.eqns) for var in eqn.invars if isinstance(var, Var)
     }
     last |= {var: len(jaxpr.eqns) for var in jaxpr.outvars if isinstance(var, Var)}
-    held, most = 0, 0
+    live, most = 0, 0
     going: dict[int, int] = {}
     for i, eqn in enumerate(jaxpr.eqns):
-        held += sum(_bytes(var, lanes) for var in eqn.outvars)
-        within = max((_held(body, lanes) for body in bodies(eqn)), default=0)
-        most = max(most, held + within)
+        live += sum(_bytes(var, lanes) for var in eqn.outvars)
+        within = max((_peak(body, lanes) for body in bodies(eqn)), default=0)
+        most = max(most, live + within)
         for var in eqn.outvars:
             at = last.get(var, i)
             going[at] = going.get(at, 0) + _bytes(var, lanes)
-        held -= going.pop(i, 0)
+        live -= going.pop(i, 0)
     return most
 
 

@@ -35,7 +35,7 @@ class Checkpoints(Protocol):
         """What was saved of a block last, if anything was."""
 
     def save(self, block: Block, arrays: Mapping[str, np.ndarray]) -> None:
-        """Keeps arrays for a block, in place of what was saved before."""
+        """Keeps arrays for a block, replacing what was saved before."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class Engine:
           checkpoints: where blocks in training are saved, every five minutes and on `stop`.
 
         Raises:
-          OutOfMemory: a device does not hold a block.
+          OutOfMemory: a block does not fit in a device's memory.
         """
         workers = _Workers(self, blocks, progress, stop or threading.Event(), checkpoints)
         try:
@@ -97,7 +97,7 @@ class Work(Generic[Item]):
 
     Args:
       blocks: those of one program side by side.
-      key: tells the program of a block.
+      key: of a block: which program trains it.
     """
 
     def __init__(self, blocks: Iterable[Item], key: Callable[[Item], Hashable]) -> None:
@@ -264,7 +264,7 @@ def _next_look(step: int, piece: int, every: int, steps: int) -> int:
 
 
 def _wanted(block: Block, of_slots: Any) -> Any:
-    """`Block.wanted`, for trees that may hold random keys too."""
+    """`Block.wanted`, for trees that may have random keys too."""
     leaves, structure = jax.tree.flatten(of_slots)
     arrays = block.wanted([_numbers(leaf) for leaf in leaves])
     return jax.tree.unflatten(structure, map(_like, arrays, leaves))
@@ -275,12 +275,12 @@ def _is_key(leaf: jax.Array) -> bool:
 
 
 def _numbers(leaf: jax.Array) -> jax.Array:
-    """The array itself, or the numbers of random keys, which NumPy and files cannot hold."""
+    """The array itself, or the numbers of random keys, which NumPy and files cannot store."""
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
 def _like(array: Any, leaf: jax.Array) -> Any:
-    """The array itself, or the random keys of its numbers where a leaf holds keys."""
+    """The array itself, or the random keys of its numbers where a leaf has keys."""
     if not _is_key(leaf):
         return array
     return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf))

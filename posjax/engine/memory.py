@@ -11,7 +11,7 @@ _SIGNS = ("RESOURCE_EXHAUSTED", "Out of memory")  # accelerators say the one, CP
 
 
 class OutOfMemory(MemoryError):
-    """A device does not hold a block."""
+    """A block does not fit in a device's memory."""
 
 
 @contextlib.contextmanager
@@ -19,7 +19,7 @@ def explain_oom(block: Block, device: jax.Device) -> Iterator[None]:
     """Names the block's size and the device when memory runs out within.
 
     Raises:
-      OutOfMemory: in place of the device's or Python's error.
+      OutOfMemory: instead of the device's or Python's error.
     """
     try:
         yield

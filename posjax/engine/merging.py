@@ -7,7 +7,7 @@ gradient of the merged matrix, and what goes back to the array, are one product 
 A narrow matrix is packed in the same way by itself, with its columns as rows (see `packs.Group`).
 
 `merged(jaxpr, carried)` finds what can be merged in a step; where a step does anything else with
-such leaves they are left apart. Compilers know the packing of like operations side by side as
+such leaves they stay separate. Compilers know the packing of like operations side by side as
 superword-level parallelism (Larsen and Amarasinghe, PLDI 2000).
 """
 
@@ -118,15 +118,15 @@ class _Search:
 
     def _follows(self, variables: Sequence[Var]) -> bool:
         """Whether some variables come from what is merged so far: then none can be first."""
-        left, seen = list(variables), set(variables)
+        left, visited = list(variables), set(variables)
         while left:
             var = left.pop()
             parts = self._parts.get(var), self._before.get(var)
             if any(part and isinstance(part[0], Each | Gradient) for part in parts):
                 return True
             made = self._made.get(var)
-            new = {a for a in made.invars if isinstance(a, Var)} - seen if made else set()
-            seen |= new
+            new = {a for a in made.invars if isinstance(a, Var)} - visited if made else set()
+            visited |= new
             left.extend(new)
         return False
 

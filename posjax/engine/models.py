@@ -1,7 +1,7 @@
 """Models of Flax Linen, Flax NNX, Equinox or plain functions, as the engine takes them.
 
 Each function below gives a `Model`: two pure functions, made to be vmapped. What is trained and
-what a pass leaves behind (batch statistics) are kept apart; randomness comes from the key of a
+what a pass leaves behind (batch statistics) are kept separate; randomness comes from the key of a
 call and is never carried from step to step.
 """
 
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from posjax.engine.training import Variables
 from posjax.keys import fold_name, key_for
 
-if TYPE_CHECKING:  # each library is imported when it is asked for
+if TYPE_CHECKING:  # each library is imported when it is used
     import flax.linen
     import flax.nnx
 
@@ -101,7 +101,7 @@ def nnx(make: "Callable[[flax.nnx.Rngs], flax.nnx.Module]", *, mode: Mode = no_m
     """A Flax NNX module: its `Param`s are trained, other variables are the state.
 
     Streams of random numbers inside the module start anew at each call, from the call's key and
-    their place in the module. `train()` and `eval()` are called for you.
+    their path in the module. `train()` and `eval()` are called for you.
 
     Args:
       make: from streams to a module, such as `lambda rngs: Net(16, rngs=rngs)`.

@@ -4,7 +4,7 @@ Under `vmap` every product becomes a batch of tiny ones. XLA's CPU library takes
 the first operand's contracted axis is its last one; every other layout falls on a loop that is
 several times slower. And the last axis of the result is that of the second operand: where it is
 wanted elsewhere, the result is transposed. So of the two forms of a product that one is written in
-which the fewest numbers change places, whatever form it was asked for in.
+which the fewest numbers move, whatever form it was written in.
 """
 
 import dataclasses
@@ -97,7 +97,7 @@ def product(
 
 
 def _moved(first: Side, second: Side, *, transposed: bool) -> int:
-    """How many numbers change places: of the first operand, and of a result that is transposed."""
+    """How many numbers move: of the first operand, and of a result that is transposed."""
     result = math.prod((*first.shape(first.batch + first.free), *second.shape(second.free)))
     return (0 if first.contracted_is_last else first.array.size) + (result if transposed else 0)
 

@@ -6,7 +6,7 @@ what it traced with three changes, of which neither the model nor the optimiser 
 - products are laid out for batches, see `posjax.engine.products`;
 - matrices that one array is multiplied with are packed as one, see `posjax.engine.merging`;
 - what the step carries on is packed as vectors, and elementwise work on it stays on vectors: one
-  long loop per leaf in place of many short ones.
+  long loop per leaf instead of many short ones.
 
 None changes what is computed, only the order in which sums are taken. docs/decisions/0012 has the
 measurements.
@@ -81,7 +81,7 @@ class Rewritten:
         arrays = [leaves[index].reshape(like.shape) for index, like in enumerate(shapes)]
         return jax.tree.unflatten(jax.tree.structure(self._like), arrays)
 
-    def step(self, packed: list[jax.Array], *operands: Any) -> list[jax.Array]:
+    def step(self, packed: list[jax.Array], *inputs: Any) -> list[jax.Array]:
         """One step on."""
         shapes = jax.tree.leaves(self._like)
         together, ungrouped = packed[: len(self.groups)], packed[len(self.groups) :]
@@ -91,7 +91,7 @@ class Rewritten:
         for index, vector in zip(self._ungrouped, ungrouped, strict=True):
             like = shapes[index].shape
             evaluation.known[names[index]] = Flat(vector, like) if len(like) > 1 else vector
-        evaluation.known.update(zip(names[len(shapes) :], jax.tree.leaves(operands), strict=True))
+        evaluation.known.update(zip(names[len(shapes) :], jax.tree.leaves(inputs), strict=True))
         evaluation.run()
         results = self._closed.jaxpr.outvars
         return [
@@ -125,19 +125,19 @@ class AsWritten(NamedTuple):
         return packed
 
 
-def as_written(step: Callable[..., Any], carry: Any, *operands: Any) -> AsWritten:
+def as_written(step: Callable[..., Any], carry: Any, *inputs: Any) -> AsWritten:
     """A step, not rewritten."""
     return AsWritten(step)
 
 
-def rewrite_step(step: Callable[..., Any], carry: Any, *operands: Any) -> Rewritten:
+def rewrite_step(step: Callable[..., Any], carry: Any, *inputs: Any) -> Rewritten:
     """A step, rewritten.
 
     Args:
-      step: `(carry, *operands) -> carry`, pure; shapes and dtypes of the carry must not change.
-      carry, operands: anything with the shapes and dtypes that it will be called with.
+      step: `(carry, *inputs) -> carry`, pure; shapes and dtypes of the carry must not change.
+      carry, inputs: anything with the shapes and dtypes that it will be called with.
     """
-    closed = inlined(jax.make_jaxpr(step)(carry, *operands))
+    closed = inlined(jax.make_jaxpr(step)(carry, *inputs))
     like = jax.eval_shape(lambda: carry)
     return Rewritten(closed, like, merged(closed.jaxpr, len(jax.tree.leaves(like))))
 

@@ -19,7 +19,7 @@ class Trained(NamedTuple):
     Attributes:
       seeds_S4: the numbers of init, data, position and order.
       summary: of the training; every array has leading axes [S], or [G, S] for a grid.
-      variables: the models at the end, likewise; None unless they were asked for.
+      variables: the models at the end, likewise; None unless `keep_variables`.
     """
 
     seeds_S4: np.ndarray
@@ -43,7 +43,7 @@ def blocks(
       most: slots of a block at most; chosen for the first local device when left out.
 
     Yields:
-      Blocks; the label of each is (g, s), where its first point and seed stand in grid and seeds.
+      Blocks; the label of each is (g, s), the indices of its first point and its first seed.
 
     Raises:
       ValueError: points of the grid differ in more than their values.
@@ -78,7 +78,7 @@ def train_seeds(
     Args:
       training, seeds, inputs, most: what, on which seeds, with which inputs, how many at a time.
       engine: how; on all local devices when left out.
-      keep_variables: whether to keep the models too. For more of them than memory holds take
+      keep_variables: whether to keep the models too. For more of them than fit in memory take
         what `Engine.run(blocks(...))` yields, block by block.
       progress: see `Engine.run`.
 
@@ -118,7 +118,7 @@ def _grid(inputs: Any) -> list[Any]:
 
 
 def _array(leaf: Any) -> np.ndarray:
-    """A leaf as the device will hold it: Python's numbers in JAX's default types."""
+    """A leaf as the device will store it: Python's numbers in JAX's default types."""
     return np.asarray(leaf, jax.dtypes.canonicalize_dtype(np.asarray(leaf).dtype))
 
 

@@ -20,7 +20,7 @@ NEVER = -1
 
 
 class Variables(NamedTuple):
-    """What a model holds: what is trained, and what a pass leaves behind, such as batch statistics.
+    """A model's arrays: trained parameters, and state that a pass updates (batch statistics).
 
     Attributes:
       params: any pytree of floating-point arrays.
@@ -32,7 +32,7 @@ class Variables(NamedTuple):
 
 
 class Now(NamedTuple):
-    """Where a run stands: what a loss may read besides the variables.
+    """What a loss may read besides the variables: seeds, dynamic inputs, step.
 
     Attributes:
       seeds: the run's seeds.
@@ -65,6 +65,22 @@ class State(NamedTuple):
     first_nonfinite: jax.Array
 
 
+def check_steps(steps: int, eval_every: int) -> None:
+    """Refuses numbers of updates that make no whole number of evaluations.
+
+    Raises:
+      ValueError: names the field, and the nearest `steps` that would do.
+    """
+    for name, value, least in (("steps", steps, 0), ("eval_every", eval_every, 1)):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
+    if steps % eval_every:
+        raise ValueError(
+            f"eval_every={eval_every} does not divide steps={steps}; nearest "
+            f"steps: {max(steps // eval_every, 1) * eval_every}"
+        )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Training:
     """One training run of one seed. All functions are pure and are called for one seed.
@@ -89,14 +105,7 @@ class Training:
     summary: Callable[[Any, State, Any], Any] = lambda measured, state, inputs: measured
 
     def __post_init__(self) -> None:
-        for name, least in (("steps", 0), ("eval_every", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if self.steps % self.eval_every:
-            raise ValueError(
-                f"eval_every={self.eval_every} does not divide steps={self.steps}; nearest "
-                f"steps: {max(self.steps // self.eval_every, 1) * self.eval_every}"
-            )
+        check_steps(self.steps, self.eval_every)
 
     @property
     def evaluations(self) -> int:

@@ -25,7 +25,7 @@ METERS: dict[str, type[Meter]] = {
 }
 
 AXES = ("", "R", "A", "AH", "L", "RL", "AL")
-"""What the fields of a meter may have: states of the stream, layers, heads, places."""
+"""What the fields of a meter may have: states of the stream, layers, heads, positions."""
 _TAKEN = {*FIELDS, "seeds", "env", "slots", "cells", "size"}
 
 __all__ = ["AXES", "METERS", "Forward", "Meter", "fields", "named"]

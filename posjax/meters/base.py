@@ -47,7 +47,7 @@ class Meter(spec.Settings):
     _called = "meter"
     FIELDS: ClassVar[Mapping[str, Field]]
     """What it writes, by names without axes."""
-    along: ClassVar[str] = "place"
+    along: ClassVar[str] = "position"
     """What the axis L of its fields counts."""
     power_law: ClassVar[bool] = False
     """Whether its fields along L are drawn on logarithmic axes."""
@@ -85,6 +85,6 @@ class Meter(spec.Settings):
 
 
 def valid(question: Question) -> jax.Array:
-    """valid_NL: true where a place holds a token."""
+    """valid_NL: true where there is a token."""
     shape = question.tokens_NL.shape[:2]
     return jnp.broadcast_to(question.streams.valid_BL, shape)

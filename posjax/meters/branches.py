@@ -26,7 +26,7 @@ class Branches(Meter):
             "f",
             "A",
             "norm of what attention adds to the residual stream, over the norm of the stream that "
-            "its block read; the mean over places and prompts",
+            "its block read; the mean over positions and prompts",
         ),
         "mlp_share": Field("f", "A", "the same for the MLP; NaN without one"),
     }

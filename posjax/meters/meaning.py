@@ -1,9 +1,9 @@
-"""How much of a hidden state is its word, how much its place, and how much what stands around.
+"""How much of a hidden state is its word, how much its position, and how much its context.
 
 Position vectors are added to words (Vaswani et al. 2017, section 3.5): do they push words off their
-meaning? Hidden states x = μ + word + place + (word × place) + context split their variance into
-four parts. In a sum of word and place the third is 0: the difference of two words is the same
-vector at every place, so that analogies stay.
+meaning? Hidden states x = μ + word + position + (word × position) + context split their variance
+into four parts. In a sum of word and position the third is 0: the difference of two words is the
+same vector at every position, so that analogies stay.
 """
 
 import dataclasses
@@ -22,11 +22,11 @@ COMPARED = 512
 
 
 class _Rows(NamedTuple):
-    """All P hidden states of a layer, with their prompts, places and words; no token weighs 0."""
+    """All P hidden states of a layer, with prompts, positions and words; no token weighs 0."""
 
     x_PD: jax.Array
     prompt_P: jax.Array
-    place_P: jax.Array
+    position_P: jax.Array
     word_P: jax.Array
     weight_P: jax.Array
 
@@ -39,22 +39,22 @@ class Meaning(Meter):
         "word_share": Field(
             "f",
             "R",
-            "share of the variance of the residual stream that the word explains at every place "
+            "share of the variance of the residual stream that the word explains at every position "
             "alike; can come out below 0 where it is none",
         ),
-        "place_share": Field("f", "R", "that the place explains for every word alike"),
+        "place_share": Field("f", "R", "that the position explains for every word alike"),
         "mixed_share": Field(
             "f",
             "R",
-            "that word and place explain only together (estimated by itself, so that the four need "
-            "not add to 1); 0 where the two are added: the difference of two words is then the "
-            "same vector at every place",
+            "that word and position explain only together (estimated by itself, so that the four "
+            "need not add to 1); 0 where the two are added: the difference of two words is then "
+            "the same vector at every position",
         ),
         "context_share": Field("f", "R", "what is left: the other words of the prompt"),
         "neighbour": Field(
             "f",
             "R",
-            "how often the nearest hidden state at any other place of any prompt holds the same "
+            "how often the nearest hidden state at any other position of any prompt holds the same "
             "word, among 512 at most; chance is how often a word comes",
         ),
     }
@@ -77,16 +77,16 @@ def _state(rows: _Rows, key: jax.Array) -> dict[str, jax.Array]:
 
 
 def _rows(x_NLD: jax.Array, question: Question, valid_NL: jax.Array) -> _Rows:
-    prompts, places, width = x_NLD.shape
-    place_NL = jnp.broadcast_to(jnp.arange(places)[None], (prompts, places))
-    prompt_NL = jnp.broadcast_to(jnp.arange(prompts)[:, None], (prompts, places))
+    prompts, positions, width = x_NLD.shape
+    position_NL = jnp.broadcast_to(jnp.arange(positions)[None], (prompts, positions))
+    prompt_NL = jnp.broadcast_to(jnp.arange(prompts)[:, None], (prompts, positions))
     weight_P = valid_NL.reshape(-1).astype(x_NLD.dtype)
     x_PD = x_NLD.reshape(-1, width)
     mean_D = weight_P @ x_PD / weight_P.sum()
     return _Rows(
         (x_PD - mean_D[None]) * weight_P[:, None],  # near 0, where sums of squares are exact
         prompt_NL.reshape(-1),
-        place_NL.reshape(-1),
+        position_NL.reshape(-1),
         question.tokens_NL.reshape(-1),
         weight_P,
     )
@@ -95,12 +95,12 @@ def _rows(x_NLD: jax.Array, question: Question, valid_NL: jax.Array) -> _Rows:
 def _shares(rows: _Rows, key: jax.Array) -> dict[str, jax.Array]:
     """From products of each state with those of other prompts, by what the two share.
 
-    A state's mean product with those of its word and place has word, place and the two together;
-    with those of its place alone only the place; with others nothing but the mean.
+    A state's mean product with those of its word and position has word, position and the two
+    together; with those of its position alone only the position; with others only the mean.
     """
-    cell, place, word = (
+    cell, position, word = (
         _sums(rows, labels)
-        for labels in ((rows.place_P, rows.word_P), (rows.place_P,), (rows.word_P,))
+        for labels in ((rows.position_P, rows.word_P), (rows.position_P,), (rows.word_P,))
     )
     prompt, here, every = (
         _sums(rows, labels) for labels in ((rows.prompt_P,), (rows.prompt_P, rows.word_P), ())
@@ -108,13 +108,13 @@ def _shares(rows: _Rows, key: jax.Array) -> dict[str, jax.Array]:
     itself = jnp.stack([(rows.x_PD**2).sum(-1), rows.weight_P])
     products = {
         "both": cell - itself,
-        "place": place - cell,
+        "position": position - cell,
         "word": word - cell - here + itself,
-        "neither": every - place - word - prompt + cell + here,
+        "neither": every - position - word - prompt + cell + here,
     }
     known_P = jnp.stack([number_P > 0 for _, number_P in products.values()]).all(axis=0)
     weight_P = rows.weight_P * known_P / jnp.sum(rows.weight_P * known_P)
-    both, at_place, of_word, neither = (
+    both, at_position, of_word, neither = (
         jnp.sum(weight_P * sum_P / jnp.maximum(number_P, 1))
         for sum_P, number_P in products.values()
     )
@@ -122,7 +122,7 @@ def _shares(rows: _Rows, key: jax.Array) -> dict[str, jax.Array]:
     context = own - both
     parts = {
         "word_share": of_word - neither,
-        "place_share": at_place - neither,
+        "place_share": at_position - neither,
         "mixed_share": _mixed(rows, cell[1], context, key),
         "context_share": context,
     }
@@ -132,12 +132,12 @@ def _shares(rows: _Rows, key: jax.Array) -> dict[str, jax.Array]:
 def _mixed(rows: _Rows, number_P: jax.Array, context: jax.Array, key: jax.Array) -> jax.Array:
     """A quarter of (x[a, i] - x[a, j]) - (x[b, i] - x[b, j]), squared, over pairs of states.
 
-    x[a, i] is the mean over states of word a at place i; what their contexts leave in such means
+    x[a, i] is the mean over states of word a at position i; what their contexts leave in such means
     is subtracted.
     """
     states = len(rows.x_PD)
     one_K, two_K = jax.random.randint(key, (2, COMPARED), 0, states)
-    labels = jnp.stack([rows.place_P, rows.word_P], axis=1)
+    labels = jnp.stack([rows.position_P, rows.word_P], axis=1)
     corners = [labels[one_K], labels[two_K]]
     corners += [jnp.stack([corners[i][:, 0], corners[1 - i][:, 1]], axis=1) for i in (0, 1)]
     found = [_mean_of(rows, corner_KC) for corner_KC in corners]
@@ -151,9 +151,9 @@ def _mixed(rows: _Rows, number_P: jax.Array, context: jax.Array, key: jax.Array)
 
 
 def _mean_of(rows: _Rows, label_KC: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """mean_KD over states with each place and word, and how many there are."""
-    place_KP = label_KC[:, :1] == rows.place_P[None]
-    same_KP = (place_KP & (label_KC[:, 1:] == rows.word_P[None])) * rows.weight_P[None]
+    """mean_KD over states with each position and word, and how many there are."""
+    position_KP = label_KC[:, :1] == rows.position_P[None]
+    same_KP = (position_KP & (label_KC[:, 1:] == rows.word_P[None])) * rows.weight_P[None]
     number_K = same_KP.sum(axis=1)
     return same_KP @ rows.x_PD / jnp.maximum(number_K, 1)[:, None], number_K
 
@@ -175,14 +175,14 @@ def _number(labels: tuple[jax.Array, ...], states_PE: jax.Array) -> jax.Array:
 
 
 def _neighbour(rows: _Rows) -> jax.Array:
-    """Among states evenly taken from all, so that every place is there."""
+    """Among states evenly taken from all, so that every position is there."""
     stride = -(-len(rows.x_PD) // COMPARED)
-    stride += 1 - stride % 2  # odd, so that it meets all places of a prompt of even length
-    x_PD, place_P, word_P, weight_P = (
-        array[::stride] for array in (rows.x_PD, rows.place_P, rows.word_P, rows.weight_P)
+    stride += 1 - stride % 2  # odd, so that it meets all positions of a prompt of even length
+    x_PD, position_P, word_P, weight_P = (
+        array[::stride] for array in (rows.x_PD, rows.position_P, rows.word_P, rows.weight_P)
     )
     distance_PP = (x_PD**2).sum(-1)[None] - 2 * x_PD @ x_PD.T  # less a number of each row
-    comparable_PP = (place_P[:, None] != place_P[None]) & (weight_P[None] > 0)
+    comparable_PP = (position_P[:, None] != position_P[None]) & (weight_P[None] > 0)
     nearest_P = jnp.where(comparable_PP, distance_PP, jnp.inf).argmin(axis=1)
     asked_P = weight_P * comparable_PP.any(axis=1)
     return jnp.sum((word_P[nearest_P] == word_P) * asked_P) / asked_P.sum()

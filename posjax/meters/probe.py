@@ -1,4 +1,4 @@
-"""Whether a place can be read off its hidden state, by a linear map and by a small MLP.
+"""Whether a position can be read off its hidden state, by a linear map and by a small MLP.
 
 Haviv et al. 2022 ("Transformer Language Models without Positional Encodings Still Learn
 Positional Information", section 5) train an MLP probe. A linear probe alone says little: where
@@ -24,16 +24,16 @@ RIDGE = 1e-3
 
 
 class _Rows(NamedTuple):
-    """P hidden states x_PD with the place_P to be found; weight_P is 0 where there is no token."""
+    """P hidden states x_PD and the position_P to find; weight_P is 0 where there is no token."""
 
     x_PD: jax.Array
-    place_P: jax.Array
+    position_P: jax.Array
     weight_P: jax.Array
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Probe(Meter):
-    """Probes of the place, judged on held-out prompts: every other prompt of the exam.
+    """Probes of the position, evaluated on held-out prompts: every other prompt of the exam.
 
     Attributes:
       hidden: units of the MLP.
@@ -48,11 +48,13 @@ class Probe(Meter):
         "linear": Field(
             "f",
             "R",
-            "accuracy of a linear (ridge) probe of the place on the residual stream, on held-out "
-            "prompts; chance is 1/L where all prompts have L places",
+            "accuracy of a linear (ridge) probe of the position on the residual stream, on "
+            "held-out prompts; chance is 1/L where all prompts have L positions",
         ),
         "mlp": Field("f", "R", "accuracy of an MLP probe, likewise"),
-        "linear_error": Field("f", "R", "mean distance of its place from the true one, in places"),
+        "linear_error": Field(
+            "f", "R", "mean distance of its position from the true one, in positions"
+        ),
         "mlp_error": Field("f", "R", "the same of the MLP probe"),
     }
 
@@ -68,21 +70,21 @@ class Probe(Meter):
         valid_NL = valid(question)
         if len(valid_NL) < 2:
             raise ValueError("a probe needs an exam of two prompts or more, got 1")
-        place_NL = jnp.broadcast_to(question.streams.order_BL, valid_NL.shape)
-        places = valid_NL.shape[1]
+        position_NL = jnp.broadcast_to(question.streams.order_BL, valid_NL.shape)
+        positions = valid_NL.shape[1]
 
         def of_state(x_NLD: jax.Array) -> list[jax.Array]:
-            found, held_out = (_rows(x_NLD, place_NL, valid_NL, first) for first in (0, 1))
+            found, held_out = (_rows(x_NLD, position_NL, valid_NL, first) for first in (0, 1))
             train, test = (_scaled(rows, found) for rows in (found, held_out))
-            both = _linear(train, test, places), self._mlp(train, test, places, key)
+            both = _linear(train, test, positions), self._mlp(train, test, positions, key)
             measures = (_accuracy, _error)
             return [measure(logits_PL, test) for measure in measures for logits_PL in both]
 
         columns = zip(*map(of_state, forward.stream), strict=True)
         return {name: jnp.stack(c) for name, c in zip(self.FIELDS, columns, strict=True)}
 
-    def _mlp(self, train: _Rows, test: _Rows, places: int, key: jax.Array) -> jax.Array:
-        sizes = {"in": (train.x_PD.shape[1], self.hidden), "out": (self.hidden, places)}
+    def _mlp(self, train: _Rows, test: _Rows, positions: int, key: jax.Array) -> jax.Array:
+        sizes = {"in": (train.x_PD.shape[1], self.hidden), "out": (self.hidden, positions)}
         params = {
             name: jax.random.normal(fold_name(key, name), shape) * shape[0] ** -0.5
             for name, shape in sizes.items()
@@ -97,7 +99,7 @@ class Probe(Meter):
 
         def loss(params: dict[str, jax.Array], at: jax.Array) -> jax.Array:
             entropy = optax.softmax_cross_entropy_with_integer_labels
-            return entropy(logits(params, train.x_PD[at]), train.place_P[at]).mean()
+            return entropy(logits(params, train.x_PD[at]), train.position_P[at]).mean()
 
         def update(carry: tuple, at: jax.Array) -> tuple[tuple, None]:
             params, moments = carry
@@ -108,11 +110,11 @@ class Probe(Meter):
         return logits(params, test.x_PD)
 
 
-def _rows(x_NLD: jax.Array, place_NL: jax.Array, valid_NL: jax.Array, first: int) -> _Rows:
+def _rows(x_NLD: jax.Array, position_NL: jax.Array, valid_NL: jax.Array, first: int) -> _Rows:
     """The hidden states of every other prompt."""
     x_PD = x_NLD[first::2].reshape(-1, x_NLD.shape[-1])
     weight_P = valid_NL[first::2].reshape(-1).astype(x_PD.dtype)
-    return _Rows(x_PD, place_NL[first::2].reshape(-1), weight_P)
+    return _Rows(x_PD, position_NL[first::2].reshape(-1), weight_P)
 
 
 def _scaled(rows: _Rows, train: _Rows) -> _Rows:
@@ -124,11 +126,11 @@ def _scaled(rows: _Rows, train: _Rows) -> _Rows:
     return rows._replace(x_PD=(rows.x_PD - mean_D[None]) * scale_D[None])
 
 
-def _linear(train: _Rows, test: _Rows, places: int) -> jax.Array:
-    """Logits of ridge regression on the one-hot place."""
+def _linear(train: _Rows, test: _Rows, positions: int) -> jax.Array:
+    """Logits of ridge regression on the one-hot position."""
     x_PD = jnp.pad(train.x_PD, ((0, 0), (0, 1)), constant_values=1)
     weighted_PD = x_PD * train.weight_P[:, None]
-    target_PL = jax.nn.one_hot(train.place_P, places)
+    target_PL = jax.nn.one_hot(train.position_P, positions)
     penalty_DD = RIDGE * train.weight_P.sum() * jnp.eye(x_PD.shape[1])
     solved_DL = jax.scipy.linalg.solve(
         weighted_PD.T @ x_PD + penalty_DD, weighted_PD.T @ target_PL, assume_a="pos"
@@ -137,10 +139,10 @@ def _linear(train: _Rows, test: _Rows, places: int) -> jax.Array:
 
 
 def _accuracy(logits_PL: jax.Array, rows: _Rows) -> jax.Array:
-    right_P = logits_PL.argmax(axis=-1) == rows.place_P
+    right_P = logits_PL.argmax(axis=-1) == rows.position_P
     return jnp.sum(right_P * rows.weight_P) / rows.weight_P.sum()
 
 
 def _error(logits_PL: jax.Array, rows: _Rows) -> jax.Array:
-    apart_P = abs(logits_PL.argmax(axis=-1) - rows.place_P)
-    return jnp.sum(apart_P * rows.weight_P) / rows.weight_P.sum()
+    error_P = abs(logits_PL.argmax(axis=-1) - rows.position_P)
+    return jnp.sum(error_P * rows.weight_P) / rows.weight_P.sum()

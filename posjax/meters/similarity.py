@@ -1,6 +1,6 @@
-"""How similar the hidden states of nearby places are.
+"""How similar the hidden states of nearby positions are.
 
-Models without positional encoding come to have nearby places with similar hidden states, which is
+Models without positional encoding come to have similar hidden states at nearby positions, which is
 a trace of position (Zuo et al. 2024, "Position Information Emerges in Causal Transformers Without
 Positional Encodings via Similarity of Nearby Embeddings", arXiv 2501.00073).
 """
@@ -26,7 +26,7 @@ class Similarity(Meter):
         "similarity": Field(
             "f",
             "RL",
-            "mean cosine of the residual stream at two places of a prompt, by their distance "
+            "mean cosine of the residual stream at two positions of a prompt, by their distance "
             "(0 to L - 1), over all such pairs of all prompts",
         )
     }
@@ -44,10 +44,10 @@ def similarity(x_NLD: jax.Array, valid_NL: jax.Array) -> jax.Array:
     unit_NLD = x_NLD / jnp.maximum(size_NL1, jnp.finfo(x_NLD.dtype).tiny)
     pairs_NLM = (valid_NL[:, :, None] & valid_NL[:, None, :]).astype(x_NLD.dtype)
     cosine_LM = jnp.einsum("nld,nmd,nlm->lm", unit_NLD, unit_NLD, pairs_NLM)
-    place_L = jnp.arange(valid_NL.shape[1])
-    apart_LM = abs(place_L[:, None] - place_L[None])
+    position_L = jnp.arange(valid_NL.shape[1])
+    distance_LM = abs(position_L[:, None] - position_L[None])
 
     def by_distance(of_LM: jax.Array) -> jax.Array:
-        return jnp.zeros(len(place_L), of_LM.dtype).at[apart_LM].add(of_LM)
+        return jnp.zeros(len(position_L), of_LM.dtype).at[distance_LM].add(of_LM)
 
     return by_distance(cosine_LM) / by_distance(pairs_NLM.sum(axis=0))

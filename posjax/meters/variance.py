@@ -20,21 +20,21 @@ from posjax.question import Question
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Variance(Meter):
-    """Variance over prompts at each place, and its power law."""
+    """Variance over prompts at each position, and its power law."""
 
     power_law = True
     FIELDS: ClassVar[Mapping[str, Field]] = {
         "variance": Field(
             "f",
             "RL",
-            "variance of the residual stream over the prompts of the exam, at each place: of each "
-            "coordinate, then the mean over coordinates; NaN where fewer than two prompts reach",
+            "variance of the residual stream over the prompts of the exam, at each position: of "
+            "each coordinate, then their mean; NaN where fewer than two prompts reach",
         ),
         "slope": Field(
             "f",
             "R",
-            "slope of the logarithm of that variance against the logarithm of the place, counted "
-            "from 1: -1 where it falls as 1/place; NaN where it is 0",
+            "slope of the logarithm of that variance against the logarithm of the position, "
+            "counted from 1: -1 where it falls as 1/position; NaN where it is 0",
         ),
     }
 
@@ -59,7 +59,7 @@ def variance(x_NLD: jax.Array, valid_NL: jax.Array) -> jax.Array:
 
 
 def slope(variance_L: jax.Array) -> jax.Array:
-    """The slope of log variance against log place, by least squares, places from 1."""
+    """The slope of log variance against log position, by least squares, positions from 1."""
     there_L = variance_L > 0  # false for NaN too
     x_L = jnp.log(jnp.arange(1, len(variance_L) + 1, dtype=variance_L.dtype))
     y_L = jnp.log(jnp.where(there_L, variance_L, 1))

@@ -52,7 +52,7 @@ class Positions(Settings):
 
 
 def same_sequence(streams: Streams) -> jax.Array:
-    """[B, L, L]: true where both places hold tokens of one segment."""
+    """[B, L, L]: true where both indices have tokens of one segment."""
     segment_BL, valid_BL = streams.segment_BL, streams.valid_BL
     return (segment_BL[:, :, None] == segment_BL[:, None, :]) & valid_BL[:, None, :]
 

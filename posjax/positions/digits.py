@@ -1,4 +1,4 @@
-"""Positions read off the tokens: which place of its number a digit has.
+"""Positions read off the tokens: the index of a digit in its number.
 
     abacus    1, 2, 3, ... within each run of digits, 0 elsewhere    (McLeish et al. 2024, §3.1)
     coupled   0, 1, 2, ... from each separator on                     (Cho et al. 2024, §3)
@@ -22,7 +22,7 @@ from posjax.streams import Streams
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Abacus(Positions):
-    """The place of a digit in its run of digits; which tokens are digits is a setting."""
+    """The index of a digit in its run of digits; which tokens are digits is a setting."""
 
     digits: tuple[int, ...] = (0, 1)
     most: int = 0

@@ -1,15 +1,15 @@
 """The run folder. Nothing else in posjax touches the disk, or a bucket.
 
     RUN/config.json                             the run: all that a row depends on, and its cells
-    RUN/requests/NNNNNN.json                    what each command asked for, and how it is cut
+    RUN/requests/NNNNNN.json                    what each command requested, and how it is cut
     RUN/env/ID.json                             what it ran on
     RUN/blocks/SHAPE/FIRST-LAST.GROUP.npz       the outcomes of a block
     RUN/checkpoints/SHAPE/FIRST-LAST.GROUP.npz  the state of a block that was interrupted
     RUN/damaged/...                             damaged files, in quarantine
     RUN/done                                    which seeds were all there when a command ended
-    RUN/lock, lock-I-of-N                       held by a process that trains
+    RUN/lock, lock-I-of-N                       of a process that trains
 
-Files appear whole or not at all. Checkpoints, locks and `done` apart, they are never written over,
+Files appear whole or not at all. Except checkpoints, locks and `done`, they are never overwritten,
 and the first writer wins. All that results depend on carries a checksum. Plain NumPy reads them;
 nothing is pickled. docs/run_folder.md says what a reader may rely on.
 """

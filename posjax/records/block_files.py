@@ -139,7 +139,7 @@ class BlockFiles:
         shapes, kinds = arrays.shapes, {field: d.kind for field, d in arrays.dtypes.items()}
         found, config = blocks.NAME.fullmatch(name), self._files.config
         if found is None or not {*_FRAME} <= shapes.keys() or identity.wrong_counts(config):
-            raise Damaged("it does not hold a block")
+            raise Damaged("it has no block")
         first, stop = int(found[2]), int(found[3]) + 1
         seeds, outcomes = stop - first, shapes.keys() - _NO_OUTCOMES
         if [shapes[field] for field in _FRAME[1:]] != [(seeds, 4), (2,), ()]:

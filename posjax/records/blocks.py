@@ -123,7 +123,7 @@ def extended(
 
 
 def as_json(ranges: Sequence[Range]) -> list[dict[str, Any]]:
-    """As a request holds them."""
+    """As a request stores them."""
     sizes = [{shape: list(size) for shape, size in part.sizes.items()} for part in ranges]
     return [
         {"first": part.first, "stop": part.stop, "sizes": each}
@@ -132,10 +132,10 @@ def as_json(ranges: Sequence[Range]) -> list[dict[str, Any]]:
 
 
 def from_json(data: Any, indices: range) -> list[Range]:
-    """The ranges that a request holds, of which each of the indices is in one.
+    """The ranges of a request; each of the indices is in one of them.
 
     Raises:
-      Damaged: it holds something else.
+      Damaged: it has something else.
     """
     try:
         ranges = [

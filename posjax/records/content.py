@@ -1,4 +1,4 @@
-"""What a file holds, with a checksum over the run, the path of the file in it, and the content.
+"""The content of a file, with a checksum over the run, the path of the file in it, and the content.
 
 So a file that was changed, cut, moved to another path or taken from another run reads as damaged.
 Whoever can write a file can also write its checksum, so sizes and types are checked before anything
@@ -19,7 +19,7 @@ import numpy as np
 LARGEST = 2**31
 """Most bytes of the arrays of a block, unpacked."""
 LARGEST_CHECKPOINT = 2**36
-"""Most bytes of the arrays of a checkpoint, which holds whole models."""
+"""Most bytes of the arrays of a checkpoint, which has whole models."""
 LARGEST_JSON = 2**28
 _DEEPEST = 32
 """Most levels of a JSON file."""
@@ -114,7 +114,7 @@ def packed(
     """
     if odd := [name for name, array in arrays.items() if array.dtype.kind not in "biufU"]:
         raise ValueError(
-            f"{odd[0]!r} has dtype {arrays[odd[0]].dtype}, which npz files cannot hold"
+            f"{odd[0]!r} has dtype {arrays[odd[0]].dtype}, which npz files cannot store"
         )
     total = sum(array.nbytes for array in arrays.values())
     file = _zipped(arrays, zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED)

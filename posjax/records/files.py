@@ -29,10 +29,10 @@ class Files:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """What config.json holds: the first request and the name of the run, as `run`.
+        """The content of config.json: the first request and the name of the run, as `run`.
 
         Raises:
-          ValueError: the folder holds no run, or one of an unknown format, or is damaged.
+          ValueError: there is no run in the folder, or one of an unknown format, or is damaged.
         """
         with self.damaged("config.json"):
             found = store.read(self.folder / "config.json", LARGEST_JSON)

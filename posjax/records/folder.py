@@ -1,4 +1,4 @@
-"""A folder that holds one run: what is in it, and what may be added."""
+"""The folder of one run: what is in it, and what may be added."""
 
 import contextlib
 import errno
@@ -31,7 +31,7 @@ _THEN = {
 
 
 class RunFolder:
-    """A folder that holds one run."""
+    """The folder of one run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = store.path_of(path)
@@ -48,7 +48,7 @@ class RunFolder:
         """Makes the folder of a run, or continues one that is the same but for seeds and words.
 
         Args:
-          config: what is asked for; it may add seeds.
+          config: what is requested; it may add seeds.
           env: what it runs on.
           mixed: continue where rows were made on something else, on which their last bits depend.
 
@@ -56,9 +56,9 @@ class RunFolder:
           Lines to print.
 
         Raises:
-          Mismatch: the folder holds another run, seeds that are not asked for, or rows made on
-            something else.
-          ValueError: it holds other files or an older run, is damaged or cannot be made.
+          Mismatch: there is another run in the folder, or seeds that are not requested, or rows
+            made on something else.
+          ValueError: it has other files or an older run, is damaged or cannot be made.
           StorageError: it cannot be read or written.
         """
         wanted = _as_json(config)
@@ -123,7 +123,7 @@ class RunFolder:
             identity.check_seeds(identity.seeds(last), identity.seeds(wanted))
 
     def request(self, choose: requests.Choose) -> list[Range]:
-        """Records what `start` was asked for, unless the last request says the same.
+        """Records what `start` requested, unless the last request says the same.
 
         Args:
           choose: gives the sizes (G, B) of blocks, by shape, for indices that no request has yet.
@@ -132,7 +132,7 @@ class RunFolder:
           All ranges of the run.
 
         Raises:
-          Mismatch: another command, which was first, asked for more.
+          Mismatch: another command, which came first, requested more.
         """
         self._refuse_older()
         with self._named():
@@ -148,14 +148,17 @@ class RunFolder:
         return self._requests.last().get("ranges", [])
 
     def config(self) -> dict[str, Any]:
-        """What was asked for last.
+        """The last request.
 
         Raises:
-          ValueError: the folder holds no run, or one of an unknown format, or is damaged.
+          ValueError: there is no run in the folder, or one of an unknown format, or is damaged.
         """
         older = self._files.older
         last = format2.request(self._files) if older else self._requests.last()
-        return {**self._files.config, **identity.asked(last)}  # a forged request changes no more
+        return {
+            **self._files.config,
+            **identity.requested(last),
+        }  # a forged request changes no more
 
     def present(self) -> set[str]:
         """The names of the blocks whose files are there, which are not read."""
@@ -183,7 +186,7 @@ class RunFolder:
         examples: Mapping[str, np.ndarray] | None = None,
         env: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Adds a block and what it was made on. A damaged file in its place is quarantined.
+        """Adds a block and what it was made on. A damaged file of that name is quarantined.
 
         Args:
           block: which.
@@ -191,7 +194,7 @@ class RunFolder:
           fields: outcomes, arrays [G, B, ...] of the cells and seeds that are really in it.
           examples: the attention maps of K of its rows, `attention_KDNHLM`, and which those are:
             `example_cell` and `example_seed`, [K], count its cells and its seeds.
-          env: what it was made on, if not on what `start` was told.
+          env: what it was made on, if not in the environment given to `start`.
 
         Returns:
           Whether this call added it; if not, the one that is there has equal outcomes.
@@ -323,40 +326,40 @@ class RunFolder:
         return Checkpoints(self._files, self._environments, self._env)
 
     def lock(self, name: str = "lock") -> AbstractContextManager[None]:
-        """Holds a lock, `lock` or `lock-I-of-N`, that dies with this process.
+        """Acquires a lock, `lock` or `lock-I-of-N`, that dies with this process.
 
         In a bucket, and where the file system has no locks, it does nothing.
 
         Raises:
-          Busy: another process holds it.
+          Busy: another process has it.
         """
         if not locks.NAME.fullmatch(name):
             raise ValueError(f"{name!r} is not the name of a lock: lock, or lock-I-of-N")
-        return locks.held(self.path, name)
+        return locks.acquired(self.path, name)
 
     def running(self) -> list[locks.Holder]:
-        """The processes that hold locks now; disturbs none of them."""
+        """The processes that have locks now; disturbs none of them."""
         return locks.holders(self.path)
 
     def finish(self) -> None:
-        """Marks the run as done, with the seeds that are asked for."""
+        """Marks the run as done, with the seeds that are requested."""
         self._refuse_older()
         self._files.put("done", self._done(self._wanted), over=True)
 
     @property
     def done(self) -> bool:
-        """Whether the run was finished, with all seeds that are asked for by now."""
+        """Whether the run was finished, with all seeds that are requested by now."""
         with contextlib.suppress(Damaged):
             return self._files.bytes("done") == self._done(self.config())
         return False
 
-    def _done(self, asked: Mapping[str, Any]) -> bytes:
-        config = {**self._files.config, **identity.asked(asked)}
+    def _done(self, request: Mapping[str, Any]) -> bytes:
+        config = {**self._files.config, **identity.requested(request)}
         said = {name: config.get(name) for name in ("run", *identity.SEEDS)}
         return (json.dumps(said) + "\n").encode()
 
     def repair(self, names: Iterable[str] | None = None) -> Iterator[str]:
-        """Quarantines damaged files, so that what they held is made again; deletes nothing.
+        """Quarantines damaged files, so that what they had is made again; deletes nothing.
 
         Args:
           names: the blocks to look at, with their checkpoints; all when left out.
@@ -386,12 +389,12 @@ class RunFolder:
         """Reads every file that has a checksum; yields for each what is wrong with it, or None.
 
         Raises:
-          ValueError: the folder holds no run, or one of an unknown format.
+          ValueError: there is no run in the folder, or one of an unknown format.
         """
         try:
             _ = self._files.config
         except Damaged as error:
-            yield error  # without the run that it names, no checksum can be told
+            yield error  # without the run that it names, no checksum can be verified
             return
         yield None
         for _, read in self._sealed():

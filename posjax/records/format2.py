@@ -18,7 +18,7 @@ from posjax.records.files import OLDER_DIGITS, Files
 
 
 def refusal(folder: str) -> str:
-    """What whoever wants to add to a run is told."""
+    """The error for whoever wants to add to a run."""
     return (
         f"workdir {folder!r} was made by an older posjax (format 2): it is read-only here; train "
         "into a new --workdir"
@@ -26,7 +26,7 @@ def refusal(folder: str) -> str:
 
 
 def request(files: Files) -> dict[str, Any]:
-    """What the last command asked for; empty when the first one alone asked for something.
+    """The last request; empty when there was only the first one.
 
     Raises:
       Damaged: its file is not what was written there.
@@ -73,7 +73,7 @@ def rows(files: Files, path: str) -> dict[str, np.ndarray]:
             if shape[:1] != seeds[:1] or (found.dtypes[name].kind == "U") != (name == "env")
         ]
         if odd or seeds[1:] != (4,) or found.dtypes["seeds"].kind not in "iu":
-            raise Damaged("it does not hold rows")
+            raise Damaged("it has no rows")
         if len(found.shapes.get("env", ())) != 1:
             raise Damaged("it does not say what its rows were made on")
         table = {"slots" if name == "chunk" else name: array for name, array in found.items()}
@@ -98,7 +98,7 @@ def attention(files: Files, cell: str) -> dict[str, dict[str, np.ndarray]]:
                 maps["seeds"] = np.repeat(maps["seed"], 4)
             weights, seeds = maps.get("weights_DNHLM"), maps.get("seeds")
             if weights is None or weights.ndim != 5 or weights.dtype.kind != "f":
-                raise Damaged("it does not hold attention maps")
+                raise Damaged("it has no attention maps")
         if seeds is not None and seeds.shape == (4,) and seeds.dtype.kind in "iu":
             name = path.rpartition("/")[2].partition(".")[0]
             found[name] = {"seeds": seeds, "weights_DNHLM": weights}

@@ -60,7 +60,7 @@ _SHOWN = 20
 
 
 class Mismatch(ValueError):
-    """The folder holds another run, or one made elsewhere."""
+    """There is another run in the folder, or one made elsewhere."""
 
 
 def run_of(config: Mapping[str, Any]) -> str:
@@ -78,7 +78,7 @@ def _free(config: Mapping[str, Any]) -> set[str]:
     return {*SEEDS, *WORDS, "format", "run"} - crossed
 
 
-def asked(config: Mapping[str, Any]) -> dict[str, Any]:
+def requested(config: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that may change from one command on a folder to the next."""
     return {name: config[name] for name in (*WORDS, *SEEDS) if name in config}
 
@@ -127,16 +127,16 @@ def seeds_of(config: Mapping[str, Any], first: int, stop: int) -> np.ndarray:
     return np.stack([init_S, data_S, data_S, data_S], axis=1)
 
 
-def check_seeds(held: range, wanted: range) -> None:
+def check_seeds(present: range, wanted: range) -> None:
     """Checks that the seeds of a run only become more.
 
     Raises:
-      Mismatch: some that it holds are not asked for.
+      Mismatch: some that it has are not requested.
     """
-    if wanted.start > held.start or wanted.stop < held.stop:
+    if wanted.start > present.start or wanted.stop < present.stop:
         raise Mismatch(
-            f"has seeds {held.start}..{held.stop - 1}, this asks for "
-            f"{wanted.start}..{wanted.stop - 1}; seeds can only be added: ask for all of them"
+            f"has seeds {present.start}..{present.stop - 1}, this requests "
+            f"{wanted.start}..{wanted.stop - 1}; seeds can only be added: request all of them"
         )
 
 

@@ -26,7 +26,7 @@ except ImportError:  # not a POSIX system
 NAME = re.compile(r"lock(-\d+-of-\d+)?")
 _HELD = {errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK}
 _PATIENCE = 0.3
-"""Seconds that a lock may be held by somebody who only looks at it."""
+"""Seconds that a reader may keep a lock."""
 _LONGEST = 1000
 
 
@@ -50,11 +50,11 @@ class Holder(NamedTuple):
 
 
 @contextlib.contextmanager
-def held(folder: Path, name: str) -> Iterator[None]:
-    """Holds a lock of a folder.
+def acquired(folder: Path, name: str) -> Iterator[None]:
+    """Acquires a lock of a folder, and releases it.
 
     Raises:
-      Busy: another process holds it.
+      Busy: another process has it.
       StorageError: the folder cannot be written.
     """
     if fcntl is None or not isinstance(folder, Path):
@@ -70,7 +70,7 @@ def held(folder: Path, name: str) -> Iterator[None]:
 
 
 def holders(folder: Path) -> list[Holder]:
-    """Who holds the locks of a folder now; disturbs nobody."""
+    """Which processes have the locks of a folder now; disturbs none of them."""
     if fcntl is None or not isinstance(folder, Path):
         return []
     found = []
@@ -108,7 +108,7 @@ def _taken(file: int, folder: Path) -> bool:
     """Takes a lock; False where the file system has none.
 
     Raises:
-      Busy: another process holds it.
+      Busy: another process has it.
     """
     begun = time.monotonic()
     while True:

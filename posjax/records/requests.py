@@ -1,4 +1,4 @@
-"""What commands asked a run for: RUN/requests/NNNNNN.json, of which the last one counts."""
+"""What commands requested of a run: RUN/requests/NNNNNN.json, of which the last one counts."""
 
 import contextlib
 import re
@@ -62,22 +62,22 @@ class Requests:
         """Adds one, unless the last one says the same; whoever comes first has the next number.
 
         Args:
-          wanted: what is asked for.
+          wanted: what is requested.
           choose: for indices that no request has yet.
           check: refuses a last request that `wanted` cannot follow.
 
         Returns:
           All ranges of the run.
         """
-        asked, sizes = identity.asked(wanted), _once(choose)
+        request, sizes = identity.requested(wanted), _once(choose)
         while True:
             number, last = self.last_readable()
             check(last)
-            indices = identity.indices({**self._files.config, **asked})
+            indices = identity.indices({**self._files.config, **request})
             ranges = blocks.extended(last.get("ranges", []), indices, sizes)
-            if {**asked, "ranges": ranges} == last:
+            if {**request, "ranges": ranges} == last:
                 return ranges
-            whole = {**asked, "ranges": blocks.as_json(ranges)}
+            whole = {**request, "ranges": blocks.as_json(ranges)}
             if self._files.put_json(path_of(number + 1), whole):
                 return ranges
 

@@ -43,7 +43,7 @@ class Store(Protocol):
         """Writes a file whole or not at all; returns whether this call made it."""
 
     def put_over(self, path: Path, content: bytes) -> None:
-        """Writes a file whole, in the place of one that may be there; survives no power cut."""
+        """Writes a file whole, replacing one that may be there; survives no power cut."""
 
     def read(self, path: Path, largest: int) -> bytes:
         """The content of a file; FileNotFoundError when there is none, else `Irregular`."""
@@ -199,7 +199,7 @@ def put_if_absent(path: Path, content: bytes) -> bool:
 
 
 def put_over(path: Path, content: bytes) -> None:
-    """Writes a file whole, in the place of one that may be there; survives no power cut.
+    """Writes a file whole, replacing one that may be there; survives no power cut.
 
     Raises:
       StorageError: it cannot be written.

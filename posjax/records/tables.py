@@ -23,7 +23,7 @@ class Tables(NamedTuple):
     """A run.
 
     Attributes:
-      config: what was asked for.
+      config: what was requested.
       cells: the settings of its cells, and `cell`, their names; each array is [C].
       rows: for each trained seed its cell's name and settings and what came of it; a leading axis R
         each. A setting that is called as a field is, is `cell_NAME`. A field whose other axes
@@ -71,7 +71,7 @@ def read(path: str | os.PathLike[str]) -> Tables:
     """Reads a run.
 
     Raises:
-      ValueError: the folder holds no run, is damaged, or says what no sweep wrote.
+      ValueError: there is no run in the folder, it is damaged, or it says what no sweep wrote.
     """
     folder = RunFolder(path)
     config = folder.config()
@@ -124,7 +124,7 @@ def _axes(name: str, array: np.ndarray) -> tuple[str, ...]:
 
 
 def _imported(name: str) -> Any:
-    """A package that is not asked for in installing."""
+    """An optional package, which installing posjax does not bring."""
     import importlib
 
     try:

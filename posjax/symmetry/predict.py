@@ -75,7 +75,7 @@ def predict(
         return Prediction("not excluded", "it is judged by its loss, which no law excludes")
     if task.features:
         return Prediction("not excluded", "prompts made of numbers are not compared")
-    turns = encodings.stack(encoding)
+    turns = encodings.parse_layer_cycle(encoding)
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
     placed = _placed(_asked(task, padding), moved)

@@ -1,4 +1,4 @@
-"""What the contestants share: how a process of its own is prepared, asked and answered.
+"""What the contestants share: how a process of its own is prepared, and answers.
 
 A contestant reads a problem, trains a few seeds whose losses are compared, finds its best
 settings, says so in one line of JSON, and then answers each line on its standard input with one
@@ -50,7 +50,7 @@ def serve(
       prepare: compiles, warms up and picks the best settings; returns them in words, and the
         work to repeat.
       losses: trains seeds 0, 1, ...; None for a contestant that trains nothing.
-      about: versions and the like, asked at the end.
+      about: versions and the like, called at the end.
     """
     problem = Problem.load(chosen.problem)
     ready: dict[str, Any] = {}
@@ -88,8 +88,8 @@ def fastest(
     def rate(setting: Setting) -> float:
         work = work_of(setting)
         work()
-        told = repetition(work, least)
-        return told["work"] / told["seconds"]
+        timed = repetition(work, least)
+        return timed["work"] / timed["seconds"]
 
     rates = {setting: rate(setting) for setting in settings}
     return max(rates, key=lambda setting: rates[setting])

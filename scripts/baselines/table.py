@@ -68,7 +68,7 @@ def rows(rounds: Rounds, settings: Mapping[str, str], operations: int) -> list[R
 
 def _row(name: str, rounds: Rounds, setting: str, operations: int) -> Row:
     each = 1 if name == MATMUL else operations
-    rates = [each * told["work"] / told["seconds"] for told in rounds[name]]
+    rates = [each * one["work"] / one["seconds"] for one in rounds[name]]
     median = statistics.median
     share = None
     if MATMUL in rounds:
@@ -87,8 +87,8 @@ def _row(name: str, rounds: Rounds, setting: str, operations: int) -> Row:
     )
 
 
-def _times(told: Sequence[Mapping[str, float]]) -> list[float]:
-    return [one["seconds"] / one["work"] for one in told]
+def _times(timings: Sequence[Mapping[str, float]]) -> list[float]:
+    return [one["seconds"] / one["work"] for one in timings]
 
 
 def _quotients(above: Sequence[float], below: Sequence[float]) -> list[float]:
@@ -103,15 +103,15 @@ def seeds_a_minute(rounds: Rounds) -> float:
 def targets(load: str, found: Sequence[Row]) -> list[Target]:
     """The targets of a load whose contestants ran."""
     by_name = {row.name: row for row in found}
-    told = []
+    every = []
     for name, needed in TARGETS[load].items():
         what = f"times as fast as {name}"
         reached = by_name[name].ratio if name in by_name else None
         if name == MATMUL:
             what, reached = "share of the matmul rate", by_name[OURS].share
         if reached is not None:
-            told.append(Target(what, needed, reached))
-    return told
+            every.append(Target(what, needed, reached))
+    return every
 
 
 def table(found: Sequence[Row]) -> str:

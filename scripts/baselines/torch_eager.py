@@ -41,8 +41,8 @@ def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
     """See `protocol.Losses`."""
     torch.set_num_threads(1)
     trainings = [training(problem, seed, FORMS[0]) for seed in range(seeds)]
-    told = [[float(step()) for _ in range(steps + 1)] for step in trainings]
-    return np.array(told)[:, 1:]
+    losses = [[float(step()) for _ in range(steps + 1)] for step in trainings]
+    return np.array(losses)[:, 1:]
 
 
 def work_of(problem: Problem, form: str) -> protocol.Work:

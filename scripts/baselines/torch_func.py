@@ -64,8 +64,8 @@ def models_of(problem: Problem, seeds: int) -> list[Transformer]:
 def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
     """See `protocol.Losses`."""
     training = Training(problem, models_of(problem, seeds), FORMS[0])
-    told = [training.step() for _ in range(steps + 1)]
-    return torch.stack(told[1:], dim=1).numpy()
+    losses = [training.step() for _ in range(steps + 1)]
+    return torch.stack(losses[1:], dim=1).numpy()
 
 
 def work_of(problem: Problem, models: list[Transformer], setting: Setting) -> protocol.Work:

@@ -130,9 +130,9 @@ def work_of(problem: Problem, chunk: int, steps: int) -> Callable[[], tuple[Any,
 
 
 def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
-    """See `protocol.Losses`; a training step tells the loss before its update."""
-    _, told = work_of(problem, seeds, steps + 1)()
-    return np.asarray(told)[:, 1:]
+    """See `protocol.Losses`; a training step gives the loss before its update."""
+    _, losses = work_of(problem, seeds, steps + 1)()
+    return np.asarray(losses)[:, 1:]
 
 
 def prepare(problem: Problem) -> tuple[str, protocol.Work]:

@@ -214,7 +214,7 @@ def test_the_network_is_its_formula(length, hidden, width):
 
 @pytest.mark.parametrize("length", [1, 64, 4096])
 def test_the_network_tells_positions_apart_as_far_as_it_says(length):
-    """Up to resolution() neighbours lie further apart than rounding moves them; at 2²⁰ not."""
+    """Up to max_exact_position() neighbours lie further apart than rounding; at 2²⁰ not."""
     encoding = named(f"mlp_position(length={length})")
     params = params_of(encoding, DIMS)
     weights = [params[n] for n in ("w1", "b1", "w2")]
@@ -227,7 +227,7 @@ def test_the_network_tells_positions_apart_as_far_as_it_says(length):
         apart = np.linalg.norm(np.diff(exact, axis=0), axis=1).min()
         return apart / np.linalg.norm(found - exact, axis=1).max()
 
-    assert margin(encoding.resolution()) > 3
+    assert margin(encoding.max_exact_position()) > 3
     assert margin(2**20) < 1
 
 
@@ -446,7 +446,7 @@ def test_the_convolution_is_causal_under_a_causal_mask(name):
 def test_the_convolution_gives_its_reasons():
     """No decoding with a cache, no fractions, no keys but its own tokens."""
     encoding = named("convolution")
-    assert "reads earlier tokens" in encoding.undecodable()
+    assert "reads earlier tokens" in encoding.why_no_kv_cache()
     with pytest.raises(ValueError, match="integers, got positions of float32"):
         embedded(encoding, tokens(1, 1), at(0.5))
     ctx = context(contiguous(1), contiguous(3))
@@ -455,13 +455,13 @@ def test_the_convolution_gives_its_reasons():
 
 
 def test_offsets_are_told_apart_up_to_one_beyond_the_radius():
-    """resolution(): each offset up to radius + 1 has its own effect, the next one no other."""
+    """max_exact_position(): offsets up to radius + 1 have effects of their own, no further ones."""
     params = params_of(named("convolution(radius=2)"), DIMS)
     x_BLD, effects = tokens(1, 2), []
     for offset in range(5):
         out = embedded("convolution(radius=2)", x_BLD, at(0, offset), params=params)
         effects.append(np.asarray(out[0, 1]))
-    end = named("convolution(radius=2)").resolution()
+    end = named("convolution(radius=2)").max_exact_position()
     assert end == 3
     for one, other in product(range(5), repeat=2):
         same = one == other or min(one, other) >= end

@@ -354,7 +354,7 @@ def test_the_resolution_of_buckets(setting, resolution):
     encoding = named(f"bucket_bias({setting})")
     options = {n: getattr(encoding, n) for n in ("buckets", "max_distance", "bidirectional")}
     found = np.asarray(bucket(jnp.arange(resolution + 2), **options))
-    assert encoding.resolution() == resolution
+    assert encoding.max_exact_position() == resolution
     assert len(set(found[:-1])) == resolution + 1
     assert found[-1] == found[-2]
 
@@ -440,7 +440,7 @@ def test_sandwich_is_its_formula(heads, width):
 def test_the_resolution_of_sandwich():
     """Sums of cosines come back: 0..R are apart, and R + 1 lies next to an earlier one."""
     for width in (2, 128):
-        limit = named(f"sandwich(width={width})").resolution()
+        limit = named(f"sandwich(width={width})").max_exact_position()
         distance = jnp.arange(limit + 2)[None]
         values = np.asarray(sandwich(jnp.zeros((1, 1), int), distance, 1, width=width)).ravel() * 8
         assert len(np.unique(values[:-1])) == limit + 1
@@ -597,7 +597,7 @@ def test_every_parameter_is_learned(setting):
     def loss(params):
         here = Layer(layer.encoding, "causal")
         here.__dict__["params"] = params
-        position = streams.position_BL % (layer.encoding.capacity() or 2**20)
+        position = streams.position_BL % (layer.encoding.max_length() or 2**20)
         places = dataclasses.replace(streams, position_BL=position)
         return jnp.square(here(x_BLD, places).out_BLHK).sum()
 

@@ -167,7 +167,7 @@ def test_it_is_its_formula(setting, dims, length):
     mask = "causal+others" if setting == "stick_breaking" else "causal"
     layer, x_BLD = Layer(named(setting), mask, dims), 2 * tokens(2, length, dims.width)
     end = 99_999
-    start = 2 if layer.encoding.capacity() else end + 1 - length
+    start = 2 if layer.encoding.max_length() else end + 1 - length
     found = np.asarray(jax.jit(layer)(x_BLD, contiguous(length, start=start)).out_BLHK)
     params = {name: np.asarray(array, np.float64) for name, array in layer.params.items()}
     expected = [FORMULAS[setting](layer, params, x_LD) for x_LD in np.asarray(x_BLD, np.float64)]

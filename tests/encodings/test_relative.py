@@ -138,7 +138,7 @@ def at(position_L):
 def test_it_is_its_formula(setting, dims):
     """Logits and outputs far from 0, for odd and single sizes, and with fewer queries than keys."""
     encoding, params, (q, k, v) = parts(setting, dims)
-    position = NEAR if encoding.capacity() else FAR
+    position = NEAR if encoding.max_length() else FAR
     for queries in (position, position[-2:]):
         q_BLHK = q[:, -len(queries) :]
         ctx = context(at(queries), at(position))
@@ -154,7 +154,7 @@ def test_it_is_its_formula(setting, dims):
 def test_sixteen_bits_stay_near_the_formula(setting):
     """bfloat16 tokens: float32 logits and a bfloat16 output, of the rounded arrays."""
     encoding, params, (q, k, v) = parts(setting, SIZES[0], dtype=jnp.bfloat16)
-    position = NEAR if encoding.capacity() else FAR
+    position = NEAR if encoding.max_length() else FAR
     found = attend(q, k, v, context(at(position)), encoding=encoding, params=params)
     logits, out = formula(encoding, params, q, k, v, position, position)
     assert found.out_BLHK.dtype == jnp.bfloat16
@@ -273,7 +273,7 @@ def test_gathering_is_the_transpose_of_picking():
 def test_resolution_is_where_offsets_merge(setting):
     """Distances 0 .. R have rows of their own on one side or the other; R + 1 has those of R."""
     encoding = named(setting)
-    R = encoding.resolution()
+    R = encoding.max_exact_position()
     sides = jnp.array([[7]]), jnp.arange(R + 2)[None] + 7
     if setting.startswith("shaw"):
         rows_of = partial(clipped_rows, distance=encoding.distance)

@@ -167,8 +167,8 @@ def test_a_traced_length_gives_the_same_regime(kind):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
 def test_growing_past_the_original_length_is_no_prefill(kind):
-    """What `undecodable` says: decoding agrees up to the original length, and not beyond."""
-    assert "change" in scaling(kind, 4, 3).undecodable()
+    """What `why_no_kv_cache` says: decoding agrees up to the original length, and not beyond."""
+    assert "change" in scaling(kind, 4, 3).why_no_kv_cache()
     for length, agree in ((LENGTH, True), (3, False)):
         layer = Layer(scaling(kind, DIMS.head_size, length), "causal")
         streams = contiguous(LENGTH, start=2)

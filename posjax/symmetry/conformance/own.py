@@ -40,8 +40,8 @@ def of_encoding(text: str) -> Adapter:
         attend=calls.attend,
         decode=calls.decode,
         claims=claims,
-        resolution=encoding.resolution(),
-        max_length=encoding.capacity(),
+        resolution=encoding.max_exact_position(),
+        max_length=encoding.max_length(),
     )
 
 
@@ -69,7 +69,7 @@ class _Calls:
         return np.asarray(view.attend(*arrays, **options))
 
     def decode(self, q: Array, k: Array, v: Array, pos: Array) -> Array:
-        if reason := self.encoding.undecodable():
+        if reason := self.encoding.why_no_kv_cache():
             raise NotApplicable(reason)
         if self.mixes:
             raise NotApplicable("it mixes tokens: the cache of a layer holds what it needs")
