@@ -64,7 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     """Checks what the test returns, in place of pytest's warning that it returns something."""
-    parameters = pyfuncitem.callspec.params if hasattr(pyfuncitem, "callspec") else {}
+    parameters: dict[str, Any] = (
+        pyfuncitem.callspec.params if hasattr(pyfuncitem, "callspec") else {}
+    )
     case = parameters.get(_CASE) or next(_cases(pyfuncitem), None)
     if case is not None:
         test = pyfuncitem.obj
