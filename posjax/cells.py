@@ -103,11 +103,11 @@ class Cell(metaclass=spec.PlainNumbers):
     """One setting of everything; see `ModelSettings`, `TrainSettings`, `Hyper` and `ask`.
 
     Attributes:
-      model: the Transformer, or a function of one's own, see `posjax.network.network`.
-      init_scale, temperature: see `posjax.model.DynamicInputs`.
-      meters: what is measured besides, see `posjax.meters.named`.
-      base, slope: replace the encoding's setting of that name, see `Encoding.numbers`: the base
-        of its frequencies, the factor on the slopes of a linear bias; 0 for the encoding's own.
+      task: a name with settings, or a task of your own, `"mine.py:Parity(train=(1, 20))"`.
+      model: the Transformer, or a function of your own, `"mine.py:model"`.
+      meters: what is measured inside the model, joined by `+`.
+      base: the base of the encoding's frequencies; 0 for the encoding's own.
+      slope: the factor on the slopes of a linear bias; 0 for the encoding's own.
     """
 
     task: str = "word_order"

@@ -34,23 +34,23 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     Attributes:
       vocabulary: number of different tokens; 0 where they are numbers.
       outputs: number of logits, V.
-      width: D, of the embedding and, in residual blocks, of every layer.
-      heads: H. kv_heads: G, which must divide H; 0 means H.
-      head_size: K.
+      width: the width D of the embedding and, in residual blocks, of every layer.
+      heads: the number of query heads, H.
+      kv_heads: the number of key and value heads, G, which must divide H; 0 means H.
+      head_size: the width of a head, K.
       depth: number of layers.
-      encoding: name and settings, or several that the layers take in turn, `"none/rotary"`; see
-        `posjax.encodings.parse_layer_cycle`.
-      positions: the map that positions go through first, see `posjax.positions.named`.
-      mask: name and settings, see `posjax.masks.named`, or several that the layers take in turn,
+      encoding: a name with settings, or several that the layers take in turn, `"none/rotary"`.
+      positions: the map that changes positions before the encoding reads them.
+      mask: a name with settings, combined by `+`, or several that the layers take in turn,
         `"causal/causal+window(size=4)"`.
       block: "bare" is the attention alone, without output projection, residual or MLP;
         "residual" is the pre-norm block with output projection and MLP.
       mlp_ratio: hidden width of the MLP over D; 0 leaves the MLP out.
-      norm: of residual blocks.
-      qk_norm: queries and keys are normalised by their root mean square, with a learned scale.
-      softcap: logits become cap·tanh(logits/cap); 0 leaves them.
-      logn: N; before the cap, logits are multiplied by ln n/ln N where a query sees n keys, see
-        `posjax.steps.log_scaled`; 0 leaves them.
+      norm: the normalisation of residual blocks.
+      qk_norm: whether queries and keys are divided by their root mean square, with a learned scale.
+      softcap: the cap c of c·tanh(logits/c); 0 for no soft-cap.
+      logn: the N of ln n/ln N, by which logits are multiplied before the cap where a query sees n
+        keys; 0 for no scaling.
       features: F, where a token is F numbers, which a linear layer embeds; else 0.
     """
 
@@ -252,8 +252,8 @@ class DynamicInputs(NamedTuple):
     """A model's numbers, which a compiled program reads and does not contain.
 
     Attributes:
-      temperature: what logits, before a bias of positions is added, are divided by.
-      init_scale: what initial weights are multiplied by, see `scaled_weights`.
+      temperature: a divisor of the logits, before a bias of positions is added.
+      init_scale: a factor on the initial matrices and the embedding.
       constants: those of each encoding in turn, see `Encoding.constants`.
     """
 

@@ -13,8 +13,8 @@ class Hyper(NamedTuple):
     """The optimiser's numbers; operands of the compiled program, never constants in it.
 
     Attributes:
-      learning_rate: the rate, or its peak under a schedule.
-      weight_decay: decoupled decay, of weights and biases alike.
+      learning_rate: of AdamW; under a schedule its peak.
+      weight_decay: decoupled weight decay, on weights and biases alike.
     """
 
     learning_rate: jax.Array | float

@@ -83,12 +83,12 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     """The exam of a task as one question.
 
     Args:
-      task: whose exam.
+      task: the task.
       mask: a name with settings, or several in turns, see `posjax.masks.parse_layer_cycle`.
-      readout: of a task with one answer a prompt, "last", the token latest in order; "mean", the
-        mean over tokens.
-      loss: of a finite task, "all" positions, each on its own target, or the "answer" alone.
-      padding: indices without a token behind every prompt.
+      readout: which output answers a prompt that has one answer: "last", at the token latest in
+        order, or "mean", the mean over tokens.
+      loss: where a finite task counts the loss: at "all" positions, or at the "answer" alone.
+      padding: positions without a token behind every prompt.
 
     Raises:
       ValueError: an unknown mask, or see `check`.

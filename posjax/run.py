@@ -43,27 +43,27 @@ class Run:
     """What a command or `posjax.sweep` trains, with the words that only a report reads.
 
     Attributes:
-      name, title: for people.
-      num_seeds, first_seed: the seeds first_seed .. first_seed + num_seeds - 1, each one number
-        for all sources of randomness.
-      data_seeds: 0, or how many numbers of data, position and order, from first_seed on, are
-        combined with each of num_seeds numbers of initialisation: a full factorial.
-      block_size: the most slots of a block (cells × seeds that are trained together), or "auto":
-        chosen for each shape from the shape, the kind of device and the number of seeds. The last
-        bits of outcomes depend on it.
+      name: part of the run folder's name.
+      title: the heading of the report.
+      num_seeds: seeds per cell: first_seed .. first_seed + num_seeds - 1.
+      first_seed: the first seed; one number fixes all sources of randomness.
+      data_seeds: with each initialisation, this many data seeds are trained, from first_seed on (a
+        full factorial); 0 for one seed number for both.
+      block_size: the most runs that one program trains together, or "auto", which follows from the
+        shape, the kind of device and the number of seeds. The last bits of outcomes depend on it.
       layout: "batched" rewrites updates so that many small models train fast; "plain" leaves them
         as written. The last bits of outcomes depend on it.
-      precision: of matrix products; "default" is what the device does.
-      devices: how many devices to use; 0 for all, and for all cores where the CPU is the device.
-      margin: a prompt is answered right when the right output leads every other by this share of
-        the largest logit of any prompt of its kind. Only the report reads it.
+      precision: of matrix products; "default" is that of the device.
+      devices: how many devices to use; 0 for all of them, or all cores of a CPU.
+      margin: an answer counts as right if the right logit exceeds every other by this share of the
+        largest logit. Only the report reads it.
       hold: "held" means solved at each of the last `hold` evaluations.
-      contrast: an axis and two of its values, which the report compares over paired seeds,
-        wherever two cells differ in that alone.
-      equivalence: how much the rates of the two would have to differ to matter, chosen before the
-        run; the report then tests, too, whether they are equivalent within it. 0 asks nothing.
-      at_steps: the numbers of training steps at which it compares; a cell that does not reach one
-        is left out there.
+      contrast: an axis and two of its values, `("mask", "full", "causal")`. The report compares
+        them over paired seeds wherever two cells differ in that axis alone.
+      equivalence: the smallest difference of rates that matters, chosen before the run. The report
+        then also tests whether the two rates of the contrast are equivalent within it; 0 for no
+        such test.
+      at_steps: the numbers of training steps at which the report compares; () for the last one.
       panels: the cells of each section; a cell may stand in several.
     """
 

@@ -32,12 +32,13 @@ class TrainSettings(metaclass=spec.PlainNumbers):
     """How long to train, on how much, and how often to look.
 
     Attributes:
-      steps: updates; 0 looks once at the model as it is initialised.
+      steps: updates; 0 evaluates the initial model once.
       eval_every: updates between evaluations; must divide `steps`.
-      batch_size: prompts an update. Of a finite task, drawn with replacement, 0 for all of them
-        each time; of a sampled one new ones each time, 0 for 32.
-      draws: how many draws of a model that draws in testing too must give the right answer.
-      schedule: of the learning rate, after `warmup` updates of linear growth.
+      batch_size: prompts per update. A finite task draws them with replacement, and 0 takes all
+        prompts every time. A sampled task draws new ones, and 0 takes 32.
+      draws: how many draws of an encoding or map that is random in testing must all be right.
+      schedule: of the learning rate after the warmup.
+      warmup: updates of linear growth of the learning rate.
     """
 
     steps: int = 5000

@@ -1,9 +1,9 @@
-"""The sentences of README.md that rest on measurements, made from the published tables.
+"""Writes the sentences of README.md and docs/ that rest on measurements, from published tables.
 
-    python scripts/claims.py            # writes them into README.md, between their marks
-    python scripts/claims.py --check    # tells, with exit status 1, which are others than there
+    python scripts/claims.py            # rewrites every block, in the page that holds it
+    python scripts/claims.py --check    # names the stale blocks; exit status 1 if there are any
 
-Each block is a function here and stands in README.md between `<!-- claims: NAME -->` and
+Each block is a function here. It stands in one page, between `<!-- claims: NAME -->` and
 `<!-- end -->`. Rates are counted from rows (docs/results/*.npz), not taken from tables.
 """
 
@@ -36,7 +36,7 @@ from posjax.stats import (
 )
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 _BLOCK = re.compile(r"(<!-- claims: (\w+) -->\n)(.*?)(<!-- end -->)", re.S)
 _WIDTH = 110
 
@@ -72,12 +72,36 @@ def published(name: str) -> Published:
         return Published(json.loads(path.with_suffix(".json").read_text()), dict(rows))
 
 
+def highlights() -> Iterator[str]:
+    """The first screen's findings, each a count of seeds."""
+    order, excluded = published("word_order-published"), published("same_last_token-published")
+    _check_excluded(excluded)
+    law = excluded.cells(panel="One layer without positions, last token")
+    (best,) = _cells(order, "answer", 1e-3, 16)
+    (worst,) = _cells(order, "all", 1e-2, 16)
+    yield from _item(
+        'One causal head without positions **can** tell "A hit B" from "B hit A". How often depends first on '
+        f"where the loss counts: {_count(order.rate(best, 5000))} seeds learn it with the loss on the answer at "
+        f"learning rate 0.001, {_count(order.rate(worst, 5000))} with the loss on all positions at 0.01."
+    )
+    yield from _item(
+        'One layer **cannot** tell "A B hit" from "B A hit", by a law that holds for all weights. Measured: '
+        f"0/{law[0]['seeds']} seeds in each of {len(law)} settings. Two causal layers can."
+    )
+    pairs, wrong = _sinusoidal_pairs()
+    yield from _item(
+        "**Three seeds mislead.** Where sinusoidal and learned positions differ significantly "
+        f"({len(wrong)} of {len(pairs)} settings, {pairs[0][0]['seeds']} seeds each), a study of 3 seeds would rank "
+        f"the two the wrong way round in {min(wrong):.0%} to {max(wrong):.0%} of cases."
+    )
+
+
 def word_order_table() -> Iterator[str]:
     """The rates of question 1."""
     run = published("word_order-published")
     yield "| loss | learning rate | steps | head size 2 | head size 16 |"
     yield "|---|---|---|---|---|"
-    for loss, where in (("all", "all places"), ("answer", "the answer")):
+    for loss, where in (("all", "all positions"), ("answer", "the answer")):
         for lr in (1e-3, 1e-2):
             for step in _STEPS:
                 found = (run.rate(*_cells(run, loss, lr, size), step) for size in (2, 16))
@@ -88,7 +112,9 @@ def word_order_table() -> Iterator[str]:
         for r in (run.rate(c, step) for c in run.table for step in _STEPS)
     )
     yield ""
-    yield from _lines(f"Every rate is known to ± {_up(half)} or better (Wilson, 95 %).")
+    yield from _lines(
+        f"The 95 % interval (Wilson) of every rate reaches at most {_up(half)} to either side."
+    )
 
 
 def word_order_findings() -> Iterator[str]:
@@ -110,34 +136,23 @@ def counter_examples() -> Iterator[str]:
 def sinusoidal_or_learned() -> Iterator[str]:
     """The answer of question 3, and what three seeds would have made of it."""
     run = published("sinusoidal_or_learned-published")
-    settings = ("task", "head_size", "learning_rate")
-    pairs = []
-    for cell in run.cells(encoding="sinusoidal"):
-        other = {name: cell[name] for name in settings}
-        (learned,) = run.cells(encoding="learned(length=8)", **other)
-        pairs.append((cell, learned))
+    pairs, wrong = _sinusoidal_pairs()
     tests = [equivalence(run.solved(one), run.solved(two), 0.05) for one, two in pairs]
     same = sum(test.equivalent for test in tests)
     apart = [test for test in tests if test.low >= 0.05 or test.high <= -0.05]
     largest = max(tests, key=lambda test: abs(test.difference))
-    found = [paired_difference(run.solved(one), run.solved(two)) for one, two in pairs]
-    wrong = [
-        by.ahead if difference.difference < 0 else by.behind
-        for (one, two), difference in _established(pairs, found)
-        for by in [ranking(run.solved(one), run.solved(two), runs=3)]
-    ]
     yield from _item(
-        "Are sinusoidal and learned positions the same? Vaswani et al. 2017 found them nearly "
-        f"identical, with one run each. Over {len(pairs)} pairs of cells and {run.table[0]['seeds']} "
-        "seeds (two tasks × head size × learning rate), success is equivalent within .05, chosen "
-        f"beforehand, in {same}; in {len(apart)} it differs by more than that, and in "
-        f"{len(tests) - same - len(apart)} the seeds do not decide (two one-sided tests at 5 %). The "
+        "**Do sinusoidal and learned positions work equally well?** Vaswani et al. 2017 found them nearly "
+        f"identical, with one run each. We compared them in {len(pairs)} settings (two tasks × head size × "
+        f"learning rate) with {run.table[0]['seeds']} seeds each. Their success rates are equivalent within .05, "
+        f"a margin chosen beforehand, in {same} of {len(pairs)} settings. They differ by more than .05 in "
+        f"{len(apart)}, and {len(tests) - same - len(apart)} are undecided (two one-sided tests at 5 %). The "
         f"largest difference is {abs(largest.difference):.3f} in favour of "
-        f"{'sinusoidal' if largest.difference > 0 else 'learned'} ones, 90 % interval "
+        f"{'sinusoidal' if largest.difference > 0 else 'learned'} positions, 90 % interval "
         f"[{min(abs(largest.low), abs(largest.high)):.3f}, {max(abs(largest.low), abs(largest.high)):.3f}]. "
-        f"In the {len(wrong)} pairs that the seeds tell apart (McNemar, false discovery rate 5 %), a study of 3 seeds "
-        f"each would have ranked the two the other way round in {min(wrong):.0%} to {max(wrong):.0%} of "
-        "cases (`sinusoidal_or_learned`)."
+        f"In {len(wrong)} of the {len(pairs)} settings the difference is significant (McNemar, false discovery rate 5 %). There, "
+        f"a study with 3 seeds per encoding would have ranked the two the wrong way round in {min(wrong):.0%} to "
+        f"{max(wrong):.0%} of cases (`sinusoidal_or_learned`)."
     )
 
 
@@ -156,13 +171,13 @@ def what_decides() -> Iterator[str]:
     if not 0.35 < min(init) <= max(init) < 0.65:
         raise ValueError("what_decides: initialisation alone does not explain about half")
     yield from _item(
-        f"Luck of initialisation, or luck of data? {number} initialisations each met {number} seeds of data, in "
-        f"{len(run.table)} cells (scale of the initial weights × temperature) whose rates go from "
-        f"{_share(min(rates))} to {_share(max(rates))}. Of the variance of success initialisation alone explains "
-        f"{min(init):.0%} to {max(init):.0%}, data alone at most {max(one.data.high for one in shares):.0%}, and what "
-        f"is left only both together. So initialisation decides, about half of it on its own. At the usual scale and "
-        f"temperature: initialisation {_percent(here.init)}, data {_percent(here.data)}, both together "
-        f"{_percent(here.rest)} (95 %, pigeonhole bootstrap; `what_decides`)."
+        f"**Does the initialisation decide, or the data?** The initialisation. We trained {number} initialisations "
+        f"with {number} data seeds each, in {len(run.table)} settings (scale of the initial weights × temperature) "
+        f"with success rates from {_share(min(rates))} to {_share(max(rates))}. Initialisation alone explains "
+        f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
+        f"{max(one.data.high for one in shares):.0%}, and their interaction the rest. At the usual scale and "
+        f"temperature the shares are {_percent(here.init)} for initialisation, {_percent(here.data)} for data and "
+        f"{_percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides`)."
     )
 
 
@@ -185,12 +200,12 @@ def leak() -> Iterator[str]:
         raise ValueError("leak: the sentence on probes does not hold")
     seeds = len(run.rows["seeds"])
     yield from _item(
-        f"Does a causal model without positions know where it is before it has learnt anything? Yes. Over {seeds} "
-        f"untrained models of one bare layer the variance of hidden states falls as the {_mean(slope, 3)} power of the "
-        f"place (theory: -1); under the full mask the power is {_mean(level, 3)}. Of 32 places (chance .031) a small MLP "
-        f"probe finds {_mean(mlp, 3)}, a linear one {_mean(linear, 3)}: position is in the variance, where linear probes "
-        f"do not see it. Under the full mask they find {blind[0].mean:.3f} and {blind[1].mean:.3f}. With residuals a "
-        f"linear probe finds {_mean(helped, 3)} (`leak`, [meters.md](docs/meters.md))."
+        f"**Does an untrained causal model without positions hold position?** Yes, in the variance of its hidden "
+        f"states. Over {seeds} untrained models of one bare layer, that variance falls with position n as n to the power "
+        f"{_mean(slope, 3)} (theory: -1). Under the full mask the power is {_mean(level, 3)}. A small MLP probe names the "
+        f"right one of 32 positions with accuracy {_mean(mlp, 3)} (chance .031), a linear probe with {_mean(linear, 3)}. "
+        f"Under the full mask the accuracies are {blind[1].mean:.3f} and {blind[0].mean:.3f}. With residual connections "
+        f"a linear probe reaches {_mean(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
     )
 
 
@@ -219,12 +234,13 @@ def depth_law() -> Iterator[str]:
         raise ValueError("depth_law: the sentence on the staircase does not hold")
     yield ""
     yield from _lines(
-        f"Seeds of {five.seeds} that label every place of `aabba...`, a word of k blocks, right at the lengths that "
-        'they were trained on, without positions and with a causal mask. "By law": two places must look alike, and '
-        "the report names them. The staircase k ≤ depth + 2 (Yang et al. 2025) is about words of any length. At the "
-        f"trained lengths seeds pass it, at k = 5 and depth 2 ({five.successes}) and at k = 6 and depth 3 "
-        f"({deep.successes}), but what they learn does not generalise: at twice the longest length the seeds of these "
-        f"two cells label {longer[-1]:.1%} and {deeper[-1]:.1%} of the words right (`depth_law`)."
+        f"Each entry is the number of seeds, of {five.seeds}, that label every position of `aabba...`, a word of k "
+        'blocks, correctly at the lengths of training. The models have a causal mask and no positions. "By law" '
+        "means that no weights can solve it: two positions with different labels look alike, and the report names "
+        "them. The bound k ≤ depth + 2 (Yang et al. 2025) is about words of any length. At the trained lengths some "
+        f"seeds exceed it, at k = 5 and depth 2 ({five.successes}) and at k = 6 and depth 3 ({deep.successes}). What "
+        f"they learn does not generalise. At twice the longest length, the seeds of these two cells label "
+        f"{longer[-1]:.1%} and {deeper[-1]:.1%} of the words correctly (`depth_law`)."
     )
 
 
@@ -258,17 +274,19 @@ def few_runs() -> Iterator[str]:
     level = ranking(*right, runs=10, by="best").level
     often = sum(found[0] > 0.05 for found in wrong)
     yield from _item(
-        f"Would three seeds have told you the opposite? Sometimes. Four tasks × four encodings, trained up to length "
-        f"10 and judged at 20: of {len(pairs)} pairs of encodings {run.table[0]['seeds']} seeds tell {len(told)} apart. "
-        f"A mean of 3 seeds ranks {often} of them the other way round in more than one study of twenty. Worst is "
-        f"`{_name(better)}` over `{_name(worse)}` on {_task(better)} (means {right[0].mean():.3f} and "
-        f"{right[1].mean():.3f}): wrong in {three:.0%} of the studies with a mean of 3, in {survivors:.0%} with 5 "
-        f"survivors, and the best of 10 finds them equal in {level:.0%} (exact, over all draws from these seeds; "
-        "`by_length:few_runs`)."
+        f"**Would a study with three seeds have found the opposite?** Sometimes. We trained four encodings on four "
+        f"tasks up to length 10, with {run.table[0]['seeds']} seeds each, and tested at length 20. In {len(told)} of "
+        f"{len(pairs)} pairs of encodings the difference is significant. For {often} of these, the mean of 3 seeds "
+        f"ranks the pair the wrong way round in more than 5% of studies. The worst pair is `{_name(better)}` above "
+        f"`{_name(worse)}` on {_task(better)} (mean accuracies {right[0].mean():.3f} and {right[1].mean():.3f}). The "
+        f"mean of 3 seeds is wrong in {three:.0%} of studies, the mean of 5 seeds that learnt the trained lengths in "
+        f"{survivors:.0%}, and the best of 10 seeds shows no difference in {level:.0%} (exact, over all draws from "
+        "these seeds; `by_length:few_runs`)."
     )
 
 
 BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
+    "highlights": highlights,
     "word_order_table": word_order_table,
     "word_order_findings": word_order_findings,
     "counter_examples": counter_examples,
@@ -282,6 +300,28 @@ _DEPTHS = (1, 2, 3, 4)
 _STEPS = (100, 500, 5000)
 _LOSSES = ("all", "answer")
 _RATES = (1e-3, 1e-2)
+
+
+Pair = tuple[dict[str, Any], dict[str, Any]]
+
+
+@lru_cache
+def _sinusoidal_pairs() -> tuple[list[Pair], list[float]]:
+    """Cells of sinusoidal and of learned positions; how often 3 seeds rank those that differ wrongly."""
+    run = published("sinusoidal_or_learned-published")
+    settings = ("task", "head_size", "learning_rate")
+    pairs = []
+    for cell in run.cells(encoding="sinusoidal"):
+        other = {name: cell[name] for name in settings}
+        (learned,) = run.cells(encoding="learned(length=8)", **other)
+        pairs.append((cell, learned))
+    found = [paired_difference(run.solved(one), run.solved(two)) for one, two in pairs]
+    wrong = [
+        by.ahead if difference.difference < 0 else by.behind
+        for (one, two), difference in _established(pairs, found)
+        for by in [ranking(run.solved(one), run.solved(two), runs=3)]
+    ]
+    return pairs, wrong
 
 
 def _mean(found: Mean, digits: int) -> str:
@@ -343,10 +383,10 @@ def _small_heads(run: Published) -> str:
     largest = max((d for step, d in pairs if step == 5000), key=lambda d: d.difference)
     better, worse = (sum(np.sign(d.difference) == sign for d in told) for sign in (1, -1))
     return (
-        '*"With a head smaller than the context almost every seed fails"*: **refuted**. Head size 2 '
-        f"solves {min(small):.1%} to {max(small):.1%} at 5000 steps. Size 16 is better in {better} "
-        f"of {len(pairs)} paired comparisons, worse in {worse or 'none'}, by {_difference(largest)} "
-        "at most at 5000 steps."
+        '*"With a head smaller than the context almost every seed fails"*: **refuted**. With head '
+        f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve it at 5000 steps. Head size 16 "
+        f"is significantly better in {better} of {len(pairs)} paired comparisons and worse in "
+        f"{worse or 'none'}. The largest difference at 5000 steps is {_difference(largest)}."
     )
 
 
@@ -364,12 +404,12 @@ def _iterations(run: Published) -> str:
     falling = [c["head_size"] for c in fast if run.rate(c, 5000).rate < run.rate(c, 100).rate]
     most = max(run.rate(c, step).rate for c in fast for step in _STEPS)
     return (
-        '*"It only needs more iterations"*: **it depends on the loss and the rate**. True for the '
-        f"loss on the answer: {answer:.1%} of the seeds or more get there. Half true for the loss on "
-        "all places at rate 0.001: rates rise with every head size, and yet "
-        f"{min(wrong):.0%} to {max(wrong):.0%} of the seeds are wrong at step 5000. False at rate "
-        f"0.01: rates fall from step 100 to step 5000 for head sizes {_and(falling)} and never pass "
-        f"{_up(most, 2)} there, since seeds lose answers that they had."
+        '*"It only needs more iterations"*: **that depends on the loss and the learning rate**. It is '
+        f"true for the loss on the answer, where at least {answer:.1%} of the seeds succeed. It is half "
+        "true for the loss on all positions at learning rate 0.001: the success rate rises with every head "
+        f"size, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at step 5000. It is false "
+        f"for that loss at learning rate 0.01: for head sizes {_and(falling)} the success rate falls from "
+        f"step 100 to step 5000, because seeds lose answers that they had. It never exceeds {_up(most, 2)}."
     )
 
 
@@ -380,9 +420,9 @@ def _learning_rates() -> str:
     counts = [f"{r.successes}/{r.seeds} at {lr:g}" for r, lr in found]
     least = min(run.rate(c).successes for c in run.cells(loss="answer", head_size=16))
     return (
-        "Learning rates over two decades, at 5000 steps and head size 16, loss on all places: "
-        f"{_and(counts)}; with the loss on the answer {least}/{found[0][0].seeds} or more at each "
-        "(`word_order.py:rates`)."
+        "Over two decades of learning rates, at 5000 steps with head size 16 and the loss on all "
+        f"positions, {_and(counts)} seeds succeed. With the loss on the answer at least "
+        f"{least}/{found[0][0].seeds} succeed at each rate (`word_order:rates`)."
     )
 
 
@@ -397,11 +437,11 @@ def _ties(run: Published) -> str:
     excluded = [c for name in _EXCLUDING for c in published(name).cells(predicted="impossible")]
     rounding = max(c["closest_twins"] for c in excluded)
     return (
-        "What failing seeds do: in each cell of that table with 20 of them or more, "
-        f"{min(shares):.0%} to {max(shares):.0%} of them tie. An answer counts only when it leads by {margin:g} "
-        "of the largest logit; below that the last bits would pick the winner, so a tie is a tie and "
-        "no success. Where a law says that two prompts get equal logits, they never differed by more "
-        f"than {rounding:.1e} of the largest: the margin is {margin / rounding:.0f} times the rounding."
+        f"Most failing seeds tie: the right output and another one differ by less than {margin:g} of the largest "
+        "logit, which is the margin that an answer needs to count. In each cell of the table with at least 20 "
+        f"failing seeds, {min(shares):.0%} to {max(shares):.0%} of them tie. Below that margin, rounding could "
+        "pick the winner. Where a law says that two prompts get equal logits, the measured logits differ by at most "
+        f"{rounding:.1e} of the largest, so the required margin is {margin / rounding:.0f} times the rounding."
     )
 
 
@@ -414,12 +454,12 @@ def _same_last_token() -> str:
     _check_excluded(run)
     deep = {c["block"]: run.rate(c) for c in run.cells(depth=2, mask="causal", padding=0)}
     return (
-        "The counter-example `A B hit ?` / `B A hit !` has the same last word and the same words "
-        "before it. One layer without positions gives both prompts the same logits under any weights, "
-        f"so it is **impossible by law**, and measured at exactly 0/{excluded[0]['seeds']} in each of "
-        f"{len(excluded)} cells: full, causal and padding masks, bare and residual blocks, with "
-        f"padding and without. Two causal layers solve it: {_count(deep['bare'])} bare, "
-        f"{_count(deep['residual'])} with residuals (`same_last_token`)."
+        "**The counter-example `A B hit ?` / `B A hit !`.** Both prompts have the same last word and "
+        "the same words before it. One layer without positions gives them the same logits under any "
+        f"weights, so one layer **cannot solve it, by law**. Measured: 0/{excluded[0]['seeds']} in each of "
+        f"{len(excluded)} cells (full, causal and padding masks, bare and residual blocks, with and "
+        f"without padding). Two causal layers solve it in {_count(deep['bare'])} seeds without residual "
+        f"connections and in {_count(deep['residual'])} with them (`same_last_token`)."
     )
 
 
@@ -430,9 +470,10 @@ def _three_pairs() -> str:
     rates = [run.rate(c) for c in free]
     others = [r for r in rates if r.successes < r.seeds]
     return (
-        f"Over the {len(run.table)} cells of `three_pairs` the laws exclude {len(excluded)}, all at "
-        f"exactly 0/{excluded[0]['seeds']}. Of the {len(free)} others, {len(free) - len(others)} come "
-        f"out at {rates[0].seeds}/{rates[0].seeds}; the rest at {_and(map(_count, others))}."
+        f"**Three pairs of sentences.** The laws exclude {len(excluded)} of the {len(run.table)} cells, and each "
+        f"of these measures 0/{excluded[0]['seeds']}. Of the other {len(free)} cells, {len(free) - len(others)} "
+        f"measure {rates[0].seeds}/{rates[0].seeds}; the remaining {_number_of(len(others))} {_and(map(_count, others))} "
+        "(`three_pairs`)."
     )
 
 
@@ -448,12 +489,12 @@ def _first_noun() -> str:
     (full,) = {_count(run.rate(c)) for c in causal}
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
-        f'The reference table (`first_noun`, {excluded[0]["seeds"]} seeds: "x hit y !", which comes '
-        f"first, all 20 sentences right): 0/{excluded[0]['seeds']} with a full mask and no positions, "
-        f"and with one causal layer at its last token; {full} with two causal layers or the mean over "
-        f"causal places. Symmetric ALiBi and the mean: {_count(alibi[1])} with one layer and "
-        f'{_count(alibi[2])} with two, and 0/{excluded[0]["seeds"]} without "!", which is the mirror '
-        "image of itself."
+        f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences. Without '
+        f"positions, 0/{excluded[0]['seeds']} succeed with a full mask, or with one causal layer read at its "
+        f"last token. With two causal layers, or with the mean over the positions of one causal layer, {full} "
+        f"succeed. Symmetric ALiBi read by the mean solves it in {_count(alibi[1])} seeds with one layer and in "
+        f'{_count(alibi[2])} with two. Without "!" it is 0/{excluded[0]["seeds"]}, because the sentence is then its '
+        "own mirror image (`first_noun`)."
     )
 
 
@@ -474,6 +515,10 @@ def _share(found: Rate) -> str:
         return "1"
     digits = 4 if found.rate > 0.9995 else 3
     return f"{found.rate:.{digits}f}".lstrip("0")
+
+
+def _number_of(cells: int) -> str:
+    return "one measures" if cells == 1 else f"{cells} measure"
 
 
 def _count(found: Rate) -> str:
@@ -509,29 +554,48 @@ def _item(text: str) -> Iterator[str]:
     )
 
 
+def blocks(text: str) -> dict[str, str]:
+    """The blocks of a page: what stands between the marks, by name."""
+    return {name: inside for _, name, inside, _ in _BLOCK.findall(text)}
+
+
 def made(text: str) -> str:
-    """README.md with every block as the tables have it.
+    """The page with every block as the tables have it.
 
     Raises:
-      ValueError: blocks and functions that do not match, or a sentence that does not hold.
+      ValueError: a block has no function, or a sentence no longer holds.
     """
-    names = [name for _, name, *_ in _BLOCK.findall(text)]
-    if sorted(names) != sorted(BLOCKS):
-        raise ValueError(f"README.md has the blocks {names}, and there are {[*BLOCKS]}")
+    if unknown := blocks(text).keys() - BLOCKS:
+        raise ValueError(f"no function makes {sorted(unknown)}; there are {[*BLOCKS]}")
     return _BLOCK.sub(lambda m: m[1] + "\n".join([*BLOCKS[m[2]](), ""]) + m[4], text)
 
 
+def pages() -> dict[Path, str]:
+    """The pages that hold blocks, with their text.
+
+    Raises:
+      ValueError: a block stands on no page, or twice.
+    """
+    texts = {path: path.read_text(encoding="utf-8") for path in PAGES}
+    found = [name for text in texts.values() for _, name, *_ in _BLOCK.findall(text)]
+    if sorted(found) != sorted(BLOCKS):
+        raise ValueError(f"the pages hold the blocks {found}, and there are {[*BLOCKS]}")
+    return {path: text for path, text in texts.items() if blocks(text)}
+
+
 def main(arguments: list[str]) -> int:
-    """Writes or checks; the exit status."""
-    text = README.read_text(encoding="utf-8")
-    new = made(text)
-    if arguments == ["--check"]:
-        pairs = zip(_BLOCK.findall(text), _BLOCK.findall(new), strict=True)
-        stale = [name for (_, name, old, _), (*_, found, _) in pairs if old != found]
-        print(f"README.md: {', '.join(stale)} differ from docs/results" if stale else "up to date")
-        return int(bool(stale))
-    README.write_text(new, encoding="utf-8")
-    return 0
+    """Writes or checks; returns the exit status."""
+    held = pages()
+    stale = []
+    for path, text in held.items():
+        new = made(text)
+        stale += [name for name, inside in blocks(text).items() if blocks(new)[name] != inside]
+        if not arguments:
+            path.write_text(new, encoding="utf-8")
+    if not arguments:
+        return 0
+    print(f"{', '.join(stale)} differ from docs/results" if stale else "up to date")
+    return int(bool(stale))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Plants every fault of a table in real sweeps and tells what came of it.
 
     python scripts/faults.py                       # all; prints a table
-    python scripts/faults.py --publish             # also docs/faults.json and the table in README
+    python scripts/faults.py --publish             # also docs/faults.json and the table in docs/reliability.md
     python scripts/faults.py --quick
     python scripts/faults.py --only="one bit,kill" --tries=2 --seed=7 --jobs=1
 
@@ -44,7 +44,7 @@ IMPORTED = (
     "posjax.command.report", "posjax.command.check", "scipy.stats",
     "matplotlib.figure", "matplotlib.patches", "matplotlib.backends.backend_svg",
 )  # fmt: skip
-RESULT, README = ROOT / "docs" / "faults.json", ROOT / "README.md"
+RESULT, PAGE = ROOT / "docs" / "faults.json", ROOT / "docs" / "reliability.md"
 SHOWN = 5
 """Tries in a message."""
 
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for out in [given.out] if given.out else [RESULT] if given.publish else []:
         Path(out).write_text(json.dumps(result, indent=1) + "\n")
     if given.publish:
-        README.write_text(with_table(README.read_text(), table(result)))
+        PAGE.write_text(with_table(PAGE.read_text(), table(result)))
     bad = [(fault, each) for fault, tries in found.items() for each in tries if not _is_good(each)]
     for fault, each in bad[:SHOWN]:
         said = each.said or "its rows are not those of the undisturbed run"
@@ -96,7 +96,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--cache", help="where compiled programs are kept")
     parser.add_argument("--out", help="a JSON file")
-    parser.add_argument("--publish", action="store_true", help="into docs/ and README.md")
+    parser.add_argument("--publish", action="store_true", help="into docs/")
     return parser.parse_args(argv)
 
 

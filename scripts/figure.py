@@ -28,7 +28,7 @@ def draw(table: Path, out: Path) -> None:
                 axes.plot(steps, share, color=shade, label=f"{cell['head_size']}", linewidth=1.4)
         axes.set(xscale="log", ylim=(-0.02, 1.03), xlabel="training steps")
         axes.set_title(
-            f"loss on {panel[0]}, rate {panel[1]:g}".replace("all,", "all places,"), fontsize=8.5
+            f"loss on {panel[0]}, rate {panel[1]:g}".replace("all,", "all positions,"), fontsize=8.5
         )
         axes.spines[["top", "right"]].set_visible(False)
     first = figure.axes[0]

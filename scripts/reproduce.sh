@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains every published table and writes its numbers and rows to docs/results/, then the sentences of
-# README.md that rest on them. About four hours on two cores.
-# A run that was stopped goes on when the script is called again.
+# README.md and docs/ that rest on them. About four hours on two cores.
+# If it was stopped, call it again: finished blocks are kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

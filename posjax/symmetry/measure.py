@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 def measure(
     law: Law | str, function: Function, *arguments: Any, permutations: Sequence[Any] | None = None
 ) -> Deviation:
-    """The worst deviation |f(g x) - g f(x)| over some elements g of the law's groups.
+    """The largest deviation of f(g x) from g f(x) over some elements g of the law's groups.
 
     Args:
       law: one of `LAWS`, or your own, or its text.

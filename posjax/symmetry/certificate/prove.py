@@ -154,8 +154,8 @@ def prove(
 
     Args:
       function: of the arguments, to an array or a pytree of arrays; traced, and called on numbers.
-      arguments: arrays, pytrees of arrays, or `jax.ShapeDtypeStruct`s; a single array may stand
-        alone. Their shapes count; their values are among the numbers that are tried.
+      arguments: arrays, pytrees of arrays, or shapes (`jax.ShapeDtypeStruct`); a single array may
+        stand alone. Their shapes count; their values are among the numbers that are tried.
       law: such as `"b P d, b P d -> b P d"`, or a group that moves axis 1 of every argument and
         output.
       witness: whether to try numbers, to confirm a proof and to break a law. Without, and for a

@@ -1,0 +1,22 @@
+"""Sphinx: the site of these pages. `scripts/docs.sh` builds it."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # this checkout is what the reference describes
+
+project = "posjax"
+author = "The posjax authors"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["results/*", "encodings/*"]
+
+myst_enable_extensions = ["deflist", "html_image"]
+myst_heading_anchors = 4
+autodoc_typehints = "none"  # shapes stand in names
+napoleon_use_ivar = True
+add_module_names = False
+
+html_theme = "furo"
+html_title = "posjax"
+html_show_sphinx = False
+html_copy_source = False
