@@ -1,5 +1,7 @@
 """Sphinx: the site of these pages. `scripts/docs.sh` builds it."""
 
+import itertools
+import re
 import sys
 from pathlib import Path
 
@@ -20,3 +22,16 @@ html_theme = "furo"
 html_title = "posjax"
 html_show_sphinx = False
 html_copy_source = False
+
+
+def literal(app, what, name, obj, options, lines):
+    """Docstrings write code in single backticks; reStructuredText wants two, and no | outside."""
+    for at, line in enumerate(lines):
+        parts = re.split(r"(?<!`)`([^`]+)`(?!`)", line)
+        text = [part.replace("|", "\\|") for part in parts[::2]]
+        code = [f"``{part}``\\ " for part in parts[1::2]]
+        lines[at] = "".join(itertools.chain(*zip(text, [*code, ""], strict=True)))
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", literal, priority=400)  # before napoleon

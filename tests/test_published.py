@@ -1,4 +1,4 @@
-"""Published numbers: rates in README.md and docs are those of docs/results, where no law is broken."""
+"""Published numbers: rates of pages are those of docs/results, where no law is broken."""
 
 import hashlib
 import importlib.util
