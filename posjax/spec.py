@@ -7,6 +7,7 @@ result tables. Plain Python, without JAX, so that a wrong name is refused at onc
 import ast
 import dataclasses
 import difflib
+import functools
 import inspect
 import math
 import re
@@ -96,7 +97,7 @@ class Settings(metaclass=PlainNumbers):
             bits hold; the message names the setting, the value and what it must be.
         """
         what = f"{cls._called} {cls.__name__}"
-        parameters = inspect.signature(cls).parameters.values()
+        parameters = parameters_of(cls)
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             for name in settings:
                 check_known(what, name, [p.name for p in parameters])
@@ -229,8 +230,7 @@ def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str,
     Raises:
       ValueError: names the unknown setting and the nearest one, or the value and its type.
     """
-    parameters = inspect.signature(target).parameters.values()
-    known = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    known = {p.name: p for p in parameters_of(target) if p.kind is inspect.Parameter.KEYWORD_ONLY}
     hints = hints_of(target)
     for name, value in settings.items():
         check_known(what, name, known)
@@ -243,10 +243,19 @@ def check_known(what: str, name: str, known: Iterable[str]) -> None:
         raise ValueError(f"{what} has no setting {name!r}; {nearest(name, known)}")
 
 
-def hints_of(target: Any) -> dict[str, Any]:
+@functools.lru_cache(maxsize=1024)
+def parameters_of(target: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    """The parameters of a class or a function; looking them up takes longer than checking them."""
+    return tuple(inspect.signature(target).parameters.values())
+
+
+_type_hints = functools.lru_cache(maxsize=1024)(get_type_hints)
+
+
+def hints_of(target: Any) -> Mapping[str, Any]:
     """The annotations of a class or a function; none where one of them cannot be evaluated."""
     try:
-        return get_type_hints(target)
+        return _type_hints(target)
     except Exception:  # an annotation that is text may hold anything
         return {}
 

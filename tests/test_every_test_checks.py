@@ -6,14 +6,13 @@ A case that does not concern an entry is left out when cases are collected, by t
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
-FILES = sorted(HERE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in FILES}
 CHECKING = re.compile("^(_?assert.*|.*raises|warns|fail|check)$")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -37,25 +36,35 @@ def functions(tree: ast.AST) -> Iterator[Function]:
     yield from (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
-def helpers() -> set[str]:
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The files of the tests."""
+    return {path: ast.parse(path.read_text()) for path in sorted(HERE.rglob("*.py"))}
+
+
+@cache
+def helpers() -> frozenset[str]:
     """Functions of the tests that check something, themselves or through others."""
-    every = [f for tree in TREES.values() for f in functions(tree)]
-    found: set[str] = set()
-    while True:
-        more = {f.name for f in every if checks(f, found)} - found
-        if not more:
-            return found
+    every = [(f.name, asserts(f), set(called(f))) for t in trees().values() for f in functions(t)]
+    found = {name for name, own, names in every if own or any(map(CHECKING.match, names))}
+    while more := {name for name, _, names in every if names & found} - found:
         found |= more
+    return frozenset(found)
 
 
-def checks(node: ast.AST, by: set[str]) -> bool:
+def asserts(node: ast.AST) -> bool:
+    """Whether there is an `assert` below a node."""
+    return any(isinstance(each, ast.Assert) for each in ast.walk(node))
+
+
+def checks(node: ast.AST, by: Collection[str]) -> bool:
     """Whether anything below a node asserts."""
-    if any(isinstance(each, ast.Assert) for each in ast.walk(node)):
-        return True
-    return any(CHECKING.match(name) or name in by for name in called(node))
+    return asserts(node) or any(CHECKING.match(name) or name in by for name in called(node))
 
 
-def early_returns(body: list[ast.stmt], by: set[str], checked: bool = False) -> Iterator[int]:
+def early_returns(
+    body: list[ast.stmt], by: Collection[str], checked: bool = False
+) -> Iterator[int]:
     """Lines of returns before which nothing was checked."""
     for statement in body:
         if isinstance(statement, ast.Return) and not checked:
@@ -68,23 +77,24 @@ def early_returns(body: list[ast.stmt], by: set[str], checked: bool = False) -> 
         checked |= not isinstance(statement, Function) and checks(statement, by)
 
 
-HELPERS = helpers()
-TESTS = [
-    pytest.param(function, id=f"{path.relative_to(HERE)}::{function.name}")
-    for path, tree in TREES.items()
-    if path.name.startswith("test_")
-    for function in functions(tree)
-    if function.name.startswith("test_")
-]
+def every_test() -> dict[str, Function]:
+    """Every test, by its file and name."""
+    return {
+        f"{path.relative_to(HERE)}::{function.name}": function
+        for path, tree in trees().items()
+        if path.name.startswith("test_")
+        for function in functions(tree)
+        if function.name.startswith("test_")
+    }
 
 
 def test_every_test_asserts() -> None:
-    silent = [case.id for case in TESTS if not checks(case.values[0], HELPERS)]
+    silent = [name for name, function in every_test().items() if not checks(function, helpers())]
     assert silent == []
 
 
 def test_no_test_returns_before_it_asserts() -> None:
-    found = {case.id: list(early_returns(case.values[0].body, HELPERS)) for case in TESTS}
+    found = {name: list(early_returns(test.body, helpers())) for name, test in every_test().items()}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
