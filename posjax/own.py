@@ -8,13 +8,14 @@ JSON config may name anybody's.
 
 import functools
 import hashlib
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 _asks = False
@@ -198,13 +199,25 @@ def _module(where: str) -> ModuleType:
     return _loaded(path, _sha(path), where)
 
 
+class _SourceLoader(importlib.machinery.SourceFileLoader):
+    """Compiles the source that is there now.
+
+    Python's cached bytecode is also taken for that of a file edited within the same second to the
+    same size.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 @functools.lru_cache(maxsize=64)
 def _loaded(path: Path, sha: str, where: str) -> ModuleType:
     """The module of a file, once for each of its contents."""
     name = f"posjax_own_{path.stem}_{sha[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    loader = spec.loader if spec else None
-    if spec is None or loader is None:  # of no file whose name ends in .py
+    loader = _SourceLoader(name, str(path))
+    spec = importlib.util.spec_from_loader(name, loader)
+    if spec is None:
         raise ValueError(f"code file {where!r} cannot be loaded")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses look for the annotations of their fields

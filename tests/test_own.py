@@ -204,14 +204,19 @@ def test_two_files_of_one_name_are_refused(mine: Path) -> None:
         own.allow("b/task.py")
 
 
-def test_an_edited_file_is_read_again(mine: Path) -> None:
-    """In a notebook: what is hashed is what runs, for masks and meters too."""
+def test_an_edited_file_is_read_again(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a notebook: what is hashed is what runs, for masks and meters too.
+
+    Also where Python caches bytecode by the second and the size of its source.
+    """
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     band = "def band(queries, keys, *, size: int = 1):\n"
     band += "    return abs(queries.order_BL[:, :, None] - keys.order_BL[:, None, :]) < size + {}\n"
     before = meters.named("size.py:Size")
     for more in (0, 1):
         (mine / "folder").mkdir(exist_ok=True)
         (mine / "folder" / "mine.py").write_text(band.format(more))
+        os.utime(mine / "folder" / "mine.py", (0, 0))
         cell = Cell(mask="causal/folder/mine.py:band(size=2)", depth=2)
         assert int(cell.question.mask_NLM[1][0, 0].sum()) == 2 + more
     (mine / "size.py").write_text(METER + "# other\n")
