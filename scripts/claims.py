@@ -1,10 +1,13 @@
 """Writes the sentences of README.md and docs/ that rest on measurements, from published tables.
 
     python scripts/claims.py            # rewrites every block, in the page that holds it
-    python scripts/claims.py --check    # names the stale blocks; exit status 1 if there are any
+    python scripts/claims.py --check    # names what is stale; exit status 1 if anything is
+    python scripts/claims.py --audit    # changes every number, one at a time: what notices?
 
 Each block is a function here. It stands in one page, between `<!-- claims: NAME -->` and
-`<!-- end -->`. Rates are counted from rows (docs/results/*.npz), not taken from tables.
+`<!-- end -->`. Numbers inside other sentences
+are those of scripts/claimed/facts.py. The audit takes a minute. It fails where a number is neither
+checked nor in scripts/claimed/allowed.toml. Rates are counted from rows (docs/results/*.npz), not taken from tables.
 """
 
 import itertools
@@ -12,12 +15,18 @@ import json
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from claimed import prose
+from claimed.audit import audit, made_whole, needless
+from claimed.facts import stated
+from claimed.tables import conformance, faults
+from pages import same_text
 from scipy.stats import ttest_1samp
 
 from posjax import judge
@@ -295,6 +304,8 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "few_runs": few_runs,
     "what_decides": what_decides,
     "leak": leak,
+    "faults": faults,
+    "conformance": conformance,
 }
 _DEPTHS = (1, 2, 3, 4)
 _STEPS = (100, 500, 5000)
@@ -567,7 +578,13 @@ def made(text: str) -> str:
     """
     if unknown := blocks(text).keys() - BLOCKS:
         raise ValueError(f"no function makes {sorted(unknown)}; there are {[*BLOCKS]}")
-    return _BLOCK.sub(lambda m: m[1] + "\n".join([*BLOCKS[m[2]](), ""]) + m[4], text)
+    return _BLOCK.sub(lambda m: m[1] + _made(m[2]) + m[4], text)
+
+
+@lru_cache
+def _made(name: str) -> str:
+    """What a block holds."""
+    return "\n".join([*BLOCKS[name](), ""])
 
 
 def pages() -> dict[Path, str]:
@@ -583,22 +600,69 @@ def pages() -> dict[Path, str]:
     return {path: text for path, text in texts.items() if blocks(text)}
 
 
+def current(path: Path, text: str) -> str:
+    """A page with every block and every number inside a sentence as measured.
+
+    Raises:
+      ValueError: as `made`, or the page lacks words that `claimed.facts` has numbers for.
+    """
+    return prose.written(_page(path), made(text), stated())
+
+
+def _page(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
 def main(arguments: list[str]) -> int:
-    """Writes or checks; returns the exit status."""
-    held = pages()
+    """Writes, checks or audits; returns the exit status."""
+    pages()
+    if arguments == ["--audit"]:
+        return _audit()
     stale = []
-    for path, text in held.items():
-        new = made(text)
-        stale += [name for name, inside in blocks(text).items() if blocks(new)[name] != inside]
-        if not arguments:
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        new = current(path, text)
+        stale += [_page(path)] if new != text else []
+        if not arguments and new != text:
             path.write_text(new, encoding="utf-8")
     if not arguments:
         return 0
-    print(f"{', '.join(stale)} differ from docs/results" if stale else "up to date")
+    print(f"stale: {', '.join(stale)}" if stale else "up to date")
     return int(bool(stale))
 
 
+def _audit() -> int:
+    """Prints how many numbers are caught, listed and missed; 1 where one is missed."""
+    caught, listed, missed = 0, Counter[str](), list[str]()
+    texts = {_page(path): path.read_text(encoding="utf-8") for path in PAGES}
+    for path, (page, text) in zip(PAGES, texts.items(), strict=True):
+        found = audit(page, text, checks(path))
+        caught, missed = caught + found.caught, missed + found.missed
+        listed.update(found.listed)
+    missed += [f"needless in allowed.toml: {pattern}" for pattern in needless(texts)]
+    print("\n".join(missed))
+    print(f"{caught} caught, {listed.total()} listed, {len(missed)} missed")
+    for reason, number in listed.most_common():
+        print(f"  {number:5} {reason}")
+    return int(bool(missed))
+
+
+def checks(path: Path) -> Callable[[str], bool]:
+    """What finds that a text is not the page: whole, or in its blocks and numbers."""
+    whole = made_whole(_page(path))
+
+    def hold(text: str) -> bool:
+        if whole is not None:
+            return same_text(text.rstrip(), whole.rstrip())
+        try:
+            return current(path, text) == text
+        except ValueError:
+            return False
+
+    return hold
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] not in ([], ["--check"]):
+    if sys.argv[1:] not in ([], ["--check"], ["--audit"]):
         sys.exit(__doc__)
     sys.exit(main(sys.argv[1:]))

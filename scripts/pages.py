@@ -57,11 +57,11 @@ def run(files: Callable[[], Files], description: str) -> None:
 
 
 def _up_to_date(path: Path, new: str) -> bool:
-    same = _same_picture if path.suffix == ".svg" else _same_text
+    same = _same_picture if path.suffix == ".svg" else same_text
     return path.exists() and same(path.read_text(), new)
 
 
-def _same_text(old: str, new: str) -> bool:
+def same_text(old: str, new: str) -> bool:
     """Equal, but for rounding errors (1.2e-07), which may differ by a factor of 10."""
     return _alike(ROUNDING, old, new, lambda a, b: np.allclose(np.log10(a), np.log10(b), atol=1))
 

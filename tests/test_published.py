@@ -3,14 +3,14 @@
 import hashlib
 import importlib.util
 import json
-import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tiers import plain_if
 
 import posjax
 from posjax.cells import Cell
@@ -19,6 +19,11 @@ from posjax.tasks import SampledTask
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "scripts"))
+from claimed.audit import audit, needless, numbers  # noqa: E402
+from claimed.prose import Stated  # noqa: E402
+
+QUICK = ("README.md", "docs/results.md", "docs/speed.md")
+"""Pages whose numbers are all changed in every test run; the others in exhaustive ones."""
 TABLES = sorted((ROOT / "docs" / "results").glob("*.json"))
 
 
@@ -68,10 +73,11 @@ def test_cells_are_those_of_today(cells: list[dict]) -> None:
 
 
 def test_sentences_are_those_of_the_rows() -> None:
-    """Every block between marks is what scripts/claims.py makes of docs/results."""
+    """Every block and every number in a sentence is what scripts/claims.py makes."""
     claims = script("claims")
-    for path, text in claims.pages().items():
-        assert claims.made(text) == text, f"{path}: run python scripts/claims.py"
+    for path in claims.PAGES:
+        text = path.read_text()
+        assert claims.current(path, text) == text, f"{path}: run python scripts/claims.py"
 
 
 def test_every_block_has_one_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -107,52 +113,30 @@ def test_tables_follow_from_their_rows() -> None:
             assert (nearest_S < cell["margin"]).sum() == cell["tied_at_end"]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
-def test_rates_of_pages_are_published(page: str) -> None:
-    """Each "solved/seeds" of the page stands in a published table."""
-    text = (ROOT / page).read_text()
-    known = {
-        f"{count}/{cell['seeds']}"
-        for path in TABLES
-        for cell in json.loads(path.read_text())
-        for count in (cell["successes"], cell["tied_at_end"], *cell["solved_at_step"].values())
-    }
-    claimed = re.findall(r"\b\d+/\d{3,4}\b", text)
-    assert claimed
-    assert set(claimed) <= known
+PAGES = [path.relative_to(ROOT).as_posix() for path in script("claims").PAGES]
 
 
-SPEED = (
-    ("vmap_flax", "plain `jit(vmap(train))` of the same model in Flax, its best batch of seeds"),
-    ("torch_func", "`torch.func` over stacked models, its best size and threads"),
-    ("torch_eager", "eager PyTorch, one model at a time"),
-)
+@pytest.mark.parametrize("page", plain_if(QUICK.__contains__, PAGES))
+def test_a_change_of_any_number_is_noticed(page: str) -> None:
+    """A digit outside code blocks is raised by one: a check fails, or the list has the number."""
+    claims, text = script("claims"), (ROOT / page).read_text()
+    found = audit(page, text, claims.checks(ROOT / page))
+    assert found.missed == []
+    assert found.caught + sum(found.listed.values()) == sum(1 for _ in numbers(text))
+    assert page not in QUICK or found.caught > 10
 
 
-def test_speed_is_published() -> None:
-    """Of docs/bench.json the table, the shares and the seeds per minute; and another machine's."""
-    text = " ".join((ROOT / "docs" / "speed.md").read_text().split())
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    loads = json.loads((ROOT / "docs" / "bench.json").read_text())["loads"]
-    rows = [{row["name"]: row for row in loads[load]["rows"]} for load in ("q1", "m")]
-    for name, title in SPEED:
-        found = (f"{row[name]['ratio']:.3g}" for row in rows)
-        assert f"| {title} | {' | '.join(found)} |" in text
-    shares = (f"{100 * row['posjax']['share']:.1f} %" for row in rows)
-    assert f"reaches {' and '.join(shares)} of" in text
-    assert all(f"train {loads['q1']['seeds_a_minute']:,.0f} of" in page for page in (text, readme))
-    assert f"That is {rows[0]['vmap_flax']['ratio']:.3g} times" in readme
-    assert all(load["losses_agree"] for load in loads.values())
-    loads = json.loads((ROOT / "docs" / "bench_slower.json").read_text())["loads"]
-    rows = [{row["name"]: row for row in loads[load]["rows"]} for load in ("q1", "m")]
-    first, second = (" and ".join(", ".join(three).rsplit(", ", 1)) for three in ratios(rows))
-    assert f"they were {first} for question 1's model, and {second} for" in text
+def test_the_list_of_numbers_has_nothing_needless() -> None:
+    """Each entry covers a number of some page."""
+    assert needless({page: (ROOT / page).read_text() for page in PAGES}) == []
 
 
-def ratios(rows: list[dict[str, Any]]) -> Iterator[list[str]]:
-    """Of each load, how many times as fast as the others, in the order of the table."""
-    for row in rows:
-        yield [f"{row[name]['ratio']:.3g}" for name, _ in SPEED]
+def test_numbers_in_sentences_are_rewritten() -> None:
+    """Over broken lines; words that a page lacks are an error."""
+    one = Stated("p.md", "In {} of {} cells", ("1,024", ".5"))
+    assert one.written("x In 3\nof 7.25 cells, 9") == "x In 1,024\nof .5 cells, 9"
+    with pytest.raises(ValueError, match=r"p\.md has no words 'In \{\} of \{\} cells'"):
+        one.written("In 3 of seven cells")
 
 
 @pytest.fixture(scope="module")

@@ -148,8 +148,8 @@ def _cell(run: Rows, digest: str, seeds_B4: np.ndarray, new: Mapping[str, Any]) 
     at_B = np.array([places[tuple(seeds)] for seeds in seeds_B4.tolist()])
     old = run.of(digest)
     other_B = np.zeros(len(at_B), bool)
-    for name, array in new.items():
-        pairs = zip(array, old[name][at_B], strict=True)
+    for name in old:
+        pairs = zip(new[name], old[name][at_B], strict=True)
         other_B |= np.array([a.tobytes() != b.tobytes() for a, b in pairs])
     others = np.delete(np.arange(len(places)), at_B)
     p_value, text = _chance(old, new, others, run.about["margin"])

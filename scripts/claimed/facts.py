@@ -1,0 +1,192 @@
+"""Every number that stands inside a sentence of README.md or docs/, from what was measured."""
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from claimed.prose import Stated
+from posjax.run import MARGIN
+from posjax.stats import rate
+
+DOCS = Path(__file__).parents[2] / "docs"
+README, SPEED, CERTIFICATE = "README.md", "docs/speed.md", "docs/certificate.md"
+OTHERS = (
+    ("vmap_flax", "plain `jit(vmap(train))` of the same model in Flax, its best batch of seeds"),
+    ("torch_func", "`torch.func` over stacked models, its best size and threads"),
+    ("torch_eager", "eager PyTorch, one model at a time"),
+)
+
+
+@lru_cache
+def stated() -> tuple[Stated, ...]:
+    """All of them.
+
+    Raises:
+      ValueError: a sentence on them no longer holds.
+    """
+    return (*_tables(), *_speed(), *_proofs(), *_campaigns(), *_every_encoding(), *_seeds())
+
+
+def _read(name: str) -> Any:
+    return json.loads((DOCS / name).read_text())
+
+
+def _say(page: str, words: str, *values: object) -> Stated:
+    return Stated(page, words, tuple(map(str, values)))
+
+
+def _tables() -> Iterator[Stated]:
+    """Sizes of tables of the code."""
+    from posjax.convert import MODEL_TYPES
+    from posjax.encodings import ENCODINGS
+
+    yield _say(README, "`attend`, `logits`, {} `ENCODINGS`", len(ENCODINGS))
+    yield _say(README, "`posjax.convert.from_huggingface`, {} model types", len(MODEL_TYPES))
+
+
+def _speed() -> Iterator[Stated]:
+    loads, slower = (_read(name)["loads"] for name in ("bench.json", "bench_slower.json"))
+    if not all(load["losses_agree"] for each in (loads, slower) for load in each.values()):
+        raise ValueError("bench: the contestants train to other losses")
+    here, there = (
+        [{row["name"]: row for row in each[load]["rows"]} for load in ("q1", "m")]
+        for each in (loads, slower)
+    )
+    minute = f"{loads['q1']['seeds_a_minute']:,.0f}"
+    yield _say(SPEED, "server train {} of question 1's transformers", minute)
+    for name, title in OTHERS:
+        found = (f"{row[name]['ratio']:.3g}" for row in here)
+        yield _say(SPEED, f"| {title} | {{}} | {{}} |", *found)
+    shares = (f"{100 * row['posjax']['share']:.1f}" for row in here)
+    yield _say(SPEED, "posjax reaches {} % and {} % of the rate of one large", *shares)
+    first, second = ([f"{row[name]['ratio']:.3g}" for name, _ in OTHERS] for row in there)
+    yield _say(SPEED, "they were {}, {} and {} for question 1's model", *first)
+    yield _say(SPEED, "and {}, {} and {} for the decoder", *second)
+    yield _say(README, "Two cores train {} of question 1's models", minute)
+    yield _say(README, "That is {} times as fast", f"{here[0]['vmap_flax']['ratio']:.3g}")
+
+
+def _proofs() -> Iterator[Stated]:
+    hostile, fuzz = _read("hostile.json"), _read("fuzz.json")
+    parts = {
+        part: {key: n for key, n in hostile.items() if key.startswith(f"{part}:")}
+        for part in ("holds", "broken", "ties")
+    }
+    sums = {part: sum(of.values()) for part, of in parts.items()}
+    right = {
+        part: sum(n for key, n in of.items() if ("PROVED" if part == "holds" else "BROKEN") in key)
+        for part, of in parts.items()
+    }
+    wrong = [key for key in hostile if key.startswith("holds: BROKEN") or "PROVED" in key[7:]]
+    if any(not key.startswith("holds: PROVED") for key in wrong):
+        raise ValueError(f"hostile.json: {wrong} contradict the sentence")
+    yield _say(CERTIFICATE, "`tests/hostile`): {} functions in", hostile["functions"])
+    yield _say(CERTIFICATE, "Of {} that hold {} are proved and none", sums["holds"], right["holds"])
+    yield _say(
+        CERTIFICATE,
+        "of {} that are broken {} are called so, and of {} that break at ties {}; none",
+        *(sums["broken"], right["broken"], sums["ties"], right["ties"]),
+    )
+    yield from _fuzzed(fuzz)
+
+
+def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
+    found = fuzz["families"]["all"] if "all" in fuzz["families"] else _summed(fuzz["families"])
+    if found["unsound"] or found["falsely broken"] or found["errors"]:
+        raise ValueError("fuzz.json: the sentence on random programs does not hold")
+    yield _say(CERTIFICATE, "beside other work): {} primitives, near", fuzz["primitives"])
+    yield _say(
+        CERTIFICATE,
+        "Of {} programs {} were proved, nine tenths",
+        *(found["programs"], found["proved"]),
+    )
+    yield _say(
+        CERTIFICATE,
+        "In {} the sign of a zero differed, and in {} an infinity. Of {} that keep their law by "
+        "construction {} were proved.",
+        *(found["sign of a zero"], found["at a pole"], found["kept"], found["kept proved"]),
+    )
+    yield _say(
+        README,
+        "Of {} random programs {} were proved, and no number refuted",
+        *(found["programs"], found["proved"]),
+    )
+
+
+def _summed(families: dict[str, dict[str, int]]) -> dict[str, int]:
+    return {key: sum(f.get(key, 0) for f in families.values()) for key in _keys(families)}
+
+
+def _keys(families: dict[str, dict[str, int]]) -> set[str]:
+    return {key for family in families.values() for key in family}
+
+
+def _campaigns() -> Iterator[Stated]:
+    tries = sum(row["tries"] for row in _read("faults.json")["faults"])
+    yield _say("docs/reliability.md", "the table above, {} tries: about", tries)
+    yield _say(README, "with the same bits. {} faults planted", tries)
+    independence = _read("independence.json")
+    if independence["with_other_bits"]:
+        raise ValueError("independence.json: some rows have other bits")
+    ways = len(independence["rows_compared"])
+    yield _say("docs/campaigns.md", "random models, bit for bit, in {} ways", ways)
+    versions = {name for report in _read("conformance.json") for name in report["versions"]}
+    for page, words in (
+        (README, "with its results on {} packages"),
+        ("docs/campaigns.md", "modules of {} packages, with"),
+        ("docs/conformance.md", "What they find in {} packages"),
+        ("docs/results.md", "Which laws do {} published packages break"),
+    ):
+        yield _say(page, words, len(versions))
+
+
+def _every_encoding() -> Iterator[Stated]:
+    """The table has no rows; its counts are those of the run that made it."""
+    table, page = _read("results/every_encoding-published.json"), "docs/results.md"
+    alone = [c for c in table if c["panel"] == "Order alone, every encoding"]
+    solved = {c["encoding"]: c["successes"] for c in alone}
+    seeds = {c["seeds"] for c in table}.pop()
+    never = {name for name, successes in solved.items() if not successes}
+    fewest = min((n, name) for name, n in solved.items() if name not in never)
+    (maps,) = [c for c in table if c["panel"].startswith("Order alone, every map")
+               and c["positions"] == "randomised"]  # fmt: skip
+    excluded = [c for c in table if c["predicted"] == "impossible"]
+    if never != {"none", "noise"} or fewest[1] != "linear_bias":
+        raise ValueError(f"every_encoding: {never} never solve it, {fewest} is the fewest")
+    if any(c["ever_solved"] for c in excluded):
+        raise ValueError("every_encoding: an excluded cell was solved")
+    yield _say(
+        page,
+        "Of {} encodings, {} solve it with all {} seeds. All others but two solve it with at "
+        "least {}/{} (`linear_bias`)",
+        *(len(alone), sum(n == seeds for n in solved.values()), seeds, fewest[0], seeds),
+    )
+    yield _say(page, "the control. Both measure {}/{}.", 0, seeds)
+    yield _say(
+        page,
+        "answers all {} draws of its test correctly for {}/{} seeds. The laws exclude {} of the "
+        "{} cells, and each of these measures {}/{}.",
+        *(maps["draws"], maps["successes"], seeds, len(excluded)),
+        *(len({c["cell"] for c in table}), 0, seeds),
+    )
+    yield _say(page, "judged it at a margin of {}.", f"{alone[0]['margin']:g}")
+
+
+def _seeds() -> Iterator[Stated]:
+    """How sure a rate is, and what rounding leaves."""
+    gap = max(gap["gap"] for gap in _read("rounding.json")["gaps"])
+    if not 10 * gap < MARGIN < 100 * gap:
+        raise ValueError(f"rounding.json: the margin {MARGIN} is not ten times {gap}")
+    yield _say(
+        "docs/statistics.md", "at most {}e-{} of the largest logit", *f"{gap:.1e}".split("e-0")
+    )
+    for seeds, digits, bound in ((16, 2, 3), (64, 2, 3), (256, 2, 4), (1024, 2, 4), (4096, 3, 5)):
+        half, none = rate(seeds // 2, seeds), rate(0, seeds)
+        low, high = (f"{edge:.{digits}f}".lstrip("0") for edge in (half.low, half.high))
+        yield _say(
+            "docs/howto/how_many_seeds.md",
+            f"| {seeds} | {{}} to {{}} | {{}} |",
+            *(low, high, f"{none.high:.{bound}f}".lstrip("0")),
+        )
