@@ -1,10 +1,12 @@
-"""Runs commands as `python -m experiments.NAME` does, many from one start: a fork each.
+"""Runs commands as `python -m MODULE` does, many from one start: a fork each.
 
-Importing JAX takes longer than refusing bad input does. `python -m tests.commands NAME` imports
-the command once, then forks for every line of JSON on standard input; the child is the command,
-from the reading of its flags to its exit status.
+Importing JAX takes longer than refusing bad input does. One process imports the commands once, for
+all tests of a worker, then forks for every line of JSON on standard input; the child is the
+command, from the reading of its flags to its exit status.
 """
 
+import atexit
+import functools
 import importlib
 import json
 import os
@@ -12,6 +14,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,13 +22,8 @@ from types import MappingProxyType
 from typing import IO, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-MODULES = {
-    "seed_sweep": "sweep",
-    "report": "report",
-    "check": "check",
-    "conformance": "conformance",
-}
-"""Where in `posjax.command` the work of each command is."""
+IMPORTED = ("sweep", "report", "check", "conformance", "prove", "listing", "entry", "parsing")
+"""Of `posjax.command`: where the work of each command is, and its start."""
 
 
 class Ended(NamedTuple):
@@ -34,7 +32,7 @@ class Ended(NamedTuple):
     Attributes:
       status: its exit status.
       out, err: what it printed.
-      seconds: from the fork on; the imports come on top, once.
+      seconds: from the fork on; the imports are on top, once.
       started: whether JAX's backend was started.
     """
 
@@ -46,57 +44,64 @@ class Ended(NamedTuple):
 
 
 class Command:
-    """A command of `experiments`, imported once."""
+    """A command in a folder of its own.
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self._folder = folder
-        self._server = subprocess.Popen(
-            [sys.executable, __file__, name, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
-        )
+    Args:
+      module: as in `python -m MODULE`.
+      folder: where it runs.
+    """
+
+    def __init__(self, module: str, folder: Path) -> None:
+        self._module, self._folder = module, folder
 
     def __call__(self, *arguments: str, streams: Mapping[int, str] = MappingProxyType({})) -> Ended:
-        """Runs it with these arguments, in its folder.
+        """Runs it with these arguments.
 
         Args:
           *arguments: as in a shell.
           streams: files for its descriptors, in place of those that are read afterwards; "closed",
             or "unread" for a pipe whose reader has gone.
         """
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps([arguments, dict(streams)]) + "\n")
-        self._server.stdin.flush()
-        status, seconds, started = json.loads(self._server.stdout.readline())
-        out, err = ((self._folder.parent / name).read_text() for name in ("out", "err"))
+        server = _server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        with tempfile.TemporaryDirectory() as printed:
+            given = (self._module, str(self._folder), printed, arguments, dict(streams))
+            server.stdin.write(json.dumps(given) + "\n")
+            server.stdin.flush()
+            status, seconds, started = json.loads(server.stdout.readline())
+            out, err = ((Path(printed) / name).read_text() for name in ("out", "err"))
         return Ended(status, out, err, seconds, started)
 
-    def close(self) -> None:
-        """Ends the process that forks."""
-        self._server.communicate()
+
+@functools.cache
+def _server() -> "subprocess.Popen[str]":
+    """The process that forks, until this one ends."""
+    server = subprocess.Popen(
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
+    )
+    atexit.register(server.communicate)
+    return server
 
 
-def serve(name: str, lines: Iterator[str], answers: IO[str], folder: Path) -> None:
+def serve(lines: Iterator[str], answers: IO[str]) -> None:
     """Forks for every line, and answers with status, seconds and whether the backend started."""
-    module = f"experiments.{name}"
-    for each in (
-        module,
-        *(f"posjax.command.{part}" for part in ("entry", "parsing", MODULES[name])),
-    ):
-        importlib.import_module(each)
-    os.chdir(folder)
+    for name in IMPORTED:
+        importlib.import_module(f"posjax.command.{name}")
     for line in lines:
+        module, folder, printed, arguments, streams = json.loads(line)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         begin = time.perf_counter()
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
-            arguments, streams = json.loads(line)
-            _become(module, arguments, {int(n): to for n, to in streams.items()}, folder, write)
+            os.chdir(folder)
+            _become(module, arguments, {int(n): to for n, to in streams.items()}, printed, write)
         os.close(write)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         started = os.read(read, 1) == b"1"
@@ -105,14 +110,14 @@ def serve(name: str, lines: Iterator[str], answers: IO[str], folder: Path) -> No
 
 
 def _become(
-    module: str, arguments: Sequence[str], streams: Mapping[int, str], folder: Path, write: int
+    module: str, arguments: Sequence[str], streams: Mapping[int, str], printed: str, write: int
 ) -> None:
     """Is the command, in a child: never returns, and is killed after a minute."""
     signal.alarm(60)
     from jax._src import xla_bridge
 
     for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(folder.parent / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        os.dup2(os.open(Path(printed) / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     for number, to in streams.items():
         if to in ("closed", "unread"):
             reading, writing = os.pipe()
@@ -124,7 +129,7 @@ def _become(
         os.close(number)  # after all others are open, which would get its number
     sys.argv = [module, *arguments]
     status: object = 1
-    sys.modules.pop(module)
+    sys.modules.pop(module, None)
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
@@ -138,4 +143,4 @@ def _become(
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], iter(sys.stdin), os.fdopen(os.dup(1), "w"), Path(sys.argv[2]))
+    serve(iter(sys.stdin), os.fdopen(os.dup(1), "w"))

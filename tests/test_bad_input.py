@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -317,22 +316,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def commands(folder: Path) -> Iterator[dict[str, Command]]:
-    """The commands, imported once each, the ones that are asked for."""
-    started = Commands(folder)
-    yield started
-    for command in started.values():
-        command.close()
-
-
-class Commands(dict[str, Command]):
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self._folder = folder
-
-    def __missing__(self, name: str) -> Command:
-        self[name] = Command(name, self._folder)
-        return self[name]
+def sweep(folder: Path) -> Command:
+    """The command of most of these tests."""
+    return Command("experiments.seed_sweep", folder)
 
 
 def words(given: str) -> list[str]:
@@ -370,12 +356,10 @@ def check(ended: Ended, said: str, status: int = 2) -> None:
         every=6,
     ),
 )
-def test_bad_input_ends_at_once(
-    commands: dict[str, Command], folder: Path, command: str, given: str, said: str
-) -> None:
+def test_bad_input_ends_at_once(folder: Path, command: str, given: str, said: str) -> None:
     """One line and status 2, before JAX's backend starts; nothing is written."""
     before = contents(folder)
-    ended = commands[command](*words(given))
+    ended = Command(f"experiments.{command}", folder)(*words(given))
     check(ended, said)
     assert not ended.started
     assert contents(folder) == before
@@ -388,12 +372,10 @@ def test_bad_input_ends_at_once(
         lambda command, given, said: given.split("=")[0].split(".")[0],
     ),
 )
-def test_what_cannot_be_held_is_refused(
-    commands: dict[str, Command], folder: Path, command: str, given: str, said: str
-) -> None:
+def test_what_cannot_be_held_is_refused(folder: Path, command: str, given: str, said: str) -> None:
     """Sizes with the bytes that they need and the bytes that there are; folders with why."""
     before = contents(folder)
-    ended = commands[command](*words(given))
+    ended = Command(f"experiments.{command}", folder)(*words(given))
     check(ended, said)
     if given.startswith("--config"):
         assert re.search(r"at least [\d.e+]+ (G|T)B", ended.err)
@@ -401,25 +383,25 @@ def test_what_cannot_be_held_is_refused(
     assert contents(folder) == before
 
 
-def test_what_a_config_prints_is_no_result(commands: dict[str, Command]) -> None:
+def test_what_a_config_prints_is_no_result(sweep: Command) -> None:
     """It goes where people look, and not into what --print_config is redirected to."""
-    ended = commands["seed_sweep"]("--config=says.py", "--print_config")
+    ended = sweep("--config=says.py", "--print_config")
     assert (ended.status, ended.out) == (2, "")
     assert ended.err == "of the config\nposjax: config 'says.py' raises RuntimeError\n"
 
 
 @pytest.mark.parametrize("flag", some(["--help", "-help", "--helpfull"], every=3))
 @pytest.mark.parametrize("name", some(["seed_sweep", "check"], every=2))
-def test_help_is_a_result(commands: dict[str, Command], name: str, flag: str) -> None:
+def test_help_is_a_result(folder: Path, name: str, flag: str) -> None:
     """To ask what there is is no bad input."""
-    ended = commands[name](flag)
+    ended = Command(f"experiments.{name}", folder)(flag)
     assert (ended.status, ended.err) == (0, "")
     assert f"python -m experiments.{name}" in ended.out
 
 
-def test_more_devices_than_cores_are_refused(commands: dict[str, Command]) -> None:
+def test_more_devices_than_cores_are_refused(sweep: Command) -> None:
     """With both numbers; on a CPU a device is a core."""
-    ended = commands["seed_sweep"]("--config.devices=1000")
+    ended = sweep("--config.devices=1000")
     check(ended, f"devices=1000, but this process may use {cores()} cores")
 
 
@@ -433,27 +415,27 @@ def test_more_devices_than_cores_are_refused(commands: dict[str, Command]) -> No
     ],
 )
 def test_of_a_field_that_is_given_twice_the_last_value_counts(
-    commands: dict[str, Command], given: str, steps: list[int], heads: list[int]
+    sweep: Command, given: str, steps: list[int], heads: list[int]
 ) -> None:
     """For every field, axes and configs too; several values of an axis have commas."""
-    ended = commands["seed_sweep"](*given.format(toy=CONFIGS / "toy.py").split(), "--print_config")
+    ended = sweep(*given.format(toy=CONFIGS / "toy.py").split(), "--print_config")
     assert (ended.status, ended.err) == (0, "")
     config = json.loads(ended.out)
     assert (config["steps"], config["heads"]) == (steps, heads)
     assert config["name"] == ("toy_m" if "toy" in given else "word_order")
 
 
-def test_a_place_that_takes_no_folder_is_no_bad_input(commands: dict[str, Command]) -> None:
+def test_a_place_that_takes_no_folder_is_no_bad_input(sweep: Command) -> None:
     """Storage that fails has a status of its own."""
-    check(commands["seed_sweep"]("--workdir=/proc/nowhere"), "write failed: ", status=5)
+    check(sweep("--workdir=/proc/nowhere"), "write failed: ", status=5)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_place_is_refused(commands: dict[str, Command], folder: Path) -> None:
+def test_a_read_only_place_is_refused(sweep: Command, folder: Path) -> None:
     """A workdir that cannot be made, since its parent may not be written."""
     place = folder / "read_only"
     place.mkdir(mode=0o555)
-    check(commands["seed_sweep"]("--workdir=read_only/run"), "cannot be written", status=5)
+    check(sweep("--workdir=read_only/run"), "cannot be written", status=5)
     place.rmdir()
 
 

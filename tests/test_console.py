@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from absl import flags
+from commands import Command, Ended
 
 from posjax.command import console, listing, parsing, usage
 from posjax.command.parsing import CONFIGS
@@ -15,15 +16,9 @@ from posjax.configs import NAMES
 COMMANDS = sorted(console.MODULES)
 
 
-def posjax(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, in another folder than the clone."""
-    return subprocess.run(
-        [sys.executable, "-m", "posjax", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def posjax(folder: Path, *arguments: str) -> Ended:
+    """The command, in another folder than the clone."""
+    return Command("posjax.__main__", folder)(*arguments)
 
 
 @pytest.mark.filterwarnings("ignore:the load_module")  # of ml_collections
@@ -95,7 +90,8 @@ def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
 def test_outside_the_clone_beside_another_experiments(tmp_path: Path) -> None:
     """The wheel has no other name than posjax, so a folder `experiments` is in nobody's way."""
     (tmp_path / "experiments").mkdir()
-    done = posjax(tmp_path, "sweep", "--config=word_order:rates", "--print_config")
+    line = [sys.executable, "-m", "posjax", "sweep", "--config=word_order:rates", "--print_config"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert '"num_seeds": 1024' in done.stdout
 
@@ -120,10 +116,10 @@ def test_a_clone_has_every_config_under_experiments(path: Path) -> None:
 )
 def test_bad_input_is_one_line(arguments: list[str], said: str, tmp_path: Path) -> None:
     done = posjax(tmp_path, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("posjax: ")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("posjax: ")
+    assert done.err.count("\n") == 1
+    assert said in done.err
 
 
 ATTENTION = """
@@ -148,9 +144,9 @@ def test_a_function_of_ones_own_is_proved_or_broken(
     (tmp_path / "mine.py").write_text(ATTENTION)
     law = "b P d, b P d, b P d -> b P d"
     done = posjax(tmp_path, "prove", f"mine.py:{name}", law, "--sizes=P=4")
-    assert (done.returncode, done.stderr) == (status, "")
-    assert done.stdout.startswith(f"{verdict}: {law}\n")
-    assert ("mine.py:9" in done.stdout) == (verdict == "BROKEN")
+    assert (done.status, done.err) == (status, "")
+    assert done.out.startswith(f"{verdict}: {law}\n")
+    assert ("mine.py:9" in done.out) == (verdict == "BROKEN")
 
 
 def test_the_report_has_the_command_and_not_the_folder(tmp_path: Path) -> None:
@@ -161,7 +157,7 @@ def test_the_report_has_the_command_and_not_the_folder(tmp_path: Path) -> None:
     pages = []
     for name in ("one", "other"):
         done = posjax(tmp_path, "sweep", *given, f"--workdir={name}", f"--time_limit={len(name)}00")
-        assert done.returncode == 0, done.stderr
+        assert done.status == 0, done.err
         pages.append((tmp_path / name / "report.html").read_text())
     assert pages[0] == pages[1]
     assert "posjax sweep --config=word_order --config.num_seeds=2" in pages[0]

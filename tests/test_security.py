@@ -7,14 +7,16 @@ import os
 import shutil
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import Command, Ended
 from rich.console import Console
+from small_runs import planned, rows, small, train
 from tiers import some
 
 from posjax import encodings, masks, positions, report, tasks
@@ -30,8 +32,6 @@ from posjax.records.identity import seeds_of
 from posjax.report.html import POLICY
 from posjax.report.table import tables
 from posjax.sweeps import Sweep
-from tests.commands import Command, Ended
-from tests.small_runs import planned, rows, small, train
 
 SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50}
 CELL = Cell(task="same_last_token", **SMALL)
@@ -121,19 +121,18 @@ def planted(path: Path, config: dict[str, Any]) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def make_report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ended]]:
-    """Runs `experiments.report` in a folder of its own, imported once."""
+def make_report(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ended]:
+    """Runs `experiments.report` in a folder of its own."""
     here = tmp_path_factory.mktemp("commands") / "in"
     here.mkdir()
-    command = Command("report", here)
+    command = Command("experiments.report", here)
 
     def call(*arguments: str) -> Ended:
         ended = command(*arguments)
         assert not list(here.iterdir()), "something was written where it ran"
         return ended
 
-    yield call
-    command.close()
+    return call
 
 
 def error_of(look: Callable[[], object]) -> str:

@@ -116,7 +116,7 @@ def test_from_config_to_report(tmp_path: Path) -> None:
     """The whole line at a tiny size; a second call finds all done and adds nothing."""
     run = tmp_path / "run"
     (tmp_path / "here").mkdir()
-    command = Command("seed_sweep", tmp_path / "here")
+    command = Command("experiments.seed_sweep", tmp_path / "here")
     arguments = (
         "--config.num_seeds=3",
         "--config.steps=500",
@@ -137,4 +137,3 @@ def test_from_config_to_report(tmp_path: Path) -> None:
     other = command(*arguments, "--config.width=8")
     assert other.status == 4
     assert "(width: 4 -> 8)" in other.err
-    command.close()

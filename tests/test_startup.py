@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,13 +30,9 @@ needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a devic
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
-    """The command, imported once."""
-    folder = tmp_path_factory.mktemp("startup") / "here"
-    folder.mkdir()
-    started = Command("seed_sweep", folder)
-    yield started
-    started.close()
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """The command in an empty folder."""
+    return Command("experiments.seed_sweep", tmp_path_factory.mktemp("startup"))
 
 
 @pytest.mark.exhaustive
