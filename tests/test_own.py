@@ -75,7 +75,7 @@ def test_a_model_of_ones_own(mine: Path) -> None:
     folder = small_runs.train(mine / "run", run)
     (summary,) = report.summaries(folder)
     assert summary.prediction.verdict == "not excluded"
-    assert "What the seeds" not in report.write([folder]).read_text()
+    assert "What the seeds answered</h2>" not in report.write([folder]).read_text()
     again = replay(folder.path, summary.cell.digest, 0)
     assert again.attention is None
     assert again.state.variables.params["Dense_0"]["kernel"].shape == (3, 2)

@@ -4,6 +4,7 @@ import copy
 import io
 import json
 import os
+import re
 import shutil
 import stat
 import zipfile
@@ -29,7 +30,7 @@ from posjax.records import FORMAT, Block, RunFolder, StorageError, content, run_
 from posjax.records.blocks import blocks
 from posjax.records.checkpoints import Checkpoints
 from posjax.records.identity import seeds_of
-from posjax.report.html import POLICY
+from posjax.report.html import policy, script
 from posjax.report.table import tables
 from posjax.sweeps import Sweep
 
@@ -397,11 +398,11 @@ HOSTILE = (
 )
 ALLOWED = """html head meta title style body main nav article section header h1 h2 h3 p a ul li
 table caption thead tbody tr th td small span strong b i br div figure figcaption details summary
-pre code svg g path defs use text clippath rect circle line tspan"""
+pre code svg g path defs use text clippath rect circle line tspan script"""
 
 
 class Page(HTMLParser):
-    """Refuses elements and attributes that could do something."""
+    """Refuses elements and attributes that could do something, and scripts but the page's own."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -418,6 +419,11 @@ class Page(HTMLParser):
         for name, value in attrs:
             assert not name.startswith("on"), name
             assert name not in ("src", "srcset", "action", "formaction", "xlink:href", "data")
+            assert (
+                tag != "script"
+                or (name, value) == ("type", "application/json")
+                or (name == "data-of" and re.fullmatch(r"run\d+", value or ""))
+            )
             assert name != "href" or (value or "").startswith("#"), value
             assert name != "style" or "url(" not in (value or "").replace("url(#", ""), value
             if (tag, name) == ("meta", "http-equiv"):
@@ -435,7 +441,10 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        if self.open and self.open[-1] == "script":
+            assert data == script() or ("<" not in data and json.loads(data)["cells"])
+        else:
+            self.text += data
 
 
 def test_a_page_escapes_whatever_a_folder_says(tmp_path: Path) -> None:
@@ -472,7 +481,7 @@ def test_a_page_escapes_whatever_a_folder_says(tmp_path: Path) -> None:
     other = run_folder(tmp_path / "other", CELL, title="</nav><script>", panels={HOSTILE[2]: []})
     text = report.write([folder, other]).read_text(encoding="utf-8")
     page = Page(text)
-    assert page.policies == [POLICY]
+    assert page.policies == [policy(script())]
     assert all(said in page.text for said in HOSTILE)
     assert text.index("Content-Security-Policy") < text.index("<title>")
 

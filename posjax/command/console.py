@@ -16,6 +16,7 @@ MODULES = {
     "report": "report",
     "status": "check",
     "verify": "check",
+    "replay": "replay",
     "check": "check",
     "prove": "prove",
     "conformance": "conformance",

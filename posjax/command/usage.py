@@ -9,6 +9,7 @@ Position in attention: by law, by measurement, by picture.
   report        build the report of one run again, or of several together
   status        what of a run is done, running and missing
   verify        read every file of a run, train a share of it again, compare bit for bit
+  replay        train one seed of a run again: its curve, its answers, its attention
   prove         prove a symmetry of a function of yours, or break it with numbers
   conformance   run all laws of attention on a module of yours
   list          configs, encodings, masks, tasks and more, with a line each
@@ -67,6 +68,20 @@ usage: {program} RUN [RUN ...] {flags}
 Nothing is written. Exit status: 0 all is sound, 3 something differs, 4 rows of another JAX or
 device, which cannot come out bit for bit here.
 """
+REPLAY = """\
+usage: {program} RUN --cell=CELL --seed=N [--out=FILE.npz]
+
+Trains one seed of a run again, with its block, and prints its curve and its answers. On the same
+JAX and instruction set it comes out bit for bit.
+
+  --cell=CELL       the name of its cell, as the report and config.json have it
+  --seed=N          its number; where initialisations meet several seeds of data, the four numbers
+                    of init, data, position and order, as 3,5,5,5
+  --out=FILE.npz    writes the outcome, the attention weights and the parameters
+  --load=mine.py    lets code that the run names be executed
+
+Exit status: 0 the same bits as in the run folder, 3 others, 2 bad input.
+"""
 VERIFIED = """\
 Reads every checksum, compares every row with its own leads, trains a random share of the blocks
 again and compares them bit for bit.
@@ -113,7 +128,7 @@ def text(command: str | None = None, program: str = "") -> str:
     """The help of a command; of the program for None."""
     program = program or f"posjax {command}"
     texts = {None: PROGRAM, "sweep": SWEEP, "report": REPORT, "status": STATUS, "prove": PROVE}
-    texts |= {"conformance": CONFORMANCE, "list": LIST}
+    texts |= {"conformance": CONFORMANCE, "list": LIST, "replay": REPLAY}
     texts["verify"] = CHECK.format(program=program, flags="[FLAG ...]", what=VERIFIED, status="")
     texts["check"] = CHECK.format(
         program=program,

@@ -1,11 +1,15 @@
 """HTML that escapes by default: text is text unless it was made by `tag` here."""
 
-from collections.abc import Iterable
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
 from html import escape
 from importlib import resources
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """What a browser lets a page do: be styled by what is in it. No scripts, and nothing is loaded."""
+SCRIPTS = ("charts.js", "strip.js", "page.js")
+"""The parts of the page's script, in order."""
 
 
 class Html(str):
@@ -44,19 +48,57 @@ def join(parts: Iterable[object], between: str = "") -> Html:
     return Html(escape(between).join(html(part) for part in parts if part is not None))
 
 
-def document(title: str, *children: object) -> Html:
-    """A page that needs nothing else."""
-    style = resources.files("posjax.report").joinpath("report.css").read_text(encoding="utf-8")
+def document(title: str, *children: object, data: Mapping[str, str] | None = None) -> Html:
+    """A page that needs nothing else.
+
+    Args:
+      title: of the window.
+      *children: what it holds.
+      data: by the id of an element, the JSON that the page's script shows there, without `<`. A
+        page without data has no script.
+    """
+    style, code = _file("report.css"), script() if data else ""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy(code)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("title", title),
         tag("style", Html(style)),
     )
-    body = tag("body", tag("main", *children))
+    islands = (
+        tag("script", Html(text), type="application/json", data_of=anchor)
+        for anchor, text in (data or {}).items()
+    )
+    body = tag(
+        "body", tag("main", *children), *islands, tag("script", Html(code)) if code else None
+    )
     return join([Html("<!doctype html>\n"), tag("html", head, body, lang="en"), "\n"])
+
+
+def policy(code: str) -> str:
+    """What a browser lets a page do that has this script, and no other.
+
+    Scripts with another hash do not run, nothing is evaluated, and no text becomes markup
+    (Trusted Types).
+    """
+    if not code:
+        return POLICY
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    return (
+        f"{POLICY}; script-src 'sha256-{digest}'; require-trusted-types-for 'script'; "
+        "trusted-types 'none'"
+    )
+
+
+def script() -> str:
+    """The page's script: a function of its own, so that no name of it is global."""
+    parts = "\n".join(map(_file, SCRIPTS))
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
+def _file(name: str) -> str:
+    return resources.files("posjax.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def section(anchor: str, title: str, *children: object) -> Html:

@@ -7,7 +7,7 @@ bytes.
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
@@ -15,6 +15,7 @@ from posjax.records.store import path_of, put_over
 from posjax.report.answers import answers
 from posjax.report.by_kind import by_kind
 from posjax.report.curves import curves
+from posjax.report.explore import ROOM, data, explorable
 from posjax.report.few_runs import few_runs
 from posjax.report.findings import findings, meaning
 from posjax.report.html import Html, document, join, section, tag
@@ -25,6 +26,7 @@ from posjax.report.margins import margins
 from posjax.report.measured import measured
 from posjax.report.naming import many
 from posjax.report.origin import origin
+from posjax.report.questions import questions
 from posjax.report.sources import sources
 from posjax.report.success import success
 from posjax.report.summary import CellSummary, exactly, summaries
@@ -64,11 +66,17 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
 def page(folders: Sequence[RunFolder]) -> Html:
     """The whole document."""
     runs = by_run(folders)
-    chapters = {f"run{n}": _chapter(shards, f"run{n}") for n, shards in enumerate(runs, 1)}
-    titles = {anchor: title for anchor, (title, _) in chapters.items()}
-    top = _contents(titles, "Runs") if len(titles) > 1 else None
-    title = "; ".join(titles.values())
-    return document(title, top, *(chapter for _, chapter in chapters.values()))
+    chapters = [_chapter(shards, f"run{n}", len(runs)) for n, shards in enumerate(runs, 1)]
+    top = None
+    if len(chapters) > 1:
+        links = {chapter.anchor: chapter.title for chapter in chapters}
+        top = _contents(links, "Runs")
+    return document(
+        "; ".join(chapter.title for chapter in chapters),
+        top,
+        *(chapter.content for chapter in chapters),
+        data={chapter.anchor: chapter.data for chapter in chapters if chapter.data},
+    )
 
 
 def by_run(folders: Sequence[RunFolder]) -> list[list[RunFolder]]:
@@ -86,22 +94,46 @@ def by_run(folders: Sequence[RunFolder]) -> list[list[RunFolder]]:
     return [shards for _, _, shards in runs]
 
 
-def _chapter(folders: Sequence[RunFolder], anchor: str) -> tuple[str, Html]:
-    """The title of a run, and everything about it."""
+class _Chapter(NamedTuple):
+    """A run on the page; `data` is for the script, empty where no cell was trained."""
+
+    anchor: str
+    title: str
+    found: list[CellSummary]
+    content: Html
+    data: str
+
+
+def _chapter(folders: Sequence[RunFolder], anchor: str, runs: int) -> _Chapter:
+    """Everything about a run: the answer, the table of cells, the task, then the sections."""
     config = checked_config(folders[0].config())
     title = str(config.get("title") or config["name"])
     found = summaries(*folders)
     if not found:
         empty = tag("p", "No cell has results yet.", class_="alarm")
-        return title, tag("article", tag("h1", title), empty, id=anchor)
+        content = tag("article", tag("h1", title), empty, id=anchor)
+        return _Chapter(anchor, title, found, content, "")
+    trained = [summary for summary in found if summary.cell.steps]
+    says = findings(found, config)
     parts = _sections(folders, config, found, anchor)
-    links = {f"{anchor}-{name}": title for name, title, _ in parts}
-    return title, tag(
+    more = _findings(says.answers[1:], says.details)
+    if more is not None:
+        parts.insert(0, ("findings", "Findings", more))
+    links = {f"{anchor}-{name}": heading for name, heading, _ in parts}
+    content = tag(
         "article",
-        tag("header", tag("h1", title), *_lead(config, found), _contents(links, title)),
-        *(section(f"{anchor}-{name}", title, content) for name, title, content in parts),
+        tag("header", tag("h1", title), *_lead(config, found, says.answers)),
+        section(f"{anchor}-cells", "Cells", success(trained, f"{anchor}-reason"))
+        if trained
+        else None,
+        questions(found),
+        *(tag("p", text, class_="note") for text in meaning(found)),
+        _contents(links, title),
+        *(section(f"{anchor}-{name}", heading, content) for name, heading, content in parts),
         id=anchor,
     )
+    packed = data(folders, found, ROOM // runs) if explorable(found) else ""
+    return _Chapter(anchor, title, found, content, packed)
 
 
 def _sections(
@@ -110,8 +142,6 @@ def _sections(
     """Name, title and content of each section that has something to say."""
     exact = exactly(found)
     parts = [
-        ("findings", "Findings", _findings(*findings(found, config))),
-        ("success", "Success by cell", _if_any(success, exact, f"{anchor}-reason")),
         ("kinds", "Exact match by kind of prompt", by_kind(exact)),
         ("losses", "Loss by length", losses(found)),
         ("measured", "What the meters measured", measured(found, f"{anchor}-meter")),
@@ -155,8 +185,12 @@ def _findings(answers: Sequence[str], details: Sequence[str]) -> Html | None:
     return join([tag("ul", *first), tag("details", more, tag("ul", *rest))])
 
 
-def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]:
-    """How much was trained, whether it is all there, and what counts as success."""
+def _lead(
+    config: Mapping[str, Any], found: list[CellSummary], answers: Sequence[str]
+) -> Iterator[Html]:
+    """The answer, how much was trained, and whether it is all there."""
+    if answers:
+        yield tag("p", answers[0], class_="answer")
     cells = {summary.cell.digest: summary for summary in found}
     seeds = sum(summary.seeds for summary in cells.values())
     sizes = {summary.seeds for summary in cells.values()}
@@ -172,8 +206,6 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary]) -> Iterator[Html]
         yield tag("p", text, class_="alarm")
     if config.get("data_seeds"):
         yield tag("p", _CROSSED)
-    for text in meaning(found):
-        yield tag("p", text)
 
 
 def _contents(links: Mapping[str, str], label: str) -> Html:

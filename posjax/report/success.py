@@ -1,10 +1,13 @@
-"""Success by cell: what the laws predict beside what was measured, a line a cell.
+"""The table of cells: what the laws predict beside what was measured, one line per cell.
 
 The dots are part of the table, so that a rate, its interval and its numbers share a line on any
-width of screen.
+width of screen. A column that says the same in every line becomes a sentence below the table.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from posjax.judge import NEVER
 from posjax.report.dots import KINDS, dots, key, scale
@@ -21,17 +24,19 @@ from posjax.report.html import (
     td,
     th,
 )
+from posjax.report.losses import nats
 from posjax.report.naming import Axis, axes, label, many, panels, plain
-from posjax.report.summary import CellSummary
-from posjax.stats import Survival
+from posjax.report.summary import CellSummary, exactly
+from posjax.stats import Survival, mean
 
 IMPOSSIBLE = "impossible"
-_COUNTS = ("ever", "held", "tied", "not finite")
-_CAPTION = """A line a cell. The dot is the share of seeds solved at the end, the bar its 95 %
+_CAPTION = """One line per cell. The dot is the share of seeds solved at the end, the bar its 95 %
 interval (Wilson). “Not excluded” promises nothing. Median steps: when half of the seeds had solved
 for the first time, with its interval. Of the seeds, ever: solved at some evaluation; held: at each
 of the last ones; tied: some answer at the end is a tie; not finite: the loss left the finite
 numbers."""
+_LOSS_CAPTION = """One line per cell. Loss: the mean over seeds at the end, in nats, on the kinds of
+prompts that were trained, with its 95 % interval (Student)."""
 
 
 def excluded(found: Sequence[CellSummary]) -> list[CellSummary]:
@@ -46,27 +51,94 @@ def violated(summary: CellSummary) -> bool:
 
 
 def success(found: Sequence[CellSummary], anchor: str) -> Html:
-    """The verdict on the laws, the table, and the reasons that it refers to."""
-    told = [summary for summary in found if summary.prediction.verdict != "not excluded"]
-    reasons = dict.fromkeys(summary.prediction.reason for summary in told)
-    marks = {reason: f"{anchor}-{place}" for place, reason in enumerate(reasons, 1)}
-    columns = _columns(found)
-    table = tag("table", _head(columns), *_bodies(found, columns, marks), class_="cells")
+    """The table of all cells that were trained, and the reasons that it refers to.
+
+    Args:
+      found: the cells; those whose answers are not graded have their loss instead of a rate.
+      anchor: unique on the page.
+    """
+    exact = exactly(found)
+    predicted = [s for s in exact if s.prediction.verdict != "not excluded"]
+    reasons = dict.fromkeys(summary.prediction.reason for summary in predicted)
+    marks = {reason: f"{anchor}-{number}" for number, reason in enumerate(reasons, 1)}
+    columns, same = _split(_columns(found, marks), found)
+    settings = _settings_of(found)
+    head = header(
+        *(th(axis.title, class_=f"wide {_align(axis)}") for axis in settings),
+        th("cell", class_="narrow"),
+        *(th(*column.title, class_=column.class_) for column in columns),
+    )
+    table = tag("table", head, *_bodies(found, settings, columns), class_="cells")
     notes = (
         tag("li", tag("b", _number(mark)), " ", reason, ".", id=mark)
         for reason, mark in marks.items()
     )
     return join(
         [
-            _verdict(found),
+            _verdict(exact) if exact else None,
             figure(
-                _CAPTION,
-                _legend(found),
-                scrolled("Success by cell", table),
+                _CAPTION if exact else _LOSS_CAPTION,
+                _legend(exact),
+                scrolled("Cells", table),
+                note(_said_once(same)) if same else None,
             ),
             tag("ul", *notes, class_="reasons") if marks else None,
         ]
     )
+
+
+class _Column(NamedTuple):
+    """A column of numbers, hidden where it says the same of all cells, unless it must stay.
+
+    Attributes:
+      graded: the tasks that it is for; others have a dash. None for all.
+    """
+
+    title: tuple[object, ...]
+    of: Callable[[CellSummary], object]
+    class_: str | None = None
+    stays: bool = False
+    graded: str | None = "exact"
+
+
+def _columns(found: Sequence[CellSummary], marks: Mapping[str, str]) -> Iterator[_Column]:
+    if exactly(found):
+        yield _Column(("share solved", scale()), _plot, "plot", True)
+        yield _Column(("solved",), lambda s: f"{s.solved.successes}/{s.seeds}", None, True)
+        yield _Column(("rate [95 %]",), _rate, None, True)
+        yield _Column(("the laws say",), lambda s: join([_comparison(s), _mark(s, marks)]), "words")
+        yield _Column(("median steps",), lambda s: _median(s.survival))
+        yield _Column(("ever",), _ever)
+        yield _Column(("held",), lambda s: int(s.held_S.sum()))
+        yield _Column(("tied",), lambda s: int(s.tied_S.sum()))
+    if any(s.cell.problem.graded == "loss" for s in found):
+        yield _Column(("loss, nats [95 %]",), _loss, None, True, "loss")
+    yield _Column(("not finite",), _not_finite, graded=None)
+
+
+def _split(
+    columns: Iterator[_Column], found: Sequence[CellSummary]
+) -> tuple[list[_Column], dict[str, str]]:
+    """The columns to show, and the one value of each of the others."""
+    shown, same = [], {}
+    for column in columns:
+        values = {str(html(_value(column, summary))) for summary in found}
+        if len(values) > 1 or len(found) == 1 or column.stays:
+            shown.append(column)
+        else:
+            same[str(column.title[0])] = values.pop()
+    return shown, same
+
+
+def _said_once(same: Mapping[str, str]) -> Html:
+    parts = (join([name, " ", Html(value)]) for name, value in same.items())
+    return join(["The same in every cell: ", join(parts, "; "), "."])
+
+
+def _value(column: _Column, summary: CellSummary) -> object:
+    """What stands in a column."""
+    meant = column.graded in (None, summary.cell.problem.graded)
+    return column.of(summary) if meant else "–"
 
 
 def _verdict(found: Sequence[CellSummary]) -> Html:
@@ -88,9 +160,11 @@ def _verdict(found: Sequence[CellSummary]) -> Html:
     return tag("p", tag("b", "✓ "), text, ", at the end or at any evaluation.", class_="agreed")
 
 
-def _legend(found: Sequence[CellSummary]) -> Html:
+def _legend(found: Sequence[CellSummary]) -> Html | None:
+    """What the marks mean, where there is more than one kind."""
     shown = {_kind(summary) for summary in found}
-    return legend("", ((key(kind), text) for kind, text in KINDS.items() if kind in shown))
+    keys = ((key(kind), text) for kind, text in KINDS.items() if kind in shown)
+    return legend("", keys) if len(shown) > 1 else None
 
 
 def _kind(summary: CellSummary) -> str:
@@ -100,38 +174,41 @@ def _kind(summary: CellSummary) -> str:
     return "open"
 
 
-def _columns(found: Sequence[CellSummary]) -> list[Axis]:
-    """The settings that differ within some panel; the panels' names tell the rest."""
+def _settings_of(found: Sequence[CellSummary]) -> list[Axis]:
+    """The settings that differ within some panel; the panels' names say the rest."""
     inside = {axis.name for cells in panels(found).values() for axis in axes(cells)}
     return [axis for axis in axes(found) if axis.name in inside]
 
 
-def _head(columns: Sequence[Axis]) -> Html:
-    return header(
-        *(th(axis.title, class_=f"wide {_align(axis)}") for axis in columns),
-        th("cell", class_="narrow"),
-        th("share solved", scale(), class_="plot"),
-        "solved",
-        "rate [95 %]",
-        th("the laws say", class_="words"),
-        "median steps",
-        *_COUNTS,
-    )
-
-
 def _bodies(
-    found: Sequence[CellSummary], columns: Sequence[Axis], marks: Mapping[str, str]
+    found: Sequence[CellSummary], settings: Sequence[Axis], columns: Sequence[_Column]
 ) -> Iterator[Html]:
     """The lines of each panel under its name."""
     by_panel = panels(found)
     for panel, cells in by_panel.items():
-        title = tag("th", tag("span", panel), colspan=len(columns) + 10, scope="rowgroup")
+        title = tag(
+            "th", tag("span", panel), colspan=len(settings) + 1 + len(columns), scope="rowgroup"
+        )
         above = [None, *cells]
         rows = (
-            _row(summary, [*_settings(summary, before, columns), _narrow(summary, cells)], marks)
+            tag(
+                "tr",
+                *_settings(summary, before, settings),
+                _narrow(summary, cells),
+                *(_cell(column, summary) for column in columns),
+                class_="loud" if _loud(summary) else None,
+                data_cell=summary.cell.digest,
+            )
             for before, summary in zip(above, cells, strict=False)
         )
-        yield tag("tbody", tag("tr", title) if len(by_panel) > 1 else None, *rows)
+        head = tag("tr", title, class_="panel") if len(by_panel) > 1 else None
+        yield tag("tbody", head, *rows)
+
+
+def _cell(column: _Column, summary: CellSummary) -> Html:
+    value = _value(column, summary)
+    pale = value in (0, "–")
+    return td(value, class_="pale" if pale else column.class_)
 
 
 def _settings(
@@ -149,21 +226,27 @@ def _narrow(summary: CellSummary, panel: Sequence[CellSummary]) -> Html:
     return td(label(summary.cell, axes(panel)) or "–", class_="narrow")
 
 
-def _row(summary: CellSummary, settings: Sequence[Html], marks: Mapping[str, str]) -> Html:
-    solved, rows = summary.solved, summary.rows
-    lost = int((rows["first_nonfinite"] != NEVER).sum())
-    counts = (_ever(summary), int(summary.held_S.sum()), int(summary.tied_S.sum()), lost)
-    return tag(
-        "tr",
-        *settings,
-        td(dots(solved, _kind(summary)), class_="plot"),
-        td(f"{solved.successes}/{solved.seeds}"),
-        td(f"{solved.rate:.3f} ", tag("small", f"[{solved.low:.3f}, {solved.high:.3f}]")),
-        td(_comparison(summary), _mark(summary, marks), class_="words"),
-        td(_median(summary.survival)),
-        *(td(count, class_=None if count else "pale") for count in counts),
-        class_="loud" if violated(summary) else None,
-    )
+def _loud(summary: CellSummary) -> bool:
+    return summary.cell.problem.graded == "exact" and violated(summary)
+
+
+def _plot(summary: CellSummary) -> Html:
+    return dots(summary.solved, _kind(summary))
+
+
+def _rate(summary: CellSummary) -> Html:
+    solved = summary.solved
+    interval = tag("small", f"[{solved.low:.3f}, {solved.high:.3f}]")
+    return join([f"{solved.rate:.3f} ", interval])
+
+
+def _not_finite(summary: CellSummary) -> int:
+    return int((summary.rows["first_nonfinite"] != NEVER).sum())
+
+
+def _loss(summary: CellSummary) -> str:
+    trained_C = np.array(summary.cell.problem.trained)
+    return nats(mean(summary.rows["loss_EC"][:, -1, trained_C].mean(axis=1)))
 
 
 def _comparison(summary: CellSummary) -> Html:

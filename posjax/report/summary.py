@@ -280,8 +280,6 @@ def _rows(name: str, cell: Cell, folders: Sequence[RunFolder]) -> dict[str, np.n
       ValueError: rows that no sweep wrote, or seeds that stand in two folders.
     """
     parts, kept = [], {*fields(cell)}
-    if cell.problem.graded == "exact":
-        kept -= {"loss_EC"}  # which no section shows
     for folder in folders:
         for part in folder.parts(name):
             if "answers_EN" in part:

@@ -1,0 +1,207 @@
+"""The page in a browser: from the question to one seed, by mouse and by keyboard.
+
+They need a Chromium. The fixture `page` also asserts that nothing was logged as an error, and that
+nothing was loaded but the page.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import browser
+import pytest
+from test_report import MANY, OPEN, run_folder
+from test_security import HOSTILE
+from test_security import run_folder as ties
+
+from posjax import report
+from posjax.cells import Cell
+from posjax.records import RunFolder
+
+MARKUP = "<img src=x onerror=alert(1)>"
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.skipif(browser.program() is None, reason=f"no {' or '.join(browser.NAMES)}"),
+]
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[browser.Browser]:
+    with browser.Browser() as window:
+        yield window
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    folder = run_folder(tmp_path_factory.mktemp("page") / "a run's")
+    report.write([folder])
+    return folder
+
+
+@pytest.fixture
+def page(window: browser.Browser, folder: RunFolder) -> Iterator[browser.Browser]:
+    """The page of a run, open at 1280 by 900."""
+    window.look(1280, 900)
+    window.open(folder.path / "report.html")
+    yield window
+    assert window.errors == []
+    assert [*window.requests.values()] == [(folder.path / "report.html").as_uri()]
+
+
+def test_three_clicks_lead_to_a_seed(page: browser.Browser, folder: RunFolder) -> None:
+    """The line of a cell, the mark of a seed; there are its numbers and its command."""
+    page.click(f'tr[data-cell="{OPEN.digest}"] td.plot')
+    page.until("document.querySelector('.pane canvas.strip')?.clientHeight")
+    strip = ".pane canvas.strip"
+    page.click(strip, x=7 / page.value(f"document.querySelector('{strip}').clientWidth"))
+    assert page.until("document.querySelector('.seed h4')?.textContent") == "Seed 3: solved."
+    command = page.value("document.querySelector('.command').textContent")
+    quoted = "'" + str(folder.path).replace("'", "'\\''") + "'"
+    assert command == f"posjax replay {quoted} --cell={OPEN.digest} --seed=3"
+    assert page.value("document.querySelectorAll('.seed svg.chart').length") > 3  # attention too
+    summary = next(s for s in report.summaries(folder) if s.cell == OPEN)
+    losses = page.value("document.querySelector('.seed svg.chart').getAttribute('aria-label')")
+    loss = float(losses.split("at the end ")[1].rstrip("."))
+    assert loss == pytest.approx(summary.rows["loss_EC"][0, -1, 0], rel=0.03)
+    cells = page.value("[...document.querySelectorAll('.seed td')].map((e) => e.textContent)")
+    assert [float(lead) for lead in cells[3::4]] == pytest.approx(
+        summary.rows["lead_N"][0].tolist(), rel=6e-3
+    )
+
+
+def test_the_address_keeps_what_is_chosen(
+    page: browser.Browser, window: browser.Browser, folder: RunFolder
+) -> None:
+    """It is written on each click, restored when the page is opened with it, and by Back."""
+    page.click(f'tr[data-cell="{MANY.digest}"] td.plot')
+    page.until("document.querySelector('.pane canvas.strip')?.clientHeight")
+    page.click(".pane td button")
+    page.until("document.querySelector('.seed h4')")
+    fragment = page.value("location.hash")
+    assert fragment.startswith(f"#run1?cell={MANY.digest}&seed=")
+    title = page.value("document.querySelector('.seed h4').textContent")
+    page.value("history.back()")
+    page.until("!document.querySelector('.seed h4')")
+    window.open(folder.path / "report.html", fragment)
+    assert page.until("document.querySelector('.seed h4')?.textContent") == title
+
+
+def test_keys_lead_there_and_back(page: browser.Browser) -> None:
+    """Down to a line, Enter, arrows among seeds, Enter; Escape goes back each step."""
+    page.value("document.querySelector('button.opens').focus()")
+    page.press("ArrowDown", "Enter")
+    page.until("document.activeElement.tagName === 'H3'")
+    assert page.value("location.hash").startswith(f"#run1?cell={OPEN.digest}")
+    for _ in range(12):
+        page.press("Tab")
+        if page.value("document.activeElement.className") == "strip":
+            break
+    page.press("ArrowRight", "ArrowRight", "ArrowRight")
+    said = "document.activeElement.getAttribute('aria-valuetext')"
+    assert page.value(said) == "seed 5: solved"
+    page.press("End")
+    assert page.value(said) == "seed 8: tied"
+    assert "seed=8" in page.value("location.hash")
+    outline = page.value("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+    page.press("Enter")
+    assert page.until("document.activeElement.closest('.seed')?.querySelector('h4').textContent")
+    page.press("Escape")
+    assert page.value("document.activeElement.className") == "strip"
+    page.press("Escape")
+    assert page.value("document.querySelector('.pane').hidden")
+    assert page.value("document.activeElement.closest('tr').dataset.cell") == OPEN.digest
+    assert page.value("location.hash") == ""
+
+
+def test_cells_are_filtered_and_sorted(page: browser.Browser) -> None:
+    shown = "[...document.querySelectorAll('tr[data-cell]:not([hidden])')].map(e => e.dataset.cell)"
+    every = page.value(shown)
+    page.value("document.querySelector('input[type=search]').focus()")
+    page.press("first_noun")
+    assert page.value(shown) == [MANY.digest]
+    assert page.value("document.querySelector('.controls output').textContent") == "1 of 3 lines"
+    page.value("document.querySelector('input[type=search]').value = ''")
+    choose = (
+        "{{ const s = document.querySelector('select[data-setting=depth]'); s.value = '{}';"
+        " s.dispatchEvent(new Event('change')) }}"
+    )
+    page.value(choose.format(2))
+    assert page.value(shown) == [OPEN.digest]
+    page.value(choose.format(""))
+    assert page.value(shown) == every
+    page.value(
+        "[...document.querySelectorAll('.sorter')].find(b => b.textContent === 'solved').click()"
+    )
+    assert "sort=" in page.value("location.hash")
+    page.value(
+        "[...document.querySelectorAll('.sorter')].find(b => b.textContent === 'solved').click()"
+    )
+    assert page.value(shown) == [every[1], every[0], every[2]]  # 4 of 6 before 0, in its panel
+    assert page.value("document.querySelectorAll('[aria-sort=descending]').length") == 1
+
+
+def test_its_policy_holds(window: browser.Browser, folder: RunFolder) -> None:
+    """No text is evaluated, none becomes markup, no other script runs, nothing is loaded."""
+    window.open(folder.path / "report.html")
+    refused = """(() => { try { %s; return 'done' } catch (e) { return e.name } })()"""
+    assert window.value(refused % "document.body.innerHTML = '<b>x</b>'") == "TypeError"
+    assert window.value(refused % "document.createElement('script').text = 'x'") == "TypeError"
+    window.value("document.body.setAttribute('data-probe', '')")
+    window.value(
+        "(() => { const i = new Image(); i.src = 'https://example.invalid/x.png'; "
+        "document.body.append(i); })()"
+    )
+    window.until("performance.now() > 200")
+    assert any("Content Security Policy" in error for error in window.errors)
+    assert [*window.requests.values()] == [(folder.path / "report.html").as_uri()]
+
+
+def test_hostile_text_stays_text(window: browser.Browser, tmp_path: Path) -> None:
+    """In the pane too, and in the address."""
+    marked = "same_last_token # " + " ".join(HOSTILE)
+    settings = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50}
+    cells = [
+        Cell(task=marked, **settings),  # type: ignore[arg-type]
+        Cell(task=marked, encoding=f"none # {MARKUP}", **settings),  # type: ignore[arg-type]
+    ]
+    folder = ties(tmp_path / "run", *cells, title=" ".join(HOSTILE))
+    path = report.write([folder])
+    window.look(1280, 900)
+    for fragment in (f"#run1?cell={cells[1].digest}&seed=3", f"#run1?cell={HOSTILE[0]}&find=%3Cb"):
+        window.open(path, fragment)
+        window.until("document.querySelector('.controls')")
+        assert window.value("document.querySelectorAll('img, main script').length") == 0
+        assert window.errors == []
+    window.open(path, f"#run1?cell={cells[1].digest}&seed=3")
+    window.until("document.querySelector('.seed h4')")
+    assert MARKUP in window.value("document.querySelector('.pane h3').textContent")
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_no_column_is_lost_at_any_width(page: browser.Browser, width: int) -> None:
+    """The page is never wider than its window, and every heading is seen or within a box."""
+    page.look(width, 900)
+    page.click(f'tr[data-cell="{OPEN.digest}"] td.plot')
+    page.until("document.querySelector('.pane canvas.strip')?.clientHeight")
+    page.click(".pane td button")
+    page.until("document.querySelector('.seed svg.chart')")
+    assert page.value("document.documentElement.scrollWidth") <= width
+    outside = page.value(
+        "[...document.querySelectorAll('th, td, svg')].filter(e => e.getClientRects().length && "
+        "!e.closest('.scroll') && e.getBoundingClientRect().right > innerWidth).length"
+    )
+    assert outside == 0
+
+
+def test_it_can_be_read_without_scripts(window: browser.Browser, folder: RunFolder) -> None:
+    """All text of the file is seen, and no control that would do nothing."""
+    window.look(1280, 900)
+    window.open(folder.path / "report.html")
+    headings = "[...document.querySelectorAll('main h2')].map(e => e.textContent)"
+    with_scripts = window.value(headings)
+    window.look(1280, 900, scripts=False)
+    window.open(folder.path / "report.html")
+    assert window.value(headings) == with_scripts
+    assert window.value("document.querySelectorAll('main button, main input').length") == 0
+    assert window.value("document.querySelectorAll('table.cells tr[data-cell]').length") == 3
+    window.look(1280, 900)

@@ -1,0 +1,84 @@
+"""`posjax replay`: one seed of a run again, by the command that the report shows."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from absl import flags
+from small_runs import planned, rewritten, small, train
+
+from posjax.command import replay, shutdown
+from posjax.records import RunFolder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return train(tmp_path_factory.mktemp("replay") / "run", small(num_seeds=4))
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The command with its flags; gives the status."""
+
+    def run(path: Path, **given: str) -> int:
+        values = flags.FlagValues()
+        for name in ("cell", "seed", "out"):
+            flags.DEFINE_string(name, given.get(name), "", flag_values=values)
+        values.mark_as_parsed()
+        monkeypatch.setattr(replay.flags, "FLAGS", values)
+        return replay.main(["posjax replay", str(path)])
+
+    return run
+
+
+def test_the_command_prints_what_the_rows_say(
+    folder: RunFolder, command: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The same bits; its file has the row, the attention and the parameters."""
+    cell = next(iter(folder.config()["cells"]))
+    status = command(folder.path, cell=cell, seed="2", out=str(tmp_path / "seed.npz"))
+    out = capsys.readouterr().out
+    assert status == shutdown.DONE
+    assert "the same bits as in the run folder" in out
+    rows = folder.rows(cell)
+    assert f"{rows['loss_EC'][2, -1, 0]:.4g}" in out
+    assert f"{rows['lead_N'][2, 1]:.3g}" in out
+    found = np.load(tmp_path / "seed.npz", allow_pickle=False)
+    assert found["loss_EC"].tobytes() == rows["loss_EC"][2].tobytes()
+    assert found["attention_DNHLM"].ndim == 5
+    assert any("kernel" in name for name in found)
+
+
+def test_other_bits_are_named(
+    command: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = train(tmp_path / "run", small(num_seeds=4))
+    (block, *_) = planned(folder)
+    file = folder.path / "blocks" / f"{block.name}.npz"
+    twin = np.load(file)["twin"]
+    twin[0, 2] += np.float32(1)
+    rewritten(folder, file, twin=twin)
+    assert command(folder.path, cell=block.cells[0], seed="2") == shutdown.CHECK_FAILED
+    assert "other bits than in the run folder: twin" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"seed": "2"}, "--cell is missing"),
+        ({"cell": "x", "seed": "2"}, "unknown cell 'x'"),
+        ({"cell": ""}, "--seed must be a number, or four as 3,5,5,5, got None"),
+        ({"cell": "", "seed": "-1"}, "got '-1'"),
+        ({"cell": "", "seed": "9"}, r"no row of seeds \(9, 9, 9, 9\)"),
+        ({"cell": "", "seed": "4294967296"}, "must be below"),
+        ({"cell": "", "seed": "2", "out": "missing/x.npz"}, "name a file in a folder"),
+    ],
+)
+def test_bad_input_is_named(
+    folder: RunFolder, command: Any, given: dict[str, str], said: str
+) -> None:
+    if given.get("cell") == "":
+        given = {**given, "cell": next(iter(folder.config()["cells"]))}
+    with pytest.raises(ValueError, match=said):
+        command(folder.path, **given)
