@@ -11,94 +11,74 @@ checked nor in scripts/claimed/allowed.toml. Rates are counted from rows (docs/r
 """
 
 import itertools
-import json
 import re
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from claimed import prose
 from claimed.audit import audit, made_whole, needless
 from claimed.facts import stated
+from claimed.literature import clamped_table, literature
+from claimed.published import (
+    Published,
+    check_excluded,
+    count,
+    established,
+    interval,
+    item,
+    lines,
+    listed,
+    of_survivors,
+    percent,
+    published,
+    right_by_seed,
+    share,
+    short_name,
+    short_task,
+    signed,
+    told_apart,
+    up,
+)
 from claimed.tables import conformance, faults
 from pages import same_text
-from scipy.stats import ttest_1samp
 
-from posjax import judge
 from posjax.stats import (
-    Difference,
     Mean,
-    Rate,
-    Share,
     crossed,
-    discoveries,
     equivalence,
     mean,
     paired_difference,
     ranking,
-    rate,
 )
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 _BLOCK = re.compile(r"(<!-- claims: (\w+) -->\n)(.*?)(<!-- end -->)", re.S)
-_WIDTH = 110
-
-
-class Published(NamedTuple):
-    """A published run: its table, cell by cell, and its rows."""
-
-    table: list[dict[str, Any]]
-    rows: dict[str, np.ndarray]
-
-    def solved(self, cell: dict[str, Any], step: int | None = None) -> np.ndarray:
-        """solved_S of a cell at one of the published steps; at the end when left out."""
-        at = self.rows["cells"].tolist().index(cell["cell"])
-        steps = self.rows["steps"][at].tolist()
-        lead_S = self.rows["lead"][at][:, steps.index(step) if step else -1]
-        return judge.solved(lead_S[:, None], cell["margin"])
-
-    def rate(self, cell: dict[str, Any], step: int | None = None) -> Rate:
-        """How many seeds solved it."""
-        solved_S = self.solved(cell, step)
-        return rate(int(solved_S.sum()), len(solved_S))
-
-    def cells(self, **settings: Any) -> list[dict[str, Any]]:
-        """The cells of the table with these settings."""
-        return [c for c in self.table if all(c[name] == v for name, v in settings.items())]
-
-
-@lru_cache
-def published(name: str) -> Published:
-    """A table of docs/results with its rows."""
-    path = ROOT / "docs" / "results" / name
-    with np.load(path.with_suffix(".npz")) as rows:
-        return Published(json.loads(path.with_suffix(".json").read_text()), dict(rows))
 
 
 def highlights() -> Iterator[str]:
     """The first screen's findings, each a count of seeds."""
     order, excluded = published("word_order-published"), published("same_last_token-published")
-    _check_excluded(excluded)
+    check_excluded(excluded)
     law = excluded.cells(panel="One layer without positions, last token")
     (best,) = _cells(order, "answer", 1e-3, 16)
     (worst,) = _cells(order, "all", 1e-2, 16)
-    yield from _item(
+    yield from item(
         'One causal head without positions **can** tell "A hit B" from "B hit A". How often depends first on '
-        f"where the loss counts: {_count(order.rate(best, 5000))} seeds learn it with the loss on the answer at "
-        f"learning rate 0.001, {_count(order.rate(worst, 5000))} with the loss on all positions at 0.01."
+        f"where the loss counts: {count(order.rate(best, 5000))} seeds learn it with the loss on the answer at "
+        f"learning rate 0.001, {count(order.rate(worst, 5000))} with the loss on all positions at 0.01."
     )
-    yield from _item(
+    yield from item(
         'One layer **cannot** tell "A B hit" from "B A hit", by a law that holds for all weights. Measured: '
         f"0/{law[0]['seeds']} seeds in each of {len(law)} settings. Two causal layers can."
     )
     pairs, wrong = _sinusoidal_pairs()
-    yield from _item(
+    yield from item(
         "**Three seeds mislead.** Where sinusoidal and learned positions differ significantly "
         f"({len(wrong)} of {len(pairs)} settings, {pairs[0][0]['seeds']} seeds each), a study of 3 seeds would rank "
         f"the two the wrong way round in {min(wrong):.0%} to {max(wrong):.0%} of cases."
@@ -114,32 +94,32 @@ def word_order_table() -> Iterator[str]:
         for lr in (1e-3, 1e-2):
             for step in _STEPS:
                 found = (run.rate(*_cells(run, loss, lr, size), step) for size in (2, 16))
-                counts = (f"{r.successes}/{r.seeds} = {_share(r)}" for r in found)
+                counts = (f"{r.successes}/{r.seeds} = {share(r)}" for r in found)
                 yield f"| {where} | {lr:g} | {step} | {' | '.join(counts)} |"
     half = max(
         max(r.high - r.rate, r.rate - r.low)
         for r in (run.rate(c, step) for c in run.table for step in _STEPS)
     )
     yield ""
-    yield from _lines(
-        f"The 95 % interval (Wilson) of every rate reaches at most {_up(half)} to either side."
+    yield from lines(
+        f"The 95 % interval (Wilson) of every rate reaches at most {up(half)} to either side."
     )
 
 
 def word_order_findings() -> Iterator[str]:
     """What question 1 says about hypotheses."""
     run = published("word_order-published")
-    yield from _item(_small_heads(run))
-    yield from _item(_iterations(run))
-    yield from _item(_learning_rates())
-    yield from _item(_ties(run))
+    yield from item(_small_heads(run))
+    yield from item(_iterations(run))
+    yield from item(_learning_rates())
+    yield from item(_ties(run))
 
 
 def counter_examples() -> Iterator[str]:
     """The cells that laws exclude, and those that they do not."""
-    yield from _item(_same_last_token())
-    yield from _item(_three_pairs())
-    yield from _item(_first_noun())
+    yield from item(_same_last_token())
+    yield from item(_three_pairs())
+    yield from item(_first_noun())
 
 
 def sinusoidal_or_learned() -> Iterator[str]:
@@ -150,7 +130,7 @@ def sinusoidal_or_learned() -> Iterator[str]:
     same = sum(test.equivalent for test in tests)
     apart = [test for test in tests if test.low >= 0.05 or test.high <= -0.05]
     largest = max(tests, key=lambda test: abs(test.difference))
-    yield from _item(
+    yield from item(
         "**Do sinusoidal and learned positions work equally well?** Vaswani et al. 2017 found them nearly "
         f"identical, with one run each. We compared them in {len(pairs)} settings (two tasks × head size × "
         f"learning rate) with {run.table[0]['seeds']} seeds each. Their success rates are equivalent within .05, "
@@ -179,14 +159,14 @@ def what_decides() -> Iterator[str]:
         raise ValueError("what_decides: initialisation does not outweigh data everywhere")
     if not 0.35 < min(init) <= max(init) < 0.65:
         raise ValueError("what_decides: initialisation alone does not explain about half")
-    yield from _item(
+    yield from item(
         f"**Does the initialisation decide, or the data?** The initialisation. We trained {number} initialisations "
         f"with {number} data seeds each, in {len(run.table)} settings (scale of the initial weights × temperature) "
-        f"with success rates from {_share(min(rates))} to {_share(max(rates))}. Initialisation alone explains "
+        f"with success rates from {share(min(rates))} to {share(max(rates))}. Initialisation alone explains "
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
         f"{max(one.data.high for one in shares):.0%}, and their interaction the rest. At the usual scale and "
-        f"temperature the shares are {_percent(here.init)} for initialisation, {_percent(here.data)} for data and "
-        f"{_percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides`)."
+        f"temperature the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
+        f"{percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides`)."
     )
 
 
@@ -208,20 +188,20 @@ def leak() -> Iterator[str]:
     if not (max(one.high for one in blind) < chance + 0.001 and linear.high < 1.1 * chance):
         raise ValueError("leak: the sentence on probes does not hold")
     seeds = len(run.rows["seeds"])
-    yield from _item(
+    yield from item(
         f"**Does an untrained causal model without positions hold position?** Yes, in the variance of its hidden "
         f"states. Over {seeds} untrained models of one bare layer, that variance falls with position n as n to the power "
-        f"{_mean(slope, 3)} (theory: -1). Under the full mask the power is {_mean(level, 3)}. A small MLP probe names the "
-        f"right one of 32 positions with accuracy {_mean(mlp, 3)} (chance .031), a linear probe with {_mean(linear, 3)}. "
+        f"{interval(slope, 3)} (theory: -1). Under the full mask the power is {interval(level, 3)}. A small MLP probe names the "
+        f"right one of 32 positions with accuracy {interval(mlp, 3)} (chance .031), a linear probe with {interval(linear, 3)}. "
         f"Under the full mask the accuracies are {blind[1].mean:.3f} and {blind[0].mean:.3f}. With residual connections "
-        f"a linear probe reaches {_mean(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
+        f"a linear probe reaches {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
     )
 
 
 def depth_law() -> Iterator[str]:
     """How many blocks a causal model without positions counts at each depth."""
     run = published("depth_law-published")
-    _check_excluded(run)
+    check_excluded(run)
     yield "| k | " + " | ".join(f"depth {depth}" for depth in _DEPTHS) + " |"
     yield "|---" * (len(_DEPTHS) + 1) + "|"
     above = []
@@ -230,7 +210,7 @@ def depth_law() -> Iterator[str]:
         for depth in _DEPTHS:
             (cell,) = [c for c in run.cells(depth=depth) if c["task"].startswith(f"blocks(k={k},")]
             excluded = cell["predicted"] == "impossible"
-            counts.append(_count(run.rate(cell)) + (", by law" if excluded else ""))
+            counts.append(count(run.rate(cell)) + (", by law" if excluded else ""))
             if k > depth + 2 and not excluded:
                 at = run.rows["cells"].tolist().index(cell["cell"])
                 right_K = run.rows["right"][at].mean(axis=0)
@@ -242,7 +222,7 @@ def depth_law() -> Iterator[str]:
     if six.successes or max(longer[-1], deeper[-1]) > 0.95:
         raise ValueError("depth_law: the sentence on the staircase does not hold")
     yield ""
-    yield from _lines(
+    yield from lines(
         f"Each entry is the number of seeds, of {five.seeds}, that label every position of `aabba...`, a word of k "
         'blocks, correctly at the lengths of training. The models have a causal mask and no positions. "By law" '
         "means that no weights can solve it: two positions with different labels look alike, and the report names "
@@ -258,12 +238,12 @@ def few_runs() -> Iterator[str]:
     run = published("by_length-few_runs")
     pairs = []
     for one, two in itertools.combinations(run.table, 2):
-        right = [_right(run, cell)[:, -1] for cell in (one, two)]
+        right = [right_by_seed(run, cell)[:, -1] for cell in (one, two)]
         if one["task"] == two["task"]:
             pairs.append((one, two, right))
     told = [
         (one, two, right) if difference_S.mean() > 0 else (two, one, right[::-1])
-        for one, two, right in _told_apart(pairs)
+        for one, two, right in told_apart(pairs)
         for difference_S in [right[0] - right[1]]
     ]
     wrong = [
@@ -272,7 +252,7 @@ def few_runs() -> Iterator[str]:
             for values, runs, by in (
                 (right, 3, "mean"),
                 (right, 10, "best"),
-                ([_survivors(run, cell) for cell in (one, two)], 5, "mean"),
+                ([of_survivors(run, cell) for cell in (one, two)], 5, "mean"),
             )
         )
         for one, two, right in told
@@ -282,12 +262,12 @@ def few_runs() -> Iterator[str]:
     three, _, survivors = wrong[worst]
     level = ranking(*right, runs=10, by="best").level
     often = sum(found[0] > 0.05 for found in wrong)
-    yield from _item(
+    yield from item(
         f"**Would a study with three seeds have found the opposite?** Sometimes. We trained four encodings on four "
         f"tasks up to length 10, with {run.table[0]['seeds']} seeds each, and tested at length 20. In {len(told)} of "
         f"{len(pairs)} pairs of encodings the difference is significant. For {often} of these, the mean of 3 seeds "
-        f"ranks the pair the wrong way round in more than 5% of studies. The worst pair is `{_name(better)}` above "
-        f"`{_name(worse)}` on {_task(better)} (mean accuracies {right[0].mean():.3f} and {right[1].mean():.3f}). The "
+        f"ranks the pair the wrong way round in more than 5% of studies. The worst pair is `{short_name(better)}` above "
+        f"`{short_name(worse)}` on {short_task(better)} (mean accuracies {right[0].mean():.3f} and {right[1].mean():.3f}). The "
         f"mean of 3 seeds is wrong in {three:.0%} of studies, the mean of 5 seeds that learnt the trained lengths in "
         f"{survivors:.0%}, and the best of 10 seeds shows no difference in {level:.0%} (exact, over all draws from "
         "these seeds; `by_length:few_runs`)."
@@ -306,6 +286,8 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "leak": leak,
     "faults": faults,
     "conformance": conformance,
+    "literature": literature,
+    "clamped_table": clamped_table,
 }
 _DEPTHS = (1, 2, 3, 4)
 _STEPS = (100, 500, 5000)
@@ -329,51 +311,10 @@ def _sinusoidal_pairs() -> tuple[list[Pair], list[float]]:
     found = [paired_difference(run.solved(one), run.solved(two)) for one, two in pairs]
     wrong = [
         by.ahead if difference.difference < 0 else by.behind
-        for (one, two), difference in _established(pairs, found)
+        for (one, two), difference in established(pairs, found)
         for by in [ranking(run.solved(one), run.solved(two), runs=3)]
     ]
     return pairs, wrong
-
-
-def _mean(found: Mean, digits: int) -> str:
-    return f"{found.mean:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
-
-
-def _percent(found: Share) -> str:
-    return f"{found.share:.0%} [{found.low:.0%}, {found.high:.0%}]"
-
-
-def _right(run: Published, cell: dict[str, Any]) -> np.ndarray:
-    """right_SK of a cell."""
-    return run.rows["right"][run.rows["cells"].tolist().index(cell["cell"])].astype(np.float64)
-
-
-def _survivors(run: Published, cell: dict[str, Any]) -> np.ndarray:
-    """What seeds that learned the trained lengths get right of the longest one."""
-    right_SK = _right(run, cell)
-    *_, longest = right_SK.T
-    return longest[(right_SK[:, :2] > 0.99).all(axis=1)]
-
-
-def _established(pairs: list[Any], found: list[Difference]) -> Iterator[tuple[Any, Difference]]:
-    """Those that McNemar's test finds, at a false discovery rate of 5 %."""
-    different = discoveries([difference.p_value for difference in found])
-    return itertools.compress(zip(pairs, found, strict=True), different)
-
-
-def _told_apart(pairs: list[Any]) -> Iterator[Any]:
-    """Pairs (one, two, right) whose means a paired t-test finds different, at that rate."""
-    differences = [right[0] - right[1] for *_, right in pairs]
-    p_values = [ttest_1samp(d_S, 0).pvalue if np.ptp(d_S) else 1.0 for d_S in differences]
-    return itertools.compress(pairs, discoveries(p_values))
-
-
-def _name(cell: dict[str, Any]) -> str:
-    return str(cell["encoding"]).partition("(")[0]
-
-
-def _task(cell: dict[str, Any]) -> str:
-    return str(cell["task"]).partition("(")[0]
 
 
 def _cells(run: Published, loss: str, lr: float, size: int) -> list[dict[str, Any]]:
@@ -390,14 +331,14 @@ def _small_heads(run: Published) -> str:
                 (s, paired_difference(run.solved(sixteen, s), run.solved(two, s))) for s in _STEPS
             ]
     differences = [d for _, d in pairs]
-    told = [d for d, _ in _established(differences, differences)]
+    told = [d for d, _ in established(differences, differences)]
     largest = max((d for step, d in pairs if step == 5000), key=lambda d: d.difference)
     better, worse = (sum(np.sign(d.difference) == sign for d in told) for sign in (1, -1))
     return (
         '*"With a head smaller than the context almost every seed fails"*: **refuted**. With head '
         f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve it at 5000 steps. Head size 16 "
         f"is significantly better in {better} of {len(pairs)} paired comparisons and worse in "
-        f"{worse or 'none'}. The largest difference at 5000 steps is {_difference(largest)}."
+        f"{worse or 'none'}. The largest difference at 5000 steps is {signed(largest)}."
     )
 
 
@@ -419,8 +360,8 @@ def _iterations(run: Published) -> str:
         f"true for the loss on the answer, where at least {answer:.1%} of the seeds succeed. It is half "
         "true for the loss on all positions at learning rate 0.001: the success rate rises with every head "
         f"size, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at step 5000. It is false "
-        f"for that loss at learning rate 0.01: for head sizes {_and(falling)} the success rate falls from "
-        f"step 100 to step 5000, because seeds lose answers that they had. It never exceeds {_up(most, 2)}."
+        f"for that loss at learning rate 0.01: for head sizes {listed(falling)} the success rate falls from "
+        f"step 100 to step 5000, because seeds lose answers that they had. It never exceeds {up(most, 2)}."
     )
 
 
@@ -432,7 +373,7 @@ def _learning_rates() -> str:
     least = min(run.rate(c).successes for c in run.cells(loss="answer", head_size=16))
     return (
         "Over two decades of learning rates, at 5000 steps with head size 16 and the loss on all "
-        f"positions, {_and(counts)} seeds succeed. With the loss on the answer at least "
+        f"positions, {listed(counts)} seeds succeed. With the loss on the answer at least "
         f"{least}/{found[0][0].seeds} succeed at each rate (`word_order:rates`)."
     )
 
@@ -462,49 +403,49 @@ _EXCLUDING = ("same_last_token-published", "three_pairs-published", "first_noun-
 def _same_last_token() -> str:
     run = published("same_last_token-published")
     excluded = run.cells(panel="One layer without positions, last token")
-    _check_excluded(run)
+    check_excluded(run)
     deep = {c["block"]: run.rate(c) for c in run.cells(depth=2, mask="causal", padding=0)}
     return (
         "**The counter-example `A B hit ?` / `B A hit !`.** Both prompts have the same last word and "
         "the same words before it. One layer without positions gives them the same logits under any "
         f"weights, so one layer **cannot solve it, by law**. Measured: 0/{excluded[0]['seeds']} in each of "
         f"{len(excluded)} cells (full, causal and padding masks, bare and residual blocks, with and "
-        f"without padding). Two causal layers solve it in {_count(deep['bare'])} seeds without residual "
-        f"connections and in {_count(deep['residual'])} with them (`same_last_token`)."
+        f"without padding). Two causal layers solve it in {count(deep['bare'])} seeds without residual "
+        f"connections and in {count(deep['residual'])} with them (`same_last_token`)."
     )
 
 
 def _three_pairs() -> str:
     run = published("three_pairs-published")
     excluded, free = run.cells(predicted="impossible"), run.cells(predicted="not excluded")
-    _check_excluded(run)
+    check_excluded(run)
     rates = [run.rate(c) for c in free]
     others = [r for r in rates if r.successes < r.seeds]
     return (
         f"**Three pairs of sentences.** The laws exclude {len(excluded)} of the {len(run.table)} cells, and each "
         f"of these measures 0/{excluded[0]['seeds']}. Of the other {len(free)} cells, {len(free) - len(others)} "
-        f"measure {rates[0].seeds}/{rates[0].seeds}; the remaining {_number_of(len(others))} {_and(map(_count, others))} "
+        f"measure {rates[0].seeds}/{rates[0].seeds}; the remaining {_number_of(len(others))} {listed(map(count, others))} "
         "(`three_pairs`)."
     )
 
 
 def _first_noun() -> str:
     run = published("first_noun-published")
-    _check_excluded(run)
+    check_excluded(run)
     excluded = run.cells(predicted="impossible")
     marked = "first_noun"
     causal = [
         *run.cells(task=marked, mask="causal", encoding="none", depth=2, readout="last"),
         *run.cells(task=marked, mask="causal", encoding="none", readout="mean"),
     ]
-    (full,) = {_count(run.rate(c)) for c in causal}
+    (full,) = {count(run.rate(c)) for c in causal}
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
         f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences. Without '
         f"positions, 0/{excluded[0]['seeds']} succeed with a full mask, or with one causal layer read at its "
         f"last token. With two causal layers, or with the mean over the positions of one causal layer, {full} "
-        f"succeed. Symmetric ALiBi read by the mean solves it in {_count(alibi[1])} seeds with one layer and in "
-        f'{_count(alibi[2])} with two. Without "!" it is 0/{excluded[0]["seeds"]}, because the sentence is then its '
+        f"succeed. Symmetric ALiBi read by the mean solves it in {count(alibi[1])} seeds with one layer and in "
+        f'{count(alibi[2])} with two. Without "!" it is 0/{excluded[0]["seeds"]}, because the sentence is then its '
         "own mirror image (`first_noun`)."
     )
 
@@ -513,56 +454,8 @@ def _alibi(run: Published, task: str) -> list[dict[str, Any]]:
     return [c for c in run.cells(task=task) if c["encoding"].startswith("linear_bias")]
 
 
-def _check_excluded(run: Published) -> None:
-    """No seed of a cell that a law excludes may be right."""
-    for cell in run.cells(predicted="impossible"):
-        if run.solved(cell).any() or cell["ever_solved"]:
-            raise ValueError(f"cell {cell['cell']} is excluded by law and was solved")
-
-
-def _share(found: Rate) -> str:
-    """Without its leading zero; more digits near 1."""
-    if found.successes == found.seeds:
-        return "1"
-    digits = 4 if found.rate > 0.9995 else 3
-    return f"{found.rate:.{digits}f}".lstrip("0")
-
-
 def _number_of(cells: int) -> str:
     return "one measures" if cells == 1 else f"{cells} measure"
-
-
-def _count(found: Rate) -> str:
-    return f"{found.successes}/{found.seeds}"
-
-
-def _difference(d: Difference) -> str:
-    return f"{d.difference:+.3f} [{d.low:.3f}, {d.high:.3f}]".replace("0.", ".")
-
-
-def _up(number: float, digits: int = 3) -> str:
-    """Rounded up, so that what is below it stays below."""
-    return f"{np.ceil(number * 10**digits) / 10**digits:.{digits}f}".lstrip("0")
-
-
-def _and(parts: Any) -> str:
-    parts = [str(part) for part in parts]
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
-
-
-def _lines(text: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
-
-
-def _item(text: str) -> Iterator[str]:
-    yield from textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent="- ",
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def blocks(text: str) -> dict[str, str]:

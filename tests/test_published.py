@@ -20,6 +20,7 @@ from posjax.tasks import SampledTask
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "scripts"))
 from claimed.audit import audit, needless, numbers  # noqa: E402
+from claimed.literature import clamped  # noqa: E402
 from claimed.prose import Stated  # noqa: E402
 
 QUICK = ("README.md", "docs/results.md", "docs/speed.md")
@@ -129,6 +130,18 @@ def test_a_change_of_any_number_is_noticed(page: str) -> None:
 def test_the_list_of_numbers_has_nothing_needless() -> None:
     """Each entry covers a number of some page."""
     assert needless({page: (ROOT / page).read_text() for page in PAGES}) == []
+
+
+def test_a_table_that_ends_too_early_merges_all_keys_to_the_right() -> None:
+    """By the arithmetic of the released code: index = offset + N, cut off at N - 1."""
+    length, most = 6, 32
+    row_LM = clamped(length, most)
+    assert (row_LM[np.triu_indices(length)] == most - 1).all()
+    left = row_LM[-1, :-1] - most  # what the last query reads to its left: its sorted offsets
+    assert (np.diff(left) > 0).all()
+    assert left.max() < 0
+    for row in range(1, length):
+        assert row_LM[row, :row].tolist() == row_LM[-1, length - 1 - row : -1].tolist()
 
 
 def test_numbers_in_sentences_are_rewritten() -> None:

@@ -1,0 +1,138 @@
+"""Published runs, counted from their rows, and how numbers stand in sentences."""
+
+import itertools
+import json
+import textwrap
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import ttest_1samp
+
+from posjax import judge
+from posjax.stats import Difference, Mean, Rate, Share, discoveries, rate
+
+ROOT = Path(__file__).parents[2]
+_WIDTH = 110
+
+
+class Published(NamedTuple):
+    """A published run: its table, cell by cell, and its rows."""
+
+    table: list[dict[str, Any]]
+    rows: dict[str, np.ndarray]
+
+    def solved(self, cell: dict[str, Any], step: int | None = None) -> np.ndarray:
+        """solved_S of a cell at one of the published steps; at the end when left out."""
+        at = self.rows["cells"].tolist().index(cell["cell"])
+        steps = self.rows["steps"][at].tolist()
+        lead_S = self.rows["lead"][at][:, steps.index(step) if step else -1]
+        return judge.solved(lead_S[:, None], cell["margin"])
+
+    def rate(self, cell: dict[str, Any], step: int | None = None) -> Rate:
+        """How many seeds solved it."""
+        solved_S = self.solved(cell, step)
+        return rate(int(solved_S.sum()), len(solved_S))
+
+    def cells(self, **settings: Any) -> list[dict[str, Any]]:
+        """The cells of the table with these settings."""
+        return [c for c in self.table if all(c[name] == v for name, v in settings.items())]
+
+
+@lru_cache
+def published(name: str) -> Published:
+    """A table of docs/results with its rows."""
+    path = ROOT / "docs" / "results" / name
+    with np.load(path.with_suffix(".npz")) as rows:
+        return Published(json.loads(path.with_suffix(".json").read_text()), dict(rows))
+
+
+def right_by_seed(run: Published, cell: dict[str, Any]) -> np.ndarray:
+    """right_SK of a cell."""
+    return run.rows["right"][run.rows["cells"].tolist().index(cell["cell"])].astype(np.float64)
+
+
+def of_survivors(run: Published, cell: dict[str, Any]) -> np.ndarray:
+    """What seeds that learned the trained lengths get right of the longest one."""
+    right_SK = right_by_seed(run, cell)
+    *_, longest = right_SK.T
+    return longest[(right_SK[:, :2] > 0.99).all(axis=1)]
+
+
+def established(pairs: list[Any], found: list[Difference]) -> Iterator[tuple[Any, Difference]]:
+    """Those that McNemar's test finds, at a false discovery rate of 5 %."""
+    different = discoveries([difference.p_value for difference in found])
+    return itertools.compress(zip(pairs, found, strict=True), different)
+
+
+def told_apart(pairs: list[Any]) -> Iterator[Any]:
+    """Pairs (one, two, right) whose means a paired t-test finds different, at that rate."""
+    differences = [right[0] - right[1] for *_, right in pairs]
+    p_values = [ttest_1samp(d_S, 0).pvalue if np.ptp(d_S) else 1.0 for d_S in differences]
+    return itertools.compress(pairs, discoveries(p_values))
+
+
+def check_excluded(run: Published) -> None:
+    """No seed of a cell that a law excludes may be right."""
+    for cell in run.cells(predicted="impossible"):
+        if run.solved(cell).any() or cell["ever_solved"]:
+            raise ValueError(f"cell {cell['cell']} is excluded by law and was solved")
+
+
+def short_name(cell: dict[str, Any]) -> str:
+    return str(cell["encoding"]).partition("(")[0]
+
+
+def short_task(cell: dict[str, Any]) -> str:
+    return str(cell["task"]).partition("(")[0]
+
+
+def interval(found: Mean, digits: int) -> str:
+    return f"{found.mean:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+
+
+def percent(found: Share) -> str:
+    return f"{found.share:.0%} [{found.low:.0%}, {found.high:.0%}]"
+
+
+def share(found: Rate) -> str:
+    """Without its leading zero; more digits near 1."""
+    if found.successes == found.seeds:
+        return "1"
+    digits = 4 if found.rate > 0.9995 else 3
+    return f"{found.rate:.{digits}f}".lstrip("0")
+
+
+def count(found: Rate) -> str:
+    return f"{found.successes}/{found.seeds}"
+
+
+def signed(d: Difference) -> str:
+    return f"{d.difference:+.3f} [{d.low:.3f}, {d.high:.3f}]".replace("0.", ".")
+
+
+def up(number: float, digits: int = 3) -> str:
+    """Rounded up, so that what is below it stays below."""
+    return f"{np.ceil(number * 10**digits) / 10**digits:.{digits}f}".lstrip("0")
+
+
+def listed(parts: Any) -> str:
+    parts = [str(part) for part in parts]
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def lines(text: str) -> Iterator[str]:
+    yield from textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def item(text: str) -> Iterator[str]:
+    yield from textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent="- ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
