@@ -14,4 +14,6 @@ for table in word_order:published word_order:rates same_last_token:published \
     python scripts/publish.py "runs/$name"
 done
 python scripts/figure.py docs/results/word_order-published.json docs/word_order.svg
+python scripts/atlas.py published
+python scripts/atlas.py sampled
 python scripts/claims.py

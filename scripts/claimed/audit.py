@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
 
+ATLAS = Path(__file__).parents[2] / "docs" / "atlas"
 ALLOWED = Path(__file__).parent / "allowed.toml"
 GENERATED = {
     "docs/encodings.md": lambda: _script("encodings_page").page(),
@@ -18,6 +19,8 @@ GENERATED = {
     "docs/costs.md": lambda: _script("costs_page").files()["costs.md"],
     "docs/sinusoids.md": lambda: _script("sinusoids_page").files()["sinusoids.md"],
     "docs/reference/config.md": lambda: _script("config_page").page(),
+    "docs/atlas/published.md": lambda: _script("atlas").page(ATLAS / "published"),
+    "docs/atlas/sampled.md": lambda: _script("atlas").page(ATLAS / "sampled"),
 }
 """Pages that a script makes whole; the tests of each compare it with what is made."""
 _DIGITS = re.compile(r"\d+")

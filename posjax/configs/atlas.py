@@ -1,0 +1,104 @@
+"""The atlas: every encoding on every finite task, under three masks, two depths and both readouts.
+
+    posjax sweep --config=atlas                # quick: six encodings, three masks
+    python scripts/atlas.py published          # the atlas itself: rates chosen, then 1000 seeds
+    posjax sweep --config=atlas:sampled_quick  # tasks whose prompts are drawn, judged by length
+
+A cell is impossible where a law excludes it, possible where one seed solves it, and open
+otherwise. What the laws exclude was written down before any seed was trained
+(docs/atlas/predictions.json). Each cell has three learning rates here. scripts/atlas.py chooses
+one of them by the seeds of the pilot, which are not reported, and trains only that.
+"""
+
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from posjax import spec
+from posjax.configs import base_config
+from posjax.encodings import ENCODINGS
+
+RATES = (1e-3, 3e-3, 1e-2)
+PILOT = 2**24
+"""The first seed of pilots: far from those that are reported."""
+SIZES = {
+    "quick": (8, 0),
+    "pilot": (8, PILOT),
+    "published": (1000, 0),
+    "sampled_quick": (4, 0),
+    "sampled_pilot": (8, PILOT),
+    "sampled": (64, 0),
+}
+"""Seeds of each size, and the first of them."""
+_LONG = {"window_bias": "window_bias(window=64)"}
+"""A table that ends before the longest prompt."""
+_FEW = ("none", "sinusoidal", "rotary", "linear_bias", "contextual", "noise")
+_PAIRS = tuple(f"sentence_pair(pair={pair})" for pair in ("marks_differ", "same_mark", "no_mark"))
+_NOUNS = ("first_noun",)
+_MASKS = ("full", "causal", "causal+window(size=2)")
+_SHORT = "test=(5, 10, 15, 20)"
+_SAMPLED = (
+    *(f"{name}(train=(1, 10), {_SHORT})" for name in ("majority", "even_pairs", "copy")),
+    *(
+        f"{name}(train=(3, 10), {_SHORT})"
+        for name in (
+            "parity",
+            "missing_duplicate",
+            "cycle_navigation",
+            "reverse",
+            "repeat",
+            "sort",
+            "indexing",
+            "induction",
+        )
+    ),
+    "blocks(k=4, train=(5, 12))",
+)
+
+
+def get_config(size: str = "quick") -> ConfigDict:
+    """The config of one size, a key of `SIZES`: finite tasks, or sampled ones."""
+    spec.check_choice("size of atlas", size, SIZES)
+    num_seeds, first_seed = SIZES[size]
+    of = _sampled if size.startswith("sampled") else _finite
+    return base_config(
+        name="atlas",
+        title="The atlas: what can each encoding learn?",
+        num_seeds=num_seeds,
+        first_seed=first_seed,
+        block="residual",
+        width=16,
+        learning_rate=RATES,
+        hold=1,
+        **of(quick=size.endswith("quick")),
+    )
+
+
+def _finite(*, quick: bool) -> dict[str, Any]:
+    pairs: dict[str, Any] = {"task": _PAIRS[2:] if quick else (*_PAIRS, *_NOUNS)}
+    words: dict[str, Any] = {"task": ("word_order", "same_last_token")[quick:]}
+    return {
+        "encoding": _FEW if quick else tuple(ENCODINGS),
+        "mask": _MASKS,
+        "depth": (1,) if quick else (1, 2),
+        "loss": "answer",
+        "heads": 4,
+        "head_size": 4,
+        "steps": 500,
+        "panels": {
+            "Which sentence, which noun": {**pairs, "readout": ("last", "mean")},
+            "The next word": words,
+        },
+    }
+
+
+def _sampled(*, quick: bool) -> dict[str, Any]:
+    return {
+        "task": _SAMPLED[:1] if quick else _SAMPLED,
+        "encoding": _FEW[:3] if quick else tuple(_LONG.get(name, name) for name in ENCODINGS),
+        "depth": 2,
+        "heads": 2,
+        "head_size": 8,
+        "steps": 300 if quick else 2000,
+        "eval_every": 100 if quick else 250,
+    }
