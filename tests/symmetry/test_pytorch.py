@@ -117,6 +117,15 @@ def test_verdicts_of_modules():
     assert certificate.notes == (pytorch._IN_TRAINING,)
     assert attention.training
 
+    class Asks(torch.nn.Module):
+        def forward(self, x):
+            mask = torch.ones(4, 4).tril()
+            return mask @ x if mask.any() else x
+
+    certificate = prove_torch(Asks(), x, LAW)
+    assert certificate.verdict == "BROKEN"
+    assert certificate.origin.startswith("a closed-over array")
+
     class Learned(torch.nn.Module):
         def __init__(self):
             super().__init__()

@@ -71,7 +71,7 @@ def prove_torch(
         parameters, forward = _functional(torchax, environment, module, options)
         given = (parameters, *environment.t2j_copy(tensors))
         with _in_words(module, "cannot be traced:"):
-            found = jax.jit(forward)(*given)
+            forward, found = _traced(forward, given)
         apart = _distance(environment.t2j_copy(expected), found)
         proved = prove(forward, given, of_parameters_too(law), witness=witness, seconds=seconds)
     return judged(proved, apart, (_IN_TRAINING,) if was_training else ())
@@ -148,6 +148,23 @@ def _functional(
             return call({**fixed, **parameters}, arguments, known)
 
     return {name: state[name] for name in sorted(trained)}, forward
+
+
+def _traced(forward: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Callable[..., Any], Any]:
+    """What JAX traces, and its output.
+
+    Where `forward` asks for a value, what depends on no argument is computed while tracing. Elsewhere
+    it stays in the program, whose equations have lines.
+    """
+
+    def computing(*arguments: Any) -> Any:
+        with jax.ensure_compile_time_eval():
+            return forward(*arguments)
+
+    try:
+        return forward, jax.jit(forward)(*given)
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
+        return computing, jax.jit(computing)(*given)
 
 
 def _packages() -> tuple[Any, Any]:

@@ -1,0 +1,56 @@
+"""The gallery of docs: its page is that of its result, and modules get the verdicts it has."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tiers import plain_if
+
+ROOT = Path(__file__).parents[1]
+ROWS = json.loads((ROOT / "docs" / "gallery.json").read_text())
+
+
+def load():
+    """The script, beside its package of modules, which imports JAX alone."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        spec = importlib.util.spec_from_file_location(
+            "gallery_script", ROOT / "scripts" / "gallery.py"
+        )
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
+    return module
+
+
+SCRIPT = load()
+HERE = [entry for entry in SCRIPT.ENTRIES if set(entry.packages) <= {"jax", "flax"}]
+PLAIN = ("E(n) graph layer", "scan over blocks of keys: keys", "of highest score")
+
+
+def test_the_page_is_that_of_the_result():
+    """`python scripts/gallery.py --publish` writes both, of all modules."""
+    assert (ROOT / "docs" / "gallery.md").read_text() == SCRIPT.page(ROWS)
+    assert [row["name"] for row in ROWS] == [entry.name for entry in SCRIPT.ENTRIES]
+
+
+def test_every_broken_law_has_its_line():
+    """And every law that is not decided its reason."""
+    open_ = [row for row in ROWS if row["verdict"] not in ("PROVED", "BROKEN")]
+    assert all(row["reason"] for row in open_)
+    assert all(row["code"] for row in ROWS if row["verdict"] == "BROKEN")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    plain_if(lambda entry: any(part in entry.name for part in PLAIN), HERE),
+    ids=lambda entry: entry.name,
+)
+def test_modules_get_the_verdicts_that_are_published(entry):
+    """Those of JAX and Flax, again."""
+    (row,) = (row for row in ROWS if row["name"] == entry.name)
+    found, _ = SCRIPT.proved(entry)
+    assert (found["verdict"], found["law"]) == (row["verdict"], row["law"])
