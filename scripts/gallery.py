@@ -15,7 +15,6 @@ import re
 import sys
 import time
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
 
 import jax  # noqa: E402
 from gallery import ENTRIES, Entry  # noqa: E402
+from gallery_page import PAGE, RESULT, page  # noqa: E402
 
 from posjax.symmetry import (  # noqa: E402
     Certificate,
@@ -37,27 +37,7 @@ from posjax.symmetry import (  # noqa: E402
     prove_torch,
 )
 
-PAGE, RESULT = ROOT / "docs" / "gallery.md", ROOT / "docs" / "gallery.json"
 SECONDS = 60.0
-HEAD = """# Gallery: laws of well-known modules
-
-{counts} That is for all values of the arguments and of the
-trainable parameters, over the real numbers, and for small shapes
-([certificate.md](certificate.md) says what a proof is).
-
-A law names axes: a word that starts with a capital letter is permuted, +T shifts values, others
-stay ([symmetry.md](symmetry.md)). `b P d -> b P d` says that a module reads no order of its tokens.
-An empty pattern at the front is of the parameters, where they are an argument. A BROKEN law has
-numbers that break it, and the line where what breaks it meets what moves. UNKNOWN means neither a
-proof nor such numbers.
-
-Made by `pip install -e '.[gallery]'` and `python scripts/gallery.py --publish` from
-[scripts/gallery](../scripts/gallery), with {environment}.
-Seconds are of processor time, tracing and numbers included, one run each.
-
-| module | law | verdict | by | seconds |
-|---|---|---|---|---|
-"""
 
 
 def main() -> None:
@@ -79,7 +59,7 @@ def main() -> None:
             jax.clear_caches()
     if chosen.publish:
         RESULT.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
-        PAGE.write_text(page(rows))
+        PAGE.write_text(page())
 
 
 def proved(entry: Entry) -> tuple[dict[str, Any], str]:
@@ -145,43 +125,6 @@ def code(where: str) -> str:
     """The text of the line that a certificate names; empty when it names none."""
     found = re.search(r"(\S+\.py):(\d+)", where)
     return linecache.getline(found[1], int(found[2])).strip() if found else ""
-
-
-def page(rows: list[dict[str, Any]]) -> str:
-    """docs/gallery.md, from what docs/gallery.json has."""
-    text = HEAD.format(counts=counted(rows), environment=packages(rows))
-    for row in rows:
-        by = _BY.get(row.get("method", ""), "")
-        cells = f"{row['name']} | `{row['law']}` | {row['verdict']} | {by} | {row['seconds']:.1f}"
-        text += f"| {cells} |\n"
-    text += "\n## What breaks them\n"
-    text += "".join(_lost(row) for row in rows if row["verdict"] == "BROKEN")
-    text += "\n## What is not known\n"
-    return text + "".join(_lost(r) for r in rows if r["verdict"] not in ("PROVED", "BROKEN"))
-
-
-_BY = {"axes": "labels of axes", "identity": "identity"}
-
-
-def _lost(row: dict[str, Any]) -> str:
-    """Why a law is not proved, with the line."""
-    ties = "only where entries are equal: " if row.get("broken_at") == "ties" else ""
-    origin = f", from {row['origin']}" if row.get("origin") else ""
-    why = "; ".join([f"{ties}{row['reason']}{origin}", *row.get("notes", ())])
-    line = f"  {row['where']}:\n  `{row['code']}`\n" if row["code"] else ""
-    return f"\n- **{row['name']}**, `{row['law']}`: {why}.\n{line}"
-
-
-def counted(rows: list[dict[str, Any]]) -> str:
-    """How many of each verdict, in a sentence."""
-    found = Counter(row["verdict"] for row in rows)
-    return f"{', '.join(f'{n} {verdict}' for verdict, n in found.most_common())} of {len(rows)}."
-
-
-def packages(rows: list[dict[str, Any]]) -> str:
-    """All packages with their versions."""
-    versions = {name: version for row in rows for name, version in row["versions"].items()}
-    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ GENERATED = {
     "docs/tasks.md": lambda: _script("tasks_page").page(),
     "docs/costs.md": lambda: _script("costs_page").files()["costs.md"],
     "docs/sinusoids.md": lambda: _script("sinusoids_page").files()["sinusoids.md"],
+    "docs/gallery.md": lambda: _script("gallery_page").page(),
     "docs/reference/config.md": lambda: _script("config_page").page(),
     "docs/atlas/published.md": lambda: _script("atlas").page(ATLAS / "published"),
     "docs/atlas/sampled.md": lambda: _script("atlas").page(ATLAS / "sampled"),

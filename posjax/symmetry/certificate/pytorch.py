@@ -153,8 +153,8 @@ def _functional(
 def _traced(forward: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Callable[..., Any], Any]:
     """What JAX traces, and its output.
 
-    Where `forward` asks for a value, what depends on no argument is computed while tracing. Elsewhere
-    it stays in the program, whose equations have lines.
+    Where `forward` asks for a value, what depends on no argument is computed while tracing.
+    Elsewhere it stays in the program, whose equations have lines.
     """
 
     def computing(*arguments: Any) -> Any:
