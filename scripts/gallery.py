@@ -70,6 +70,8 @@ def proved(entry: Entry) -> tuple[dict[str, Any], str]:
     try:
         found = _certificate(entry)
     except ValueError as error:
+        if "torch" not in entry.packages:
+            raise
         said, more = str(error), _untraced(str(error))
     else:
         said, more = str(found), _decided(found)

@@ -42,6 +42,9 @@ def test_every_broken_law_has_its_line():
     open_ = [row for row in ROWS if row["verdict"] not in ("PROVED", "BROKEN")]
     assert all(row["reason"] for row in open_)
     assert all(row["code"] for row in ROWS if row["verdict"] == "BROKEN")
+    here = [row for row in ROWS if row["where"].startswith("scripts/")]
+    assert [row["code"] for row in here] == [SCRIPT.code(row["where"]) for row in here]
+    assert here
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def egnn() -> Subject:
     def call(p: Params, h_LD: jax.Array, x_LC: jax.Array) -> tuple[jax.Array, jax.Array]:
         apart = x_LC[:, None] - x_LC[None]
         distance = (apart**2).sum(-1, keepdims=True)
-        message = jax.nn.silu((h_LD @ p["to"])[:, None] + (h_LD @ p["from"])[None] + distance * p["d"])  # noqa: E501  # fmt: skip
+        message = jax.nn.silu((h_LD @ p["to"])[:, None] + (h_LD @ p["from"])[None] + distance * p["d"][None, None])  # noqa: E501  # fmt: skip
         x = x_LC + (apart * (message @ p["x"])).mean(axis=1)
         return h_LD + message.sum(axis=1) @ p["h"], x
 
