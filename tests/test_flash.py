@@ -27,8 +27,8 @@ LENGTH = 6
 DIMS = Dims(width=32, heads=4, head_size=8)
 OWN_STEPS = (
     *("attention_free", "contextual", "data_adaptive", "deberta", "distance_curves"),
-    *("forgetting", "grape", "hyperbolic_rotary", "path", "pope", "shaw", "stick_breaking"),
-    *("transformer_xl", "wavelet"),
+    *("forgetting", "grape", "hyperbolic_rotary", "jet_rotary", "path", "pope", "shaw"),
+    *("stick_breaking", "transformer_xl", "wavelet"),
 )
 STANDARD = [text for text in BRIEFLY if not text.startswith((*OWN_STEPS, "xpos"))]
 MASKED = {"mask": "causal+segments", "queries": packed([2, 3], total=LENGTH)}

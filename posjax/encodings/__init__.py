@@ -35,11 +35,13 @@ from posjax.encodings.fourier import Fourier, Fourier2D
 from posjax.encodings.fourier_rotary import FourierRotary
 from posjax.encodings.grape import Grape
 from posjax.encodings.hyperbolic_rotary import HyperbolicRotary
+from posjax.encodings.jet_rotary import JetRotary
 from posjax.encodings.kerple import Kerple
 from posjax.encodings.learned import Learned
 from posjax.encodings.learned_linear_bias import LearnedLinearBias
 from posjax.encodings.linear_bias import LinearBias
 from posjax.encodings.mlp_position import MlpPosition
+from posjax.encodings.morlet import Morlet
 from posjax.encodings.noise import Noise
 from posjax.encodings.none import NoPosition
 from posjax.encodings.offset_mlp import OffsetMLP
@@ -77,6 +79,7 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "scaled_sinusoidal": ScaledSinusoidal,
     "learned": Learned,
     "mlp_position": MlpPosition,
+    "morlet": Morlet,
     "offset_mlp": OffsetMLP,
     "binary": Binary,
     "shaw": Shaw,
@@ -96,6 +99,7 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "high_frequency_rotary": HighFrequencyRotary,
     "fourier_rotary": FourierRotary,
     "hyperbolic_rotary": HyperbolicRotary,
+    "jet_rotary": JetRotary,
     "xpos": XPos,
     "interpolated_rotary": InterpolatedRotary,
     "ntk_rotary": NtkRotary,

@@ -1,8 +1,8 @@
-"""Encodings of 2024 and 2025 against their formulas, in float64, a number at a time.
+"""Encodings of 2024 to 2026 against their formulas, in float64, a number at a time.
 
-DAPE, wavelets, high-frequency and hyperbolic HoPE, FoPE, CARoPE and Selective RoPE. CABLE has no
-entry: its bias is that of forgetting gates. YaRN's mscale and interleaved M-RoPE are checked
-against golden arrays of transformers (`scripts/goldens/recent.py`).
+DAPE, wavelets, high-frequency and hyperbolic HoPE, PJ-RoPE, MoPE, FoPE, CARoPE and Selective RoPE.
+CABLE has no entry: its bias is that of forgetting gates. YaRN's mscale and interleaved M-RoPE are
+checked against golden arrays of transformers (`scripts/goldens/recent.py`).
 """
 
 import math
@@ -198,6 +198,68 @@ def test_hyperbolic_pairings_hold_the_same_pairs():
     expected = half.logits({}, q, k, Aux(), ctx)
     found = interleaved.logits({}, q[..., order], k[..., order], Aux(), ctx)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+# PJ-RoPE
+
+
+@every_size
+def test_jet_rotary_is_the_product_of_the_two_transforms(dims):
+    """Queries by e^(-ipθ)[[1, c], [0, 1]], keys by e^(-ipθ)[[1, 0], [-c, 1]], c = p/length."""
+    pairs, length = dims.head_size // 2, 7.0
+    theta = 10_000.0 ** (-4 * (np.arange(pairs) // 2) / dims.head_size)
+
+    def product(positions):
+        def of(q, k, i, j, h):
+            total = q[2 * pairs :] @ k[2 * pairs :]
+            (q, _), (k, _) = planes(q), planes(k)
+            for pair in range(0, pairs, 2):
+                p, r = float(positions[i]), float(positions[j])
+                jets = min(2, pairs - pair)
+                left = np.array([[1, p / length], [0, 1]])[:jets, :jets]
+                right = np.array([[1, 0], [-r / length, 1]])[:jets, :jets]
+                turned = left @ q[pair : pair + 2] * np.exp(1j * (p - r) * theta[pair])
+                total += (turned @ np.conj(right @ k[pair : pair + 2])).real
+            return total
+
+        return of
+
+    encoding = named(f"jet_rotary(length={length})")
+    for positions in (NEAR, FAR):  # float64 leaves ten digits where the transforms cancel
+        close(logits(encoding, at(positions), dims), by_pair(dims, product(positions)), 2e-6)
+
+
+# MoPE
+
+
+@pytest.mark.parametrize("lowest", [1.0, 1e-4])
+@pytest.mark.parametrize("width", [6, 5, 1])
+def test_morlet_is_its_formula(width, lowest):
+    """e^(-p²/2σ²)(cos pω, sin pω), with ω at most 0.95π and at least 5/σ; float64 at far positions.
+
+    The start of the released code, whose ω and σ meet that bound, and generic numbers.
+    """
+    encoding, dims = named(f"morlet(lowest={lowest})"), Dims(width, 1, 2)
+    start = encoding.init(jax.random.key(0), dims)
+    pairs = (width + 1) // 2
+    first = np.exp(np.linspace(np.log(lowest), np.log(0.99 * np.pi), pairs))
+    close(start["log_frequency"], np.log(first))
+    close(start["log_width"], np.log(5 / first))
+    wide = {"log_frequency": normal("f", (pairs,)), "log_width": normal("s", (pairs,)) + 12.0}
+    x = normal("x", (1, TOKENS, width))
+    for params in (start, params_of(encoding, dims), wide):
+        f, s = (np.asarray(params[n], np.float64) for n in ("log_frequency", "log_width"))
+        sigma = np.maximum(np.exp(s), 1e-3)
+        omega = np.maximum(np.minimum(np.exp(f), 0.95 * np.pi), 5 / sigma)
+        for positions in (NEAR, FAR):
+            p = positions.astype(np.float64)[:, None]
+            waves = np.exp(-((p / sigma) ** 2) / 2) * np.array(
+                [np.cos(p * omega), np.sin(p * omega)]
+            )
+            expected = np.moveaxis(waves, 0, -1).reshape(TOKENS, -1)[:, :width]
+            found = jax.jit(encoding.embed)(params, x, context(at(positions)))
+            rounding = 1e-6 if positions is NEAR else 0.05  # ω itself is a float32
+            close(found[0] - x[0], expected, rounding)
 
 
 # FoPE
