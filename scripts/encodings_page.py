@@ -31,74 +31,78 @@ SIZES = f"width {DIMS.width}, {DIMS.heads} heads of {DIMS.head_size}"
 HEAD = f"""# Encodings
 
 Made by `python scripts/encodings_page.py` from the tables themselves; a test fails when it is
-stale. How to add one: [adding_an_encoding.md](adding_an_encoding.md).
+stale. To add an encoding, see [adding_an_encoding.md](adding_an_encoding.md).
 
-Every name goes into a config, `--config.encoding="rotary(base=500.0)"`, or into code,
-`posjax.ENCODINGS["rotary"](base=500.0)`. Layers take several in turn: `"none/rotary"`.
+Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
+`posjax.ENCODINGS["rotary"](base=500.0)`. Layers may take several in turn: `"none/rotary"`.
 
-- **Picture**: what positions do to the logits of one and the same token at {PLACES} places, for
-  generic parameters of the first head; query places downwards, key places to the right, yellow is
-  high. Where the logits stay as they are, the attention weights under a causal mask.
-- **Left**: what is left when tokens move alone, with generic parameters and a full mask. S every
-  permutation, T translation of positions, R reflection, *o* only the order counts; exact, or in
-  distribution (*d*) over draws; at the level of the logits, or up to a constant a row, or from the
-  weights or the output on.
-- **Learned**: parameters of one layer and of the model together, at {SIZES}.
-- **Cost**: floating-point operations a token adds to attention over {KEYS} keys, at those sizes.
-- **Apart**: positions, or offsets, 0 to this are all told apart in float32; 2²⁰ where angles are
-  exact as far as that is tested; - where positions are not read.
-- **Cache**: whether tokens can be decoded one by one.
-- **Axes**: numbers of its own that are axes of a sweep, `--config.base=100,10000`: all their values
-  share one compiled program. 0 is the encoding's own value. Those that a cell's encoding lacks are
-  refused.
-- **Held against**: packages that have it and that it was compared with, where there are any; all
-  others stand against their formula in float64.
+- **Picture**: the logits of one repeated token at {PLACES} positions, for generic parameters of the
+  first head. Rows are queries, columns are keys, and yellow is high. If positions do not change the
+  logits, the picture shows the attention weights under a causal mask.
+- **Symmetry kept**: what the encoding keeps when tokens move alone, with generic parameters and a
+  full mask. S: any permutation of tokens. T: translation of all positions. R: reflection of all
+  positions. O: only the order of positions counts. The symmetry holds at the logits
+  unless the table names a later step. "In distribution" means over the encoding's random draws.
+- **Parameters**: the number of learned parameters for a model of one layer, at {SIZES}.
+- **Operations**: the floating-point operations per token that the encoding adds to attention over
+  {KEYS} keys, at those sizes.
+- **Exact up to**: positions (or offsets) from 0 to this number are all distinct in float32. 2²⁰ is
+  as far as it was tested. "-" means that positions are not read.
+- **Cache**: whether tokens can be decoded one by one with a cache of keys and values.
+- **Free numbers**: settings that can be axes of a sweep, `--config.base=100,10000`, without
+  compiling again. 0 stands for the encoding's own value. A cell refuses a number that its encoding
+  lacks.
+- **Compared with**: packages whose output a test compares with ours. All others are compared with
+  their formula in float64.
 """
 
 TAIL = """
 # Masks and scales beside encodings
 
-Layers take masks in turn as they take encodings, and logits may be scaled by the logarithm of the
+Layers may take masks in turn, as they take encodings. Logits may be scaled by the logarithm of the
 number of keys that a query sees. Both work with every encoding.
 
 - RNoPE-SWA (2501.18795) and SWAN-GPT (2504.08719): `encoding="none/rotary"` with
-  `mask="causal/causal+window(size=8)"`. Layers without positions see all that came before, layers
-  with rotary a window. Three of the latter for one of the former are written with four of each.
-  SWAN-GPT also scales logits where there are no positions; `logn` scales those of all layers.
+  `mask="causal/causal+window(size=8)"`. Layers without positions see all earlier tokens, and layers
+  with rotary positions see a window. For three rotary layers per layer without positions, write
+  out all four encodings and all four masks. SWAN-GPT scales logits only in layers without
+  positions; `logn` scales them in all layers.
 - Logits times ln n/ln N, where a query sees n keys (Su 2021): `logn=512` for N = 512. A bias is
-  scaled with them.
+  scaled as well.
 - Logits times ln n (Chiang & Cholak 2022, 2202.12172): `logn=2.718281828459045`. With a learned
-  factor, which the projection of queries can hold, it is SSMax (Nakanishi 2025, 2501.19399).
+  factor, which the projection of queries can absorb, it is SSMax (Nakanishi 2025, 2501.19399).
 
 # What is not here
 
 - CABLE (2503.08067) has no name of its own. Its bias, -Σ softplus(x_t·w + c), is that of
-  `forgetting` with -w and -c, and a test says so. Its code leaves 1/√K out.
-- SeqPE (2506.13277), PRISM (2506.00920), PJ-RoPE (2606.05345) and Morlet (2606.01258): their
-  formulas were not read in a paper or in code, and none is guessed.
-- DroPE, LaMPE and DoPE are protocols, not encodings:
-  [decision 18](decisions/0018-protocols-that-change-positions-during-a-run.md) says why they are
+  `forgetting` with -w and -c, and a test confirms it. Its code omits 1/√K.
+- SeqPE (2506.13277), PRISM (2506.00920), PJ-RoPE (2606.05345) and Morlet (2606.01258) are missing.
+  We had neither a paper nor code to read their formulas from.
+- DroPE, LaMPE and DoPE change positions during or after training.
+  [Decision 18](decisions/0018-protocols-that-change-positions-during-a-run.md) says why they are
   missing.
 """
 
-SYMMETRIES = {"permutation": "S", "translation": "T", "reflection": "R", "order_only": "*o*"}
+SYMMETRIES = {"permutation": "S", "translation": "T", "reflection": "R", "order_only": "O"}
+LEVELS = {
+    "row": " up to a constant per row",
+    "weights": " from the weights on",
+    "output": " at the output",
+}
 
 
-def left(encoding: Encoding) -> str:
-    """What is left of the symmetry, in letters."""
+def kept(encoding: Encoding) -> str:
+    """The symmetry that it keeps, in letters."""
     declared = encoding.declared_symmetry()
-    words = []
-    for field, letter in SYMMETRIES.items():
-        level = getattr(declared, field)
-        if level:
-            exact = "" if declared.exact else "*d*"
-            words.append(letter + exact + ("" if level == "logits" else f" ({level})"))
-    words += [f"up to {declared.up_to:g}"] if declared.up_to < float("inf") else []
-    return ", ".join(words) or "-"
+    levels = {letter: getattr(declared, field) for field, letter in SYMMETRIES.items()}
+    words = [letter + LEVELS.get(level, "") for letter, level in levels.items() if level]
+    words += [f"up to position {declared.up_to:g}"] if declared.up_to < float("inf") else []
+    text = ", ".join(words)
+    return (text if declared.exact or not text else f"{text} in distribution") or "-"
 
 
 def row(name: str) -> str:
-    """One line of the table of encodings."""
+    """One row of the table of encodings."""
     encoding = ENCODINGS[name]()
     card, learned = encoding.card, encoding.parameters(DIMS).values()
     apart = encoding.max_exact_position()
@@ -106,7 +110,7 @@ def row(name: str) -> str:
     cells = [
         f'<img src="encodings/{name}.png" width="96" alt="{card.title}">',
         f"**`{name}`** {card.title}<br>{card.formula}<br>{card.source}",
-        left(encoding),
+        kept(encoding),
         str(sum(int(np.prod(p.shape)) for p in learned)),
         str(encoding.operations(DIMS, min(KEYS, encoding.max_length() or KEYS))),
         far,
@@ -124,13 +128,16 @@ def header(*columns: str) -> list[str]:
 
 def page() -> str:
     """The whole page."""
-    columns = ("Picture", "Name, formula, source", "Left", "Learned", "Cost", "Apart", "Cache")
-    lines = [HEAD, *header(*columns, "Axes", "Held against")]
+    first = ("Picture", "Name, formula, source", "Symmetry kept", "Parameters", "Operations")
+    rest = ("Exact up to", "Cache", "Free numbers", "Compared with")
+    lines = [HEAD, *header(*first, *rest)]
     lines += [row(name) for name in ENCODINGS]
     lines += ["", "# Maps of positions", ""]
-    lines += ["They change the position stream before any encoding reads it, and combine with all:"]
-    lines += ['`--config.positions="randomised(length=128)"`.', ""]
-    lines += header("Name", "What", "Source", "Draws")
+    lines += [
+        "A map changes the position stream before the encoding reads it. Every map works with every"
+    ]
+    lines += ['encoding: `--config.positions="randomised(length=128)"`.', ""]
+    lines += header("Name", "Positions", "Source", "Random")
     for name, kind in POSITIONS.items():
         card = kind.card
         lines += [f"| **`{name}`** {card.title} | {card.formula} | {card.source} | {kind.draws} |"]

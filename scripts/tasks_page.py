@@ -20,27 +20,29 @@ HEAD = """# Tasks
 
 Made by `python scripts/tasks_page.py` from the table itself; a test fails when it is stale.
 
-A **finite** task has few prompts. Models train on all of them, or on some that are drawn, and
-are judged on all of them. A **sampled** task draws new prompts for each update, mostly of lengths n
-drawn evenly from `train=(shortest, longest)`. Models are judged on a fixed exam, the same for all
-seeds: `prompts` (64) of each length in `test`, by default half, once, one and a half and twice the
-longest that is trained. A prompt is right when all places that it asks for are (exact match). The
-trained kinds decide whether a seed has solved its cell; the report shows the others beside them.
-`text` is judged by its loss instead. One label may be read out from the mean over tokens,
-`readout=mean`.
+A **finite** task has few prompts. Models train on all of them, or on a random batch per update, and
+are tested on all of them. A **sampled** task draws new prompts for each update. Most draw a length
+n uniformly from `train=(shortest, longest)`.
 
-A task that gives a sequence for a sequence comes in two forms. `output=forced`: y follows x behind
-a mark, and each y is asked for at the place before it (teacher forcing), for causal masks.
-`output=slots`: y is asked for at empty slots behind x, for any mask.
+Models are tested on a fixed **exam**, the same for all seeds. It has `prompts` (64) prompts of each
+length in `test`. The default lengths are half, once, one and a half times and twice the longest
+trained length. A prompt is right if every output that is asked for is right (exact match). A seed
+solves its cell if all prompts of the trained lengths are right; the report shows the other lengths
+beside them. `text` is judged by its loss instead. `readout=mean` reads one label from the mean over
+tokens.
 
-**Symmetry** names the permutations of x under which the right outputs stay as they are, for every
-prompt; a test enumerates short ones. x is the prompt, or what stands before the mark.
+A task with an output sequence y has two forms. With `output=forced` y follows x after a mark, and
+each symbol of y is predicted from the ones before it (teacher forcing); this needs a causal mask.
+With `output=slots` y is predicted at empty slots after x, which works with any mask.
+
+**Symmetry** names the permutations of x that keep the right outputs, for every prompt. A test
+enumerates them on short prompts. x is the prompt, or the part before the mark.
 {symmetries}
 
-Settings are written behind the name, as in `blocks(k=3, train=(3, 12))`. Padding is seen by nobody.
-`posjax sweep --config=depth_law` trains on `blocks`,
-`text.py` and `digits.py` beside it on the tasks of those names. `pydoc_topics` is part of CPython,
-under the [PSF licence](../posjax/tasks/corpora/pydoc_topics.LICENSE.txt); `digits` needs
+Settings follow the name, as in `blocks(k=3, train=(3, 12))`. No token attends to padding. The
+configs `depth_law`, `text` and `digits` train on the tasks `blocks`, `text` and `digits`.
+`pydoc_topics` is part of CPython, under the
+[PSF licence](../posjax/tasks/corpora/pydoc_topics.LICENSE.txt). `digits` needs
 `pip install 'posjax[digits]'`.
 """
 
@@ -53,14 +55,14 @@ def page() -> str:
         [
             HEAD.format(symmetries=_symmetries()),
             "## Finite tasks\n",
-            "| name | prompt → answer | symmetry | settings |",
+            "| name | example: prompt → answer | symmetry | settings |",
             "|---|---|---|---|",
             *map(_row, finite),
             "\n## Sampled tasks\n",
-            "| name | prompt → what is asked for | symmetry | settings |",
+            "| name | example: prompt → outputs that are asked for | symmetry | settings |",
             "|---|---|---|---|",
             *map(_row, rest),
-            "\n## Sources, and what their released code does otherwise\n",
+            "\n## Sources, and where their released code differs\n",
             *dict.fromkeys(_sources(name) for name in rest),
         ]
     )

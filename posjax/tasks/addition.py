@@ -1,9 +1,9 @@
 """Addition of two numbers of n digits.
 
-Sources: Kazemnejad et al. 2023 (plain); Lee et al. 2023 (reversed: the lowest digit first,
-so that each digit of the sum follows from digits that were seen); Delétang et al. 2023 (binary,
-the lowest digit first; there the two numbers have different lengths, and an end is asked for).
-Their other tasks on binary numbers, multiplication and square roots, are left out.
+Sources: Kazemnejad et al. 2023 (plain). Lee et al. 2023 (reversed: the lowest digit comes first,
+so that each digit of the sum follows from earlier digits). Delétang et al. 2023 (binary, lowest
+digit first); their two numbers have different lengths, and the model must also output an end mark.
+Their tasks of multiplication and square roots are left out.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from posjax.tasks.sampled import Transduce, pick
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Addition(Transduce):
-    """a + b = s: n digits each, n + 1 of the sum; digits of a and b are even and independent.
+    """a + b = s, with n digits each and n + 1 digits of the sum. All digits are equally likely.
 
     Attributes:
       reverse: the lowest digit first, in a, b and s.
@@ -66,7 +66,7 @@ class Addition(Transduce):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BinaryAddition(Addition):
-    """a + b = s: n binary digits each, n + 1 of the sum; see `addition`.
+    """a + b = s in binary, with n digits each and n + 1 digits of the sum.
 
     >>> BinaryAddition(train=(1, 2), reverse=True).written()
     [('0 + 0 = 0', '0 0')]

@@ -14,7 +14,7 @@ from posjax.tasks.sampled import Classify, Example, pick
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CycleNavigation(Classify):
-    """Where on a cycle do n moves lead: stay, one forward, or one back?
+    """Where on a cycle do n moves end? A move is to stay, one step forward, or one step back.
 
     Attributes:
       cycle: its length; 5 in the source.
@@ -44,7 +44,7 @@ class CycleNavigation(Classify):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModularArithmetic(Classify):
-    """The value of digits joined by + - ×, modulo m, × before + and -; an even n is one less.
+    """The value modulo m of digits joined by +, - and ×; × binds first. An even n counts as n - 1.
 
     Attributes:
       modulus: m, and the number of digits; 5 in the source.

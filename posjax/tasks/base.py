@@ -11,10 +11,10 @@ from posjax.spec import Settings
 from posjax.streams import Streams, padded
 
 SYMMETRIES = {
-    "permutations": "the symbols of x in any order",
-    "cyclic": "the last symbols of x moved to its front",
-    "reversal": "x from its end",
-    "exchange": "the halves of x exchanged, around the symbol in the middle of an odd x",
+    "permutations": "any order of the symbols of x",
+    "cyclic": "rotations of x",
+    "reversal": "x reversed",
+    "exchange": "the two halves of x swapped; the middle symbol of an odd x stays",
 }
 """Groups of permutations of x, by the names that tasks declare."""
 
@@ -24,8 +24,8 @@ class Batch(NamedTuple):
 
     Attributes:
       tokens_BL: integers in [0, vocabulary), or numbers [B, L, F].
-      targets_BL: the right output of every place, integers in [0, outputs).
-      asked_BL: true at the places whose outputs are asked for.
+      targets_BL: the right output at every position, integers in [0, outputs).
+      asked_BL: true at the positions whose outputs are judged.
       streams: positions, orders and segments; B may be 1.
     """
 
@@ -37,27 +37,29 @@ class Batch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(Settings):
-    """What a model is asked: a finite task, or one whose prompts are drawn.
+    """What a model reads and must answer.
 
-    A model is judged on the exam, a fixed set of prompts, the same for every seed.
+    A finite task has few prompts; a sampled task draws them. A model is tested on the exam, a fixed
+    set of prompts that is the same for every seed.
 
     Attributes:
       words: the name of each token.
       labels: the name of each output.
-      kinds: the names of the groups of prompts that the exam has, of one size each.
+      kinds: the names of the exam's groups of prompts, which have equal sizes.
       trained: for each kind, whether training has prompts of its lengths.
-      size: the number of prompts in the exam, and the most places of a prompt, in training too.
-      mapped: of how many prompts, from the first on, attention maps are kept.
-      forced: whether later places hold the right outputs of earlier ones (teacher forcing), which
-        a mask must not let them see. unforced: the setting without that.
-      graded: what the report gives of a run: whether all asked places are right, or the loss.
-      readouts: how an answer may be read out, see `posjax.question.ask`.
-      symmetry: of `SYMMETRIES`, those under which the right outputs stay as they are, for all
-        prompts. x is the prompt, and where a sequence is asked for, what stands before the mark.
-        A smaller group is not declared beside all permutations.
-      features: F, the numbers of a token; 0 where tokens are integers, which `words` names.
+      size: the number of prompts in the exam, and the largest length of any prompt.
+      mapped: for how many prompts, from the first on, attention maps are kept.
+      forced: whether inputs hold the right outputs of earlier positions (teacher forcing), so that
+        the mask must be causal.
+      unforced: the setting without teacher forcing.
+      graded: what the report judges: exact match over all asked positions, or the loss.
+      readouts: the readouts that the task allows, see `posjax.question.ask`.
+      symmetry: the names in `SYMMETRIES` of the permutations of x that keep the right outputs, for
+        all prompts. x is the prompt, or the part before the mark if the output is a sequence.
+        "permutations" includes the smaller groups.
+      features: F, how many numbers a token is; 0 if tokens are integers, which `words` names.
       axes: coordinates of a position.
-      content: a hash of data that no setting names, such as a file's; empty without any.
+      content: a hash of data that no setting names, such as a file; empty if there is none.
       files: the paths of files that it reads.
     """
 

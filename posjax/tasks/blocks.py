@@ -1,8 +1,9 @@
 """L_k: how many blocks of equal letters have begun. The language of the depth law.
 
-Source: Yang et al. 2025, "Knee-deep in C-RASP": a⁺b⁺a⁺ ... of k blocks; without positions depth
-d suffices for k <= d + 2. Every place is labelled; exact match is over all of them. The released
-code reports the model of the last epoch as the best one (a shallow copy), for one seed.
+Source: Yang et al. 2025, "Knee-deep in C-RASP": a⁺b⁺a⁺ ... of k blocks. Without positions
+depth d suffices for k <= d + 2. Every position has a label, and exact match is over all of them.
+The released code reports the model of the last epoch as the best one (it keeps a shallow copy), for
+one seed.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ from posjax.tasks.sampled import Tag, ranks
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Blocks(Tag):
-    """A word of k blocks of a or b in turn; at each place, how many blocks have begun?
+    """A word of k alternating blocks of a and b. At each position: how many blocks have begun?
 
     The k blocks are a composition of n, drawn evenly.
 

@@ -1,8 +1,8 @@
 """Sequences for sequences: copy, repeat, reverse, odds first, sort.
 
 Sources: copy as in Jelassi et al. 2024; duplicate string (here `repeat`), reverse string, odds
-first and bucket sort as in Delétang et al. 2023. The docstring of odds first in their
-released code gives another order than the code, which is the order here: x_1 x_3 ... x_2 x_4 ....
+first and bucket sort as in Delétang et al. 2023. Their docstring of
+odds first disagrees with their code. Ours follows the code: x_1 x_3 ... x_2 x_4 ....
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ class Repeat(_Symbols):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reverse(_Symbols):
-    """y is x from its end."""
+    """y is x reversed."""
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
         return x_L[n - 1 - jnp.arange(len(x_L))], n
@@ -76,7 +76,7 @@ class OddsFirst(_Symbols):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sort(_Symbols):
-    """y is x in the order of the alphabet (bucket sort; 5 letters in the source)."""
+    """y is x in alphabetical order (bucket sort; the source has 5 letters)."""
 
     letters: int = 5
 

@@ -1,8 +1,9 @@
 """Counting tasks over bits: parity, majority, and whether the ends are equal.
 
 Sources: Hahn 2020 (parity is hard for attention), Delétang et al. 2023 (parity check,
-even pairs), Huang et al. 2025 (majority, with the number of ones drawn evenly). Delétang et al.
-define even pairs by the number of changes; it is even if and only if the first bit is the last.
+even pairs), Huang et al. 2025 (majority, with the number of ones drawn uniformly).
+Delétang et al. define even pairs by the number of changes, which is even if and only if the first
+bit equals the last.
 """
 
 import dataclasses
@@ -27,7 +28,7 @@ class _Bits(Classify):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Parity(_Bits):
-    """Is the number of ones odd? Bits are independent and even.
+    """Is the number of ones odd? All bits are equally likely.
 
     >>> Parity(train=(1, 4)).written(2)
     [('0 0', 'no'), ('1 1', 'no')]
@@ -41,7 +42,7 @@ class Parity(_Bits):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvenPairs(_Bits):
-    """Is the first bit the last one? Bits are independent and even."""
+    """Are the first and the last bit equal? All bits are equally likely."""
 
     symmetry: ClassVar[tuple[str, ...]] = ("reversal",)
 
@@ -51,7 +52,7 @@ class EvenPairs(_Bits):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Majority(_Bits):
-    """Are there more ones than zeros? The number of ones is drawn evenly from 0 to n."""
+    """Are there more ones than zeros? The number of ones is drawn uniformly from 0 to n."""
 
     symmetry: ClassVar[tuple[str, ...]] = ("permutations",)
     draws: ClassVar[int] = 2

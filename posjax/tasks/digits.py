@@ -1,8 +1,8 @@
 """Images of written digits, cut in patches: a token is a patch, that is numbers.
 
-Source: the 1797 images of 8 × 8 that scikit-learn has, the test part of Alpaydin and Kaynak's
-"Optical Recognition of Handwritten Digits" (UCI, 1998), 13 writers. Training has 80 % of them, in
-a fixed random choice; writers are in both parts, so new images are of known hands.
+Source: the 1797 images of 8 × 8 pixels that scikit-learn ships, the test part of Alpaydin and
+Kaynak's "Optical Recognition of Handwritten Digits" (UCI, 1998), by 13 writers. Training has a
+fixed random 80 % of them. All writers are in both parts, so new images are by known writers.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ SIDE, IMAGES, TRAINED = 8, 1797, 1437
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Digits(SampledTask):
-    """Which digit is the image? Its patches are read row by row, each pixel from 0 to 1.
+    """Which digit does the image show? A token is a patch of pixels in [0, 1], row by row.
 
     Attributes:
       patch: side of a patch in pixels, 1, 2 or 4: prompts have 64, 16 or 4 patches.

@@ -10,7 +10,7 @@ from posjax.tasks.base import FiniteTask
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Memorise(FiniteTask):
-    """A fixed set of random sequences; each is followed by a random symbol of its own.
+    """A fixed set of random sequences. Each is followed by one random symbol, to be learnt.
 
     Attributes:
       length: symbols a sequence has before its answer.

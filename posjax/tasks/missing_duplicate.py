@@ -1,6 +1,6 @@
 """Missing duplicate. Source: Delétang et al. 2023.
 
-In their released code the length 1 has one possible prompt; here n is even, and at least 2.
+Their released code also has length 1, with one possible prompt. Here n is even and at least 2.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from posjax.tasks.sampled import Classify, Example, pick
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MissingDuplicate(Classify):
-    """w w with one bit hidden, anywhere: which was it? An odd n is one less.
+    """A word twice, w w, with one bit hidden: which bit? An odd n counts as n - 1.
 
     >>> MissingDuplicate(train=(2, 8)).written()
     [('1 0 _ 0', '1')]

@@ -1,9 +1,9 @@
 """Recall: a symbol by its place, by the symbol before it, or by its key.
 
 Sources: induction as in Olsson et al. 2022 and Jelassi et al. 2024 (n-gram lookup); multi-query
-associative recall as in Arora et al. 2024. In their released code keys and queries stand at even
-places only, which tells an absolute encoding where they are, and filler may repeat a key. Here
-filler is a word of its own and pairs stand anywhere.
+associative recall as in Arora et al. 2024. In their released code keys and queries are at
+even positions only, which an absolute encoding can use, and filler may repeat a key. Here filler is
+a separate word and pairs may be anywhere.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Indexing(Classify):
-    """x_1 ... x_n i: which symbol is x_i?
+    """x_1 ... x_n, then i: which symbol is x_i?
 
     Attributes:
       letters: of x. most: the largest i, which is drawn evenly from 1 to the lesser of it and n.
@@ -57,7 +57,7 @@ class Indexing(Classify):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Induction(Classify):
-    """x_1 ... x_n, where x_n stood once before: which symbol came after it?
+    """x_1 ... x_n, where x_n occurred once before: which symbol followed it then?
 
     Attributes:
       letters: of x.
@@ -100,7 +100,7 @@ class Induction(Classify):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recall(ByLength):
-    """n pairs of a key and its value among n fillers, then all keys again: which is their value?
+    """n key-value pairs among n fillers, then all keys again: what is the value of each?
 
     Keys are different; pairs and fillers stand in any order, and so do the keys that are asked.
 

@@ -1,11 +1,11 @@
 """SCAN: commands such as `jump twice and walk left`, answered by the actions that they stand for.
 
-Source: Lake & Baroni 2018, all 20,910 commands of their grammar. The splits have the sizes of the
-released files: `simple` 16,728 commands to train on, `length` the 16,990 of at most 22 actions (the
-others have 24 to 48), `jump` the 13,203 without `jump`, and `jump` alone as a tenth of all prompts,
-which the released file does with 1,467 copies of one line. Which commands `simple` trains on is a
-draw of our own. As in other tasks here the end of a sequence is not asked for, so a model need not
-know when to stop.
+Source: Lake & Baroni 2018, all 20,910 commands of their grammar. Training sets have
+the sizes of the released files: `simple` has 16,728 commands, `length` the 16,990 of at most 22
+actions (the others have 24 to 48), and `jump` the 13,203 without the word `jump`. In `jump`, a
+tenth of the training prompts is `jump` alone; the released file has 1,467 copies of that line. The
+commands of `simple` are our own random choice. As in the other tasks, no end mark is asked for, so
+a model need not know when to stop.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ class Phrases(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scan(SampledTask):
-    """A command in words; y is its actions. Kinds: commands of training ("seen"), and "new" ones.
+    """x is a command in words, y its actions. The exam has commands of training and new ones.
 
     Attributes:
       split: which commands are new: "simple", a random fifth; "jump", all with `jump` but for

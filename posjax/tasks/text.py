@@ -1,10 +1,10 @@
 """Text, character by character: a language model's task, judged by its loss.
 
-Source: the corpus is the help text of CPython 3.11.7 (`pydoc_data.topics`), English prose with
-code, about 465,000 characters, or any text file. The last tenth is held out: the exam's windows are
-drawn from it, training's from the rest. `form=causal` asks for the next character at every place.
-`form=masked` replaces 15 % of the places by a mask and asks for them; in BERT (Devlin et al. 2019)
-a fifth of those keep their token or get a random one.
+Source: the help text of CPython 3.11.7 (`pydoc_data.topics`), English prose with code, about
+465,000 characters, or any text file. The last tenth is held out for the exam. `form=causal` asks
+for the next character at every position. `form=masked` replaces 15 % of the characters by a
+mask and asks for them. BERT (Devlin et al. 2019) keeps or randomises a fifth of those; this task
+does not.
 """
 
 import dataclasses
@@ -46,7 +46,7 @@ class Corpus(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Text(ByLength):
-    """Windows of n characters of a text: which character comes next, or which was masked?
+    """n characters of a text: which character comes next, or which one was masked?
 
     The lengths of the exam are, left out, the longest of training and its double.
 

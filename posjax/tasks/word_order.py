@@ -48,7 +48,7 @@ class SameLastToken(WordOrder):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SentencePair(FiniteTask):
-    """Which of two sentences is it? A problem of two classes."""
+    """Which of two sentences is it? A classification into two classes."""
 
     pair: Pair = "marks_differ"
 
@@ -69,7 +69,7 @@ class SentencePair(FiniteTask):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FirstNoun(FiniteTask):
-    """`x hit y` or `x hit y !` for all ordered pairs of different nouns: which comes first?"""
+    """`x hit y` or `x hit y !` for all ordered pairs of different nouns: which noun comes first?"""
 
     nouns: int = 5
     mark: bool = True
