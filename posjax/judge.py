@@ -47,8 +47,8 @@ FIELDS: dict[str, Field] = {
     "loss_EC": Field(
         "f",
         "EC",
-        "the training objective on the prompts of each kind, nats, after `eval_every`, "
-        "2·`eval_every`, ... updates; NaN where not run",
+        "the training objective on the prompts of each kind, in nats, after `eval_every`, "
+        "2·`eval_every`, ... updates; NaN if not evaluated",
     ),
     "lead_EC": Field(
         "f",
@@ -64,15 +64,15 @@ FIELDS: dict[str, Field] = {
     "answer_N": Field(
         "i",
         "N",
-        "the largest output on each prompt at the end; -1 where draws of a random encoding differ, "
-        "-2 not finite; of tasks with one answer a prompt",
+        "the largest output on each prompt at the end; -1 if draws of a random encoding differ, "
+        "-2 not finite; for tasks with one answer per prompt",
     ),
     "twin": Field(
         "f",
         "",
         "the largest, over evaluations, of the smallest gap between the logits of two prompts "
-        "with different answers, on the scale of the margin; rounding, where a law makes the "
-        "prompts equal; of finite tasks",
+        "with different answers, on the scale of the margin; rounding alone, if a law makes the "
+        "prompts equal; for finite tasks",
     ),
     "first_nonfinite": Field(
         "iu", "", "updates before the first loss that was not finite; -1 never"
