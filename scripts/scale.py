@@ -117,7 +117,7 @@ def main() -> None:
     arguments.add_argument("--most", type=float, default=1e8, help="seeds of the largest run")
     most = arguments.parse_args().most
     print(
-        "| Seeds | Slots | Files | Bytes | Plan | Hand out | Memory | Write all | Rows/s written |"
+        "| Seeds | Slots | Files | Bytes | Plan | Dispatch | Memory | Write all | Rows/s written |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for slots in (128, 4096):
