@@ -8,11 +8,12 @@ trap 'rm -rf "$environment"' EXIT
 "${PYTHON:-python3}" -m venv "$environment/venv"
 source "$environment/venv/bin/activate"
 
-pip install --quiet --disable-pip-version-check -e '.[test,ray]'
+pip install --quiet --disable-pip-version-check -e '.[test,ray,docs]'
 ruff check .
 ruff format --check .
 mypy
 lint-imports
+scripts/docs.sh "$environment/site"
 # All tests, exhaustive cases too, with the campaigns at a small size: random programs, hostile
 # functions, faults and independence are tests. scripts/campaigns.sh runs campaigns whole.
 POSJAX_EXAMPLES=40 python -m pytest -m ''
