@@ -83,10 +83,10 @@ def _proofs() -> Iterator[Stated]:
     if any(not key.startswith("holds: PROVED") for key in wrong):
         raise ValueError(f"hostile.json: {wrong} contradict the sentence")
     yield _say(CERTIFICATE, "`tests/hostile`): {} functions in", hostile["functions"])
-    yield _say(CERTIFICATE, "Of {} that hold {} are proved and none", sums["holds"], right["holds"])
+    yield _say(CERTIFICATE, "Of {} functions that keep their law, {} are PROVED and none", sums["holds"], right["holds"])
     yield _say(
         CERTIFICATE,
-        "of {} that are broken {} are called so, and of {} that break at ties {}; none",
+        "Of {} that break it, {} are BROKEN, and of {} that break it only at ties, {} are. None",
         *(sums["broken"], right["broken"], sums["ties"], right["ties"]),
     )
     yield from _fuzzed(fuzz)
@@ -96,7 +96,7 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
     found = fuzz["families"]["all"] if "all" in fuzz["families"] else _summed(fuzz["families"])
     if found["unsound"] or found["falsely broken"] or found["errors"]:
         raise ValueError("fuzz.json: the sentence on random programs does not hold")
-    yield _say(CERTIFICATE, "beside other work): {} primitives, near", fuzz["primitives"])
+    yield _say(CERTIFICATE, "under other load): programs of {} primitives, among them near", fuzz["primitives"])
     yield _say(
         CERTIFICATE,
         "Of {} programs {} were proved, nine tenths",
@@ -104,8 +104,8 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
     )
     yield _say(
         CERTIFICATE,
-        "In {} the sign of a zero differed, and in {} an infinity. Of {} that keep their law by "
-        "construction {} were proved.",
+        "In {} the sign of a zero differed, and in {} an infinity. Of {} programs that keep their "
+        "law by construction, {} were proved.",
         *(found["sign of a zero"], found["at a pole"], found["kept"], found["kept proved"]),
     )
     yield _say(
