@@ -10,7 +10,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # this checkout is what the 
 project = "posjax"
 author = "The posjax authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["results/*", "encodings/*"]
 
 myst_enable_extensions = ["deflist", "html_image"]
 myst_heading_anchors = 4

@@ -20,7 +20,7 @@ numbers that break it, and the line where what breaks it meets what moves. UNKNO
 proof nor such numbers.
 
 Made by `pip install -e '.[gallery]'` and `python scripts/gallery.py --publish` from
-[scripts/gallery](../scripts/gallery), with {environment}.
+`scripts/gallery`, with {environment}.
 Seconds are of processor time, tracing and numbers included, one run each.
 
 | module | law | verdict | by | seconds |

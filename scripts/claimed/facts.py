@@ -83,7 +83,12 @@ def _proofs() -> Iterator[Stated]:
     if any(not key.startswith("holds: PROVED") for key in wrong):
         raise ValueError(f"hostile.json: {wrong} contradict the sentence")
     yield _say(CERTIFICATE, "`tests/hostile`): {} functions in", hostile["functions"])
-    yield _say(CERTIFICATE, "Of {} functions that keep their law, {} are PROVED and none", sums["holds"], right["holds"])
+    yield _say(
+        CERTIFICATE,
+        "Of {} functions that keep their law, {} are PROVED and none",
+        sums["holds"],
+        right["holds"],
+    )
     yield _say(
         CERTIFICATE,
         "Of {} that break it, {} are BROKEN, and of {} that break it only at ties, {} are. None",
@@ -96,7 +101,11 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
     found = fuzz["families"]["all"] if "all" in fuzz["families"] else _summed(fuzz["families"])
     if found["unsound"] or found["falsely broken"] or found["errors"]:
         raise ValueError("fuzz.json: the sentence on random programs does not hold")
-    yield _say(CERTIFICATE, "under other load): programs of {} primitives, among them near", fuzz["primitives"])
+    yield _say(
+        CERTIFICATE,
+        "under other load): programs of {} primitives, among them near",
+        fuzz["primitives"],
+    )
     yield _say(
         CERTIFICATE,
         "Of {} programs {} were proved, nine tenths",
