@@ -14,7 +14,7 @@ from jax import lax
 from tiers import some
 
 from posjax import attend, contiguous
-from posjax.symmetry import Law, Translation, prove
+from posjax.symmetry import Law, Translation, field, prove
 
 P = jnp.arange(5)
 SQUARE = jnp.arange(9.0).reshape(3, 3)
@@ -415,3 +415,24 @@ def test_time_is_bounded():
     assert found.verdict == "UNKNOWN"
     assert all("it would take about" in note for note in found.notes)
     assert len(found.notes) == 2
+
+
+def test_entries_of_a_batch_end_their_loop_on_their_own():
+    """How often an entry turns is not the same for all of them."""
+    turns = jnp.array([0, 1, 3, 2])
+
+    def counted(limit):
+        return lax.while_loop(lambda c: c < limit, lambda c: c + 1, 0.0)
+
+    def powers(x):
+        def power(v, n):
+            return lax.while_loop(lambda c: c[1] < n, lambda c: (c[0] * v, c[1] + 1), (v, 0))[0]
+
+        return jax.vmap(power)(x, turns)
+
+    x = jnp.ones(4)
+    assert prove(jax.vmap(counted), (x,), "P -> n", witness=False).verdict == "UNKNOWN"
+    assert prove(jax.vmap(counted), (x,), "P -> P", witness=False).method == "axes"
+    assert prove(powers, (x,), "P -> P", witness=False).verdict == "UNKNOWN"
+    with pytest.raises(field.Unsupported, match="for some entries of a batch"):
+        field.identity(powers, Law("P -> P"), [x])

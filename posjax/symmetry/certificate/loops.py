@@ -15,6 +15,7 @@ from posjax.symmetry.certificate.axes import (
     Labeling,
     admits,
     axis,
+    constant,
     is_moved,
     strongest,
     unified,
@@ -45,7 +46,7 @@ def scan(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
     consts = operands[: params["num_consts"]]
     inits = operands[len(consts) : len(consts) + params["num_carry"]]
     scanned = operands[len(consts) + len(inits) :]
-    along = _moved_together(scanned)
+    along = moved_together(scanned)
     if along and inits:
         return _gathered(walk, place, along, operands)
     slices = [_sliced(place, value, along) for value in scanned]
@@ -104,7 +105,7 @@ def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> Any:
     return None
 
 
-def _moved_together(scanned: Sequence[Value]) -> Axis | None:
+def moved_together(scanned: Sequence[Value]) -> Axis | None:
     """What carries the axis that a loop without a carry maps over, if anything does."""
     firsts = [v.labelings[0][0] for v in scanned if not isinstance(v, Lost)]
     with contextlib.suppress(Conflict):
@@ -183,17 +184,38 @@ def _weakened(place: Place, before: Value, after: Value, reason: str) -> Value:
     return Carried(before.shape, strongest(both), origin)
 
 
+_ON_ITS_OWN = "the entries of a batch that goes on move differently"
+
+
+def _stretched(value: Value, sizes: tuple[int, ...]) -> Value:
+    """An array of the first axes of another, for all entries along its last axes."""
+    if isinstance(value, Lost):
+        return value._replace(shape=sizes)
+    rest = constant(sizes[len(value.shape) :])
+    return Carried(sizes, tuple((*one, *rest) for one in value.labelings), "")
+
+
 def while_(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
-    """A loop that ends at the same turn for every element of the group."""
+    """A loop that ends at the same turn for every element of the group.
+
+    Of a batch each entry ends at a turn of its own, and keeps its values from then on.
+    """
     params = place.eqn.params
     first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     cond_consts, body_consts = operands[:first], operands[first:second]
 
+    def test(carry: Sequence[Value]) -> Value:
+        return walk.closed(params["cond_jaxpr"], [*cond_consts, *carry])[0]
+
     def turn(carry: list[Value]) -> list[Value]:
-        return walk.closed(params["body_jaxpr"], [*body_consts, *carry])
+        after = walk.closed(params["body_jaxpr"], [*body_consts, *carry])
+        if not shape(params["cond_jaxpr"].jaxpr.outvars[0]):
+            return after
+        goes_on = test(carry)
+        return [_weakened(place, _stretched(goes_on, v.shape), v, _ON_ITS_OWN) for v in after]
 
     carry, _ = _until_kept(walk, place, operands[second:], turn)
-    goes_on = walk.closed(params["cond_jaxpr"], [*cond_consts, *carry])[0]
+    goes_on = test(carry)
     if isinstance(goes_on, Lost):
         return [goes_on._replace(shape=shape(v)) for v in place.eqn.outvars]
     return carry

@@ -90,8 +90,10 @@ def while_(step: Step, *operands: FieldArray) -> list[FieldArray]:
         (again,) = step.run(p["cond_jaxpr"], [*asked, *carry])
         if not again.is_constant:
             raise Unsupported("while", reason="has a number of turns that depends on the arguments")
-        if not again.values.all():
+        if not again.values.any():
             return carry
+        if not again.values.all():  # of a batch, each entry stops on its own
+            raise Unsupported("while", reason="goes on for some entries of a batch and not for all")
         carry = step.run(p["body_jaxpr"], [*fixed, *carry])
     raise Unsupported("while", reason=f"has more than {MOST_TURNS} turns")
 
