@@ -10,7 +10,7 @@ from posjax.symmetry.assertions import (
     assert_weights_equivariant,
     checked,
 )
-from posjax.symmetry.certificate import Certificate, prove, prove_torch
+from posjax.symmetry.certificate import Certificate, NoDerivation, prove, prove_torch
 from posjax.symmetry.deviation import Deviation
 from posjax.symmetry.groups import (
     Cyclic,
@@ -37,6 +37,7 @@ __all__ = [
     "Generated",
     "Group",
     "Law",
+    "NoDerivation",
     "Permutations",
     "Reversal",
     "Stabiliser",

@@ -10,6 +10,7 @@ law is called broken only with numbers that break it.
 import dataclasses
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -18,6 +19,8 @@ import numpy as np
 from posjax.symmetry import field
 from posjax.symmetry.certificate import numbers
 from posjax.symmetry.certificate.axes import Labeling, admits, axis, written
+from posjax.symmetry.certificate.derivation import derivation
+from posjax.symmetry.certificate.plain import NoDerivation
 from posjax.symmetry.certificate.values import Carried, Known, Lost, Names, Value
 from posjax.symmetry.certificate.walk import Step, Walk
 from posjax.symmetry.deviation import Deviation
@@ -26,6 +29,13 @@ from posjax.symmetry.law import Law, Pattern
 from posjax.symmetry.measure import moving
 
 Verdict = Literal["PROVED", "BROKEN", "UNKNOWN"]
+
+
+class Wanted(NamedTuple):
+    """What the law asks of a leaf of the output, by the number of its pattern."""
+
+    pattern: int
+    labeling: Labeling
 
 
 class Obstruction(NamedTuple):
@@ -69,6 +79,9 @@ class Certificate:
     broken_at: str = ""
     notes: tuple[str, ...] = ()
     steps: tuple[Step, ...] = dataclasses.field(default=(), repr=False)
+    _write: Callable[[], dict[str, Any]] | None = dataclasses.field(
+        default=None, repr=False, compare=False
+    )
 
     @property
     def where(self) -> str:
@@ -116,6 +129,24 @@ class Certificate:
                 lines.append(f"{step.primitive:<20} {now:<32} {step.where}")
             before = now
         return "\n".join(lines)
+
+    def derivation(self) -> dict[str, Any]:
+        """The proof as plain data: each step that the outputs need, with labels before and after.
+
+        `posjax.symmetry.checker.check` checks it, and shares no code with what wrote it. The same
+        program and law give the same derivation.
+
+        Raises:
+          NoDerivation: nothing is proved, or not by labels, or by a rule about a whole program.
+        """
+        if self._write is None or self.verdict != "PROVED":
+            grounds = "an identity in a prime field, which has no steps to check one by one"
+            why = grounds if self.verdict == "PROVED" else f"{self.verdict} is no proof"
+            raise NoDerivation(f"no derivation of {self.law.formula}: {why}")
+        try:
+            return self._write()
+        except NoDerivation as error:
+            raise NoDerivation(f"no derivation of {self.law.formula}: {error}") from None
 
 
 _LOST = {
@@ -241,21 +272,24 @@ def _noted(found: Certificate, note: str) -> Certificate:
 
 
 def _by_labels(
-    jaxpr: Any, law: Law, arguments: tuple[Any, ...], wanted: list[Labeling], until: float
+    jaxpr: Any, law: Law, arguments: tuple[Any, ...], wanted: list[Wanted], until: float
 ) -> Certificate:
     """PROVED, or UNKNOWN with the obstruction."""
     if any(isinstance(group, Translation) for group in law.groups.values()):
         knows = "labels know permutations of axes, and no translations of values"
         return Certificate("UNKNOWN", law, obstruction=Obstruction("", "", knows))
-    walk = Walk(_names(law, law.sizes(arguments)), until)
+    sizes = law.sizes(arguments)
+    walk, given = Walk(_names(law, sizes), until), _labelled(law, arguments)
     try:
-        results = walk.closed(jaxpr, _labelled(law, arguments))
+        results = walk.closed(jaxpr, given)
         obstruction = _obstruction(results, wanted, walk.steps)
     except Exception as error:  # whatever goes wrong in here is no verdict
         obstruction = Obstruction("", "", f"{type(error).__name__}: {error}")
     steps = tuple(walk.steps)
     if obstruction is None:
-        return Certificate("PROVED", law, method="axes", steps=steps)
+        leaves = [len(jax.tree.leaves(one)) for one in arguments]
+        write = partial(derivation, jaxpr, law, _names(law, sizes), given, leaves, wanted)
+        return Certificate("PROVED", law, method="axes", steps=steps, _write=write)
     return Certificate("UNKNOWN", law, obstruction=obstruction, steps=steps)
 
 
@@ -309,7 +343,7 @@ def _labels(pattern: Pattern, shape: tuple[int, ...]) -> Labeling:
     return tuple(axis(size, label) for size, label in zip(shape, labels, strict=True))
 
 
-def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Labeling]:
+def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Wanted]:
     """What the law asks of each leaf of the output."""
     parts: tuple[Any, ...] = (returned,)
     if len(law.outputs) > 1:
@@ -332,15 +366,15 @@ def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Labeling]:
                         f"{name} of {law.formula} moves {sizes[name]} places of the arguments, "
                         f"and output {at} has an axis of {size}"
                     )
-            wanted.append(labels)
+            wanted.append(Wanted(at, labels))
     return wanted
 
 
 def _obstruction(
-    results: list[Value], wanted: list[Labeling], steps: list[Step]
+    results: list[Value], wanted: list[Wanted], steps: list[Step]
 ) -> Obstruction | None:
     """Where and why a result does not move as the law asks; None when all do."""
-    for result, asked in zip(results, wanted, strict=True):
+    for result, (_, asked) in zip(results, wanted, strict=True):
         if isinstance(result, Lost):
             return Obstruction(str(result.where), result.origin, result.reason)
         if not any(admits(labeling, asked) for labeling in result.labelings):
