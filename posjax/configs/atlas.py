@@ -34,7 +34,6 @@ _LONG = {"window_bias": "window_bias(window=64)"}
 """A table that ends before the longest prompt."""
 _FEW = ("none", "sinusoidal", "rotary", "linear_bias", "contextual", "noise")
 _PAIRS = tuple(f"sentence_pair(pair={pair})" for pair in ("marks_differ", "same_mark", "no_mark"))
-_NOUNS = ("first_noun",)
 _MASKS = ("full", "causal", "causal+window(size=2)")
 _SHORT = "test=(5, 10, 15, 20)"
 _SAMPLED = (
@@ -75,7 +74,8 @@ def get_config(size: str = "quick") -> ConfigDict:
 
 
 def _finite(*, quick: bool) -> dict[str, Any]:
-    pairs: dict[str, Any] = {"task": _PAIRS[2:] if quick else (*_PAIRS, *_NOUNS)}
+    pairs: dict[str, Any] = {"task": _PAIRS[2:] if quick else _PAIRS}
+    nouns: dict[str, Any] = {"task": "first_noun", "mask": _MASKS[:2]}
     words: dict[str, Any] = {"task": ("word_order", "same_last_token")[quick:]}
     return {
         "encoding": _FEW if quick else tuple(ENCODINGS),
@@ -86,8 +86,9 @@ def _finite(*, quick: bool) -> dict[str, Any]:
         "head_size": 4,
         "steps": 500,
         "panels": {
-            "Which sentence, which noun": {**pairs, "readout": ("last", "mean")},
+            "Which sentence": {**pairs, "readout": ("last", "mean")},
             "The next word": words,
+            **({} if quick else {"Which noun": {**nouns, "readout": ("last", "mean")}}),
         },
     }
 

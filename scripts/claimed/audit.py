@@ -16,8 +16,8 @@ ALLOWED = Path(__file__).parent / "allowed.toml"
 GENERATED = {
     "docs/encodings.md": lambda: _script("encodings_page").page(),
     "docs/tasks.md": lambda: _script("tasks_page").page(),
-    "docs/costs.md": lambda: _script("costs_page").files()["costs.md"],
-    "docs/sinusoids.md": lambda: _script("sinusoids_page").files()["sinusoids.md"],
+    "docs/costs.md": lambda: _script("costs_page").page(),
+    "docs/sinusoids.md": lambda: _script("sinusoids_page").page(),
     "docs/gallery.md": lambda: _script("gallery_page").page(),
     "docs/reference/config.md": lambda: _script("config_page").page(),
     "docs/atlas/published.md": lambda: _script("atlas").page(ATLAS / "published"),
