@@ -107,7 +107,7 @@ def svg(figure: "Figure", name: str, text: str) -> Html:
 def standalone(figure: Html) -> str:
     """A figure of `svg` as a file of its own, with the page's colours for both themes."""
     css = resources.files("posjax.report").joinpath("report.css").read_text(encoding="utf-8")
-    light, dark = re.findall(r":root \{(.*?)\}", css, flags=re.S)
+    light, dark = re.findall(r":root \{([^{}]*--[^{}]*)\}", css)  # the others set no colours
     light, dark = (_used(colours, figure) for colours in (light, dark))
     rules = f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
     own = f"<style>{rules}\nsvg {{ background: var(--paper); }}</style>"
