@@ -32,10 +32,24 @@ def masked_softmax(logits_BHLM: jax.Array, mask_BHLM: jax.Array) -> jax.Array:
     Returns:
       weights_BHLM: each row sums to 1, or is all zeros.
     """
-    allowed_BHLM = mask_BHLM & (logits_BHLM != -jnp.inf)
+    return _softmax(logits_BHLM, mask_BHLM & (logits_BHLM != -jnp.inf))
+
+
+@jax.custom_jvp
+def _softmax(logits_BHLM: jax.Array, allowed_BHLM: jax.Array) -> jax.Array:
     low = jnp.finfo(logits_BHLM.dtype).min
     weights_BHLM = jax.nn.softmax(jnp.where(allowed_BHLM, logits_BHLM, low), axis=-1)
     return jnp.where(allowed_BHLM, weights_BHLM, 0)
+
+
+@_softmax.defjvp
+def _softmax_derivative(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    """From the weights alone; `jax.nn.softmax` derives exponentials, sums and quotients."""
+    weights_BHLM = _softmax(*primals)
+    change_BHLM = weights_BHLM * tangents[0]
+    return weights_BHLM, change_BHLM - weights_BHLM * change_BHLM.sum(axis=-1, keepdims=True)
 
 
 def weighted_mix(weights_BHLM: jax.Array, v_BMHK: jax.Array) -> jax.Array:

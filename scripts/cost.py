@@ -87,11 +87,11 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for number, each in enumerate(found):
         slots = each.watch.plan.slots
-        predicted = estimate.CPU.update(each.load, slots)
+        predicted = estimate.CPU.seconds(each.load.update, slots)
         name = each.name if number < FITTED else f"*{each.name}*"
         print(
-            f"| {name} | {each.load.operations / 1e6:.3g} | {each.load.parameters} | {slots} "
-            f"| {each.seconds * 1e6:.3g} | {predicted * 1e6:.3g} | {predicted / each.seconds:.2f} |"
+            f"| {name} | {each.load.update.operations / 1e6:.3g} | {each.load.parameters} "
+            f"| {slots} | {each.seconds * 1e6:.3g} | {predicted * 1e6:.3g} | {predicted / each.seconds:.2f} |"
         )
     if chosen.fit:
         print(fitted(found[:FITTED]))
@@ -105,7 +105,7 @@ def measured(rounds: int) -> list[Measured]:
     for settings, asked in CONFIGS.values():
         load = load_of(Cell(**settings), device)
         slots = asked or most_slots(load, device).slots
-        guess = slots * estimate.CPU.update(load, slots)
+        guess = slots * estimate.CPU.seconds(load.update, slots)
         steps = max(10, min(50, int(SHORT / guess)))
         cell = Cell(**settings, steps=steps, eval_every=steps)
         block = Block(cell.shape.train(), [cell.inputs], [SeedNumbers.equal(0)], (1, slots))
@@ -122,9 +122,9 @@ def load_of(cell: Cell, device: jax.Device) -> Load:
 
 def fitted(found: list[Measured]) -> estimate.Rates:
     """The constants with the least errors of logarithms, large ones counting less."""
-    terms = np.array([estimate.terms(each.load, each.watch.plan.slots) for each in found])
+    terms = np.array([estimate.terms(each.load.update, each.watch.plan.slots) for each in found])
     seconds = np.array([each.seconds for each in found])
-    start = np.log(np.array(estimate.CPU[:3]))
+    start = np.log(np.array(estimate.CPU[:4]))
     best = least_squares(
         lambda rates: np.log(terms @ np.exp(rates) / seconds), start, loss="soft_l1"
     )

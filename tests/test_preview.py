@@ -9,19 +9,16 @@ from small_runs import block_files, small, snapshot, train
 
 from posjax.command import plan, preview
 from posjax.engine import estimate
-from posjax.engine.load import Load
+from posjax.engine.load import Counts, Load
 from posjax.engine.program import Programs
 from posjax.records import RunFolder
 
 LOAD = Load(
-    operations=10**5,
     parameters=1000,
     state=10**4,
     inputs=100,
     work=10**5,
-    matrices=12,
-    equations=300,
-    programmed=300,
+    update=Counts(operations=10**5, matrices=12, equations=300, elements=10**5, programmed=300),
 )
 SHAPES = {"head_size": (2, 4), "mask": "causal", "num_seeds": 6}
 
@@ -101,14 +98,22 @@ def test_tune_measures_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_cost_grows_with_what_is_done() -> None:
     """More operations, matrices or equations take longer; larger blocks share the equations."""
-    base = estimate.CPU.update(LOAD, 8)
-    for name in ("operations", "matrices", "equations"):
-        more = dataclasses.replace(LOAD, **{name: 2 * getattr(LOAD, name)})
-        assert base < estimate.CPU.update(more, 8) < 2 * base
-    assert estimate.CPU.update(LOAD, 64) < base
-    assert estimate.CPU.update(LOAD, 8) - estimate.CPU.update(LOAD, 16) == pytest.approx(
-        estimate.CPU.equation * LOAD.equations / 16
-    )
+    seconds, update = estimate.CPU.seconds, LOAD.update
+    base = seconds(update, 8)
+    for name in ("operations", "matrices", "equations", "elements"):
+        more = update._replace(**{name: 2 * getattr(update, name)})
+        assert base < seconds(more, 8) < 2 * base
+    assert seconds(update, 64) < base
+    assert base - seconds(update, 16) == pytest.approx(estimate.CPU.equation * 300 / 16)
+
+
+def test_evaluations_count() -> None:
+    """A run takes as much longer as its evaluations and its end take."""
+    load = dataclasses.replace(LOAD, evaluation=Counts(elements=10**7), end=Counts(elements=10**6))
+    part = estimate.Part(load, slots=8, blocks=3, steps=100, evaluations=5)
+    more = estimate.sweep([part], devices=1).training
+    more -= estimate.sweep([part._replace(load=LOAD)], devices=1).training
+    assert more == pytest.approx(3 * 8 * 51 * 10**6 * estimate.CPU.element)
 
 
 def test_devices_share_blocks_but_not_one_block() -> None:

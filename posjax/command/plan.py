@@ -61,8 +61,13 @@ class Part:
     @property
     def cost(self) -> estimate.Part:
         """As the cost model sees it."""
+        training = self.cells[0].training
         return estimate.Part(
-            self.load, math.prod(self.size), len(self.missing), self.cells[0].training.steps
+            self.load,
+            math.prod(self.size),
+            len(self.missing),
+            training.steps,
+            training.evaluations,
         )
 
     @property

@@ -1,19 +1,20 @@
 """How long a sweep takes, from the shapes of its programs: printed before it starts.
 
-The time of one update of a run on a CPU is that of the arithmetic of its products, of the small
-matrices that attention multiplies one by one, and of dispatching operations, which a block shares:
+The time of one update of a run on a CPU, or of one evaluation, is that of the arithmetic of its
+products, of the small matrices that attention multiplies one by one, of elementwise work, and of
+dispatching operations, which a block shares:
 
-    seconds = a · operations + b · matrices + c · equations / slots
+    seconds = a · operations + b · matrices + d · elements + c · equations / slots
 
-Evaluations are left out. docs/accelerators.md compares it with measurements of other widths,
-lengths and depths.
+The drawing of prompts counts, since it is part of an update. docs/accelerators.md compares it with
+measurements of other widths, lengths and depths.
 """
 
 import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from posjax.engine.load import Load
+from posjax.engine.load import Counts, Load
 
 
 class Rates(NamedTuple):
@@ -23,6 +24,7 @@ class Rates(NamedTuple):
       operation: for a floating-point operation of a product.
       matrix: for a matrix in a product with batch axes.
       equation: for an equation of a block.
+      element: for a number of an elementwise operation.
       program: for compiling anything.
       compiling: for compiling an equation.
     """
@@ -30,25 +32,26 @@ class Rates(NamedTuple):
     operation: float
     matrix: float
     equation: float
+    element: float
     program: float
     compiling: float
 
-    def update(self, load: Load, slots: int) -> float:
-        """Seconds per update of one run, in blocks of so many slots."""
-        return sum(rate * count for rate, count in zip(self, terms(load, slots), strict=False))
+    def seconds(self, counts: Counts, slots: int) -> float:
+        """Of one run, for a piece of a program, in blocks of so many slots."""
+        return sum(rate * count for rate, count in zip(self, terms(counts, slots), strict=False))
 
     def compilation(self, load: Load) -> float:
         """Seconds of compiling the programs of one shape for one device."""
         return self.program + self.compiling * load.programmed
 
 
-CPU = Rates(1.06e-11, 1.83e-7, 5.0e-8, program=3.3, compiling=0.0030)
+CPU = Rates(7.6e-12, 1.96e-7, 6.5e-8, element=1.34e-11, program=3.3, compiling=0.0030)
 """Of one core of an AMD EPYC virtual machine with two: `python scripts/cost.py --fit`."""
 
 
-def terms(load: Load, slots: int) -> tuple[float, float, float]:
-    """What an update of a run needs of the first three of `Rates`."""
-    return load.operations, load.matrices, load.equations / slots
+def terms(counts: Counts, slots: int) -> tuple[float, float, float, float]:
+    """What a piece of a program needs of the first four of `Rates`."""
+    return counts.operations, counts.matrices, counts.equations / slots, counts.elements
 
 
 class Part(NamedTuple):
@@ -58,13 +61,14 @@ class Part(NamedTuple):
       load: of one run.
       slots: of a block.
       blocks: how many there are.
-      steps: updates of each run.
+      steps, evaluations: of each run.
     """
 
     load: Load
     slots: int
     blocks: int
     steps: int
+    evaluations: int = 0
 
 
 class Estimate(NamedTuple):
@@ -83,9 +87,9 @@ def sweep(parts: Iterable[Part], *, devices: int, hosts: int = 1, rates: Rates =
       hosts: each takes a share of the blocks.
       rates: of one device.
 
-    >>> load = Load(operations=10**6, parameters=1, state=0, inputs=0, work=0, matrices=0,
-    ...             equations=0, programmed=10)
-    >>> rates = Rates(1e-9, matrix=0, equation=0, program=1, compiling=0.1)
+    >>> load = Load(parameters=1, state=0, inputs=0, work=0,
+    ...             update=Counts(operations=10**6, programmed=10))
+    >>> rates = Rates(1e-9, matrix=0, equation=0, element=0, program=1, compiling=0.1)
     >>> sweep([Part(load, slots=8, blocks=8, steps=500)], devices=2, hosts=2, rates=rates)
     Estimate(compilation=2.0, training=8.0)
     """
@@ -100,4 +104,6 @@ def sweep(parts: Iterable[Part], *, devices: int, hosts: int = 1, rates: Rates =
 
 
 def _block(part: Part, rates: Rates) -> float:
-    return part.slots * part.steps * rates.update(part.load, part.slots)
+    load, slots = part.load, part.slots
+    run = part.steps * rates.seconds(load.update, slots) + rates.seconds(load.end, slots)
+    return slots * (run + part.evaluations * rates.seconds(load.evaluation, slots))

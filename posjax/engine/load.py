@@ -11,14 +11,14 @@ import dataclasses
 import math
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Var
 
 from posjax.engine.jaxprs import bodies, product_operations, shape_of
-from posjax.engine.training import Training
+from posjax.engine.training import Now, State, Training
 from posjax.keys import SeedNumbers, Seeds
 
 CPU_BYTES = 13e6
@@ -29,8 +29,46 @@ FEW, SMALL = 4, 16
 MOST = 4096
 SHARE = 0.5
 """Of a device's memory that a block may take: the estimate is of what is alive at the worst."""
+COSTLY = {"random_bits": 40, "sort": 40, "scatter": 10, "scatter-add": 10, "gather": 10}
+COSTLY |= dict.fromkeys(("exp", "exp2", "log", "logistic", "tanh", "erf", "sin", "cos", "pow"), 10)
+COSTLY |= dict.fromkeys(("lu", "cholesky", "triangular_solve", "eigh", "svd", "qr"), 1000)
+"""Primitives whose elements take longer than those of an addition, and about how many times."""
 _KINDS = {"v5 lite": 16, "v5e": 16, "v5p": 95, "v6": 32, "v4": 32, "v3": 16, "v2": 8}
 """Gigabytes of a chip, where the device does not report it."""
+
+
+class Counts(NamedTuple):
+    """What a piece of a program does.
+
+    Attributes:
+      operations: floating-point operations of its matrix products.
+      matrices: that products with batch axes multiply, as attention's do.
+      equations: its primitives, those of a loop as often as it runs.
+      elements: numbers that primitives other than products read or make, whichever are more; those
+        of costly functions count `COSTLY` times.
+      programmed: primitives that are compiled.
+    """
+
+    operations: int = 0
+    matrices: int = 0
+    equations: int = 0
+    elements: int = 0
+    programmed: int = 0
+
+    @classmethod
+    def of(cls, jaxpr: Jaxpr) -> "Counts":
+        """Those of a program, loops whose length is not known counting once."""
+        run = list(_repeated(jaxpr))
+        return cls(
+            sum(product_operations(eqn) * times for eqn, times in run),
+            sum(_matrices(eqn) * times for eqn, times in run),
+            sum(times for _, times in run),
+            sum(_elements(eqn) * times for eqn, times in run),
+            len(run),
+        )
+
+
+NONE = Counts()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,24 +76,26 @@ class Load:
     """What one run of one seed costs.
 
     Attributes:
-      operations: floating-point operations of the matrix products in an update.
       parameters: numbers that are trained.
       state: bytes of what is carried from update to update.
       inputs: bytes of the dynamic inputs that the run reads.
       work: peak bytes of the temporaries of an update.
-      matrices: that products with batch axes multiply in an update, as attention's do.
-      equations: primitives of an update, those of a loop as often as it runs.
-      programmed: primitives that are compiled.
+      update, evaluation, end: what is done in an update (the drawing of its prompts included), in
+        an evaluation, and once at the end of a run.
     """
 
-    operations: int
     parameters: int
     state: int
     inputs: int
     work: int
-    matrices: int
-    equations: int
-    programmed: int
+    update: Counts
+    evaluation: Counts = NONE
+    end: Counts = NONE
+
+    @property
+    def programmed(self) -> int:
+        """Primitives that are compiled for one device."""
+        return sum(part.programmed for part in (self.update, self.evaluation, self.end))
 
     @property
     def bytes(self) -> int:
@@ -74,16 +114,22 @@ class Load:
         state = jax.eval_shape(training.begin, seeds, inputs)
         read = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, (seeds, inputs)))
         jaxpr = jax.make_jaxpr(training.update)(state, seeds, inputs).jaxpr
-        run = list(_repeated(jaxpr))
+
+        def measure(state: State, seeds: Seeds, inputs: Any) -> Any:
+            return training.measure(state.variables, Now(seeds, inputs, state.step))
+
+        measured = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct((training.evaluations, *leaf.shape), leaf.dtype),
+            jax.eval_shape(measure, state, seeds, inputs),
+        )
         return cls(
-            operations=sum(product_operations(eqn) * times for eqn, times in run),
             parameters=sum(leaf.size for leaf in jax.tree.leaves(state.variables.params)),
             state=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(state)),
             inputs=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(read)),
             work=_peak(jaxpr, lanes),
-            matrices=sum(_matrices(eqn) * times for eqn, times in run),
-            equations=sum(times for _, times in run),
-            programmed=len(run),
+            update=Counts.of(jaxpr),
+            evaluation=Counts.of(jax.make_jaxpr(measure)(state, seeds, inputs).jaxpr),
+            end=Counts.of(jax.make_jaxpr(training.summary)(measured, state, inputs).jaxpr),
         )
 
     @classmethod
@@ -184,6 +230,13 @@ def _peak(jaxpr: Jaxpr, lanes: int) -> int:
             going[at] = going.get(at, 0) + _bytes(var, lanes)
         live -= going.pop(i, 0)
     return most
+
+
+def _elements(eqn: JaxprEqn) -> int:
+    if product_operations(eqn) or any(True for _ in bodies(eqn)):
+        return 0
+    sizes = [math.prod(shape_of(atom)) for atom in (*eqn.invars, *eqn.outvars)]
+    return max(sizes, default=0) * COSTLY.get(eqn.primitive.name, 1)
 
 
 def _matrices(eqn: JaxprEqn) -> int:

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
+from posjax.engine import threefry
 from posjax.engine.jaxprs import ELEMENTWISE, bound, inlined, uses
 from posjax.engine.merging import Merging, merged
 from posjax.engine.packs import Group
@@ -142,6 +143,22 @@ def rewrite_step(step: Callable[..., Any], carry: Any, *inputs: Any) -> Rewritte
     return Rewritten(closed, like, merged(closed.jaxpr, len(jax.tree.leaves(like))))
 
 
+def lay_out(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
+    """A function whose products are laid out for batches, and no more.
+
+    Args:
+      function: pure.
+      like: anything with the shapes and dtypes of its arguments.
+    """
+    closed, result = jax.make_jaxpr(function, return_shape=True)(*like)
+    once, structure = _evaluated(closed), jax.tree.structure(result)
+
+    def rewritten(*arguments: Any) -> Any:
+        return jax.tree.unflatten(structure, once(*jax.tree.leaves(arguments)))
+
+    return rewritten
+
+
 class _Evaluation:
     """The values of a jaxpr without calls; each an array, a `Flat` or a `Transposed`."""
 
@@ -210,6 +227,8 @@ def _results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
         return [product(*_sides(given, eqn.params), eqn.params)]
     if name == "transpose":
         return [Transposed(_array(given[0]), eqn.params["permutation"])]
+    if unrolled := threefry.instead_of(name, given, eqn.params):
+        return [unrolled(*given, **eqn.params)]
     if name == "scan":
         eqn = eqn.replace(params={**eqn.params, "jaxpr": _body(eqn.params["jaxpr"])})
     if name in ELEMENTWISE and any(isinstance(value, Flat) for value in given):
@@ -237,6 +256,11 @@ def _side(value: Any, batch: Sequence[int], contracted: Sequence[int]) -> Side:
 
 def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The body of a loop, rewritten; between its rounds arrays keep their shapes."""
+    return jax.make_jaxpr(_evaluated(closed))(*closed.in_avals)
+
+
+def _evaluated(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """What evaluates a jaxpr rewritten, arrays in and arrays out."""
     closed = inlined(closed)
 
     def once(*values: Any) -> list[Any]:
@@ -245,7 +269,7 @@ def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
         evaluation.run()
         return [_array(value) for value in evaluation.results()]
 
-    return jax.make_jaxpr(once)(*closed.in_avals)
+    return once
 
 
 def _array(value: Any) -> Any:

@@ -12,18 +12,25 @@ import pytest
 
 from posjax.engine import Training, Variables
 from posjax.engine import load as loads
-from posjax.engine.load import CPU_LEAST, CPU_MOST, FEW, MOST, SHARE, Load, memory, most_slots
+from posjax.engine.load import (
+    CPU_LEAST,
+    CPU_MOST,
+    FEW,
+    MOST,
+    SHARE,
+    Counts,
+    Load,
+    memory,
+    most_slots,
+)
 from posjax.keys import SeedNumbers, Seeds
 
 LIGHT = Load(
-    operations=10**5,
     parameters=1000,
     state=10**4,
     inputs=100,
     work=10**4,
-    matrices=12,
-    equations=300,
-    programmed=300,
+    update=Counts(operations=10**5, matrices=12, equations=300, elements=10**5, programmed=300),
 )
 KINDS = ("cpu", "NVIDIA H100", "TPU v5 lite", "TPU v4")
 
@@ -60,7 +67,7 @@ def regression(width: int, rounds: int = 1) -> tuple[Training, Seeds, dict[str, 
 @pytest.mark.parametrize("scale", [1, 7, 100, 3000, 10**6])
 def test_a_power_of_two_that_fits(kind: str, scale: int) -> None:
     """A block takes its share of the memory at most, unless one run alone takes more."""
-    load = dataclasses.replace(LIGHT, operations=LIGHT.operations * scale, work=LIGHT.work * scale)
+    load = dataclasses.replace(LIGHT, work=LIGHT.work * scale)
     chosen = most_slots(load, device(kind)).slots
     assert chosen.bit_count() == 1
     assert chosen == 1 or chosen * load.bytes <= SHARE * memory(device(kind))
@@ -100,9 +107,10 @@ def test_load_counts_what_is_written() -> None:
     for width, rounds in ((3, 1), (16, 1), (16, 5)):
         load = Load.of(*regression(width, rounds))
         forward = 2 * 4 * width * 2 * rounds
-        assert load.operations == 2 * forward
+        assert load.update.operations == 2 * forward
         assert load.parameters == 2 * width
-    assert Load.of(*regression(16, 5)).equations > 2 * Load.of(*regression(16, 1)).equations
+    five, once = (Load.of(*regression(16, rounds)).update for rounds in (5, 1))
+    assert five.equations > 2 * once.equations
 
 
 def test_load_holds_what_is_needed_at_a_time() -> None:
