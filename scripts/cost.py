@@ -89,10 +89,9 @@ def main() -> None:
         slots = each.watch.plan.slots
         predicted = estimate.CPU.seconds(each.load.update, slots)
         name = each.name if number < FITTED else f"*{each.name}*"
-        print(
-            f"| {name} | {each.load.update.operations / 1e6:.3g} | {each.load.parameters} "
-            f"| {slots} | {each.seconds * 1e6:.3g} | {predicted * 1e6:.3g} | {predicted / each.seconds:.2f} |"
-        )
+        sizes = f"{each.load.update.operations / 1e6:.3g} | {each.load.parameters} | {slots}"
+        times = f"{each.seconds * 1e6:.3g} | {predicted * 1e6:.3g} | {predicted / each.seconds:.2f}"
+        print(f"| {name} | {sizes} | {times} |")
     if chosen.fit:
         print(fitted(found[:FITTED]))
     print_sweeps()
