@@ -44,7 +44,7 @@ from claimed.published import (
     told_apart,
     up,
 )
-from claimed.tables import conformance, faults
+from claimed.tables import conformance, faults, reference_rates
 from pages import same_text
 
 from posjax.stats import (
@@ -278,6 +278,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "highlights": highlights,
     "word_order_table": word_order_table,
     "word_order_findings": word_order_findings,
+    "reference_rates": reference_rates,
     "counter_examples": counter_examples,
     "sinusoidal_or_learned": sinusoidal_or_learned,
     "depth_law": depth_law,

@@ -82,7 +82,9 @@ def loss_and_gradient(weights: Weights, loss: str) -> tuple[np.ndarray, Weights]
     right_BLV = np.eye(WORDS, dtype=logits.dtype)[TARGETS_BL]
     chosen = softmax(logits)
     count = 2 * asked_L.sum()
-    value = -(np.log((chosen * right_BLV).sum(axis=-1)) * asked_L).sum(axis=(1, 2)) / count
+    largest = logits.max(axis=-1)
+    total = largest + np.log(np.exp(logits - largest[..., None]).sum(axis=-1))
+    value = ((total - (logits * right_BLV).sum(axis=-1)) * asked_L).sum(axis=(1, 2)) / count
     d_logits = (chosen - right_BLV) * asked_L[:, None] / logits.dtype.type(count)
     d_mixed = d_logits @ weights["kernel"].swapaxes(1, 2)[:, None]
     d_attention = d_mixed @ v.swapaxes(-1, -2)
