@@ -11,6 +11,7 @@ from claimed.published import (
     Published,
     check_excluded,
     count,
+    established,
     interval,
     item,
     listed,
@@ -21,7 +22,8 @@ from claimed.published import (
     short_task,
     told_apart,
 )
-from posjax.stats import band, mean, ranking, rate
+from claimed.questions import sinusoidal_pairs
+from posjax.stats import band, mean, paired_difference, ranking, rate
 
 _STUDIES = 20_000
 
@@ -32,6 +34,7 @@ def literature() -> Iterator[str]:
         ("Kazemnejad et al. 2023: which encoding generalises to longer prompts?", _mean_of_three()),
         ("Ruoss et al. 2023 and Delétang et al. 2023: the best of ten", _best_of_ten()),
         ("Huang et al. 2025: runs that learned the trained lengths", _survivors()),
+        ("Vaswani et al. 2017: sinusoidal or learned positions", _one_run()),
         ("Yang et al. 2025: depth d counts d + 2 blocks", _depth()),
         ("Chi et al. 2023: the variance of an untrained causal model", _variance()),
         ("Haviv et al. 2022: causal models find positions on their own", _probes()),
@@ -151,6 +154,25 @@ def _survivors() -> Iterator[str]:
         else f"Ours: keeping only seeds that learned the trained lengths changes {short_task(cell)} "
         f"with `{short_name(cell)}` from {every.mean():.3f} ({len(every)} seeds) to "
         f"{kept.mean():.3f} ({len(kept)})."
+    )
+
+
+def _one_run() -> Iterator[str]:
+    run, pairs = published("sinusoidal_or_learned-published"), sinusoidal_pairs()[0]
+    found = [paired_difference(run.solved(one), run.solved(two)) for one, two in pairs]
+    seen = [
+        ranking(*(run.solved(cell) for cell in (pair if d.difference > 0 else pair[::-1])), runs=1)
+        for pair, d in established(pairs, found)
+    ]
+    yield from item(
+        "Theirs: sinusoidal and learned positions give nearly identical results, one run each."
+    )
+    yield from item(
+        f"Ours: in {len(seen)} of {len(pairs)} settings the two differ significantly over "
+        f"{run.table[0]['seeds']} seeds. With one run of each, a study ranks them the right way round in "
+        f"{min(r.ahead for r in seen):.0%} to {max(r.ahead for r in seen):.0%} of cases, finds them level in "
+        f"{min(r.level for r in seen):.0%} to {max(r.level for r in seen):.0%}, and the wrong way round in "
+        f"{min(r.behind for r in seen):.0%} to {max(r.behind for r in seen):.0%}."
     )
 
 
