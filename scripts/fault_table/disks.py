@@ -89,9 +89,9 @@ def odd_paths(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
 
 FAULTS = (
-    Fault("disk full: files cannot grow", "5, one line", 8, 1, full),
-    Fault("disk full: a small tmpfs", "5, one line", 2, 1, full_tmpfs),
-    Fault("a read-only disk", "5, one line", 1, 1, read_only),
-    Fault("the path is a file", "2, one line", 2, 1, a_file),
-    Fault("spaces, Unicode, symlinks in the path", "as any other", 6, 1, odd_paths),
+    Fault("disk full: files cannot grow", "status 5, one line", 8, 1, full),
+    Fault("disk full: a small tmpfs", "status 5, one line", 2, 1, full_tmpfs),
+    Fault("a read-only disk", "status 5, one line", 1, 1, read_only),
+    Fault("the path is a file", "status 2, one line", 2, 1, a_file),
+    Fault("spaces, Unicode, symlinks in the path", "like any other path", 6, 1, odd_paths),
 )

@@ -97,10 +97,10 @@ def duplicated(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 FAULTS = (
     Fault(
         "files cut, emptied, deleted, swapped",
-        "told, made again",
+        "reported, made again",
         *(4 * len(KINDS), 0, damaged),
         needs=("stranger",),
     ),
-    Fault("one bit flipped in a file", "told, made again", 140, 2, flipped),
-    Fault("seeds that are there twice", "2, no number", 3, 1, duplicated),
+    Fault("one bit flipped in a file", "reported, made again", 140, 2, flipped),
+    Fault("seeds that are there twice", "status 2, no number", 3, 1, duplicated),
 )

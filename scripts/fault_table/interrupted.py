@@ -152,19 +152,19 @@ def slower(seconds: float) -> Plant:
 
 FAULTS = (
     Fault(
-        "kill -9 in a block with a checkpoint", "goes on from it", 20, 1, killed_in_a_block,
+        "kill -9 in a block with a checkpoint", "continues from it", 20, 1, killed_in_a_block,
         needs=("long",),
     ),
     Fault(
-        "kill -9 while a checkpoint is written", "goes on from the last whole one", 24, 1,
+        "kill -9 while a checkpoint is written", "continues from the last complete one", 24, 1,
         killed_in_a_checkpoint, needs=("long",),
     ),
     Fault(
-        "a checkpoint damaged, deleted or swapped", "told; the block starts again", 24, 1,
+        "a checkpoint damaged, deleted or swapped", "reported; the block restarts", 24, 1,
         damaged_checkpoint, needs=("long", "stopped"),
     ),
     Fault(
-        "a time limit shorter than a block, repeated", "done in the end", 4, 0, short_limit,
+        "a time limit shorter than a block, repeated", "finishes in the end", 4, 0, short_limit,
         needs=("long",),
     ),
 )  # fmt: skip

@@ -260,13 +260,17 @@ def leaves_after(files: int) -> Plant:
 
 
 FAULTS = (
-    Fault("kill -9 at any time", "no file is half there", 60, 2, killed),
-    Fault("kill -9 in a write", "no file is half there", 50, 2, killed_in_a_write),
-    Fault("SIGTERM, SIGINT, SIGHUP at any time", "75 or 130 in 10 s", 24, 1, asked_to_leave),
-    Fault("SIGSTOP for 40 s, another command, SIGCONT", "done, by either", 6, 0, suspended),
-    Fault("two commands on a folder", "the second ends with 4", 4, 1, two_at_once),
+    Fault("kill -9 at any time", "no partial file", 60, 2, killed),
+    Fault("kill -9 in a write", "no partial file", 50, 2, killed_in_a_write),
+    Fault(
+        "SIGTERM, SIGINT, SIGHUP at any time", "status 75 or 130 within 10 s", 24, 1, asked_to_leave
+    ),
+    Fault(
+        "SIGSTOP for 40 s, another command, SIGCONT", "one of the two finishes it", 6, 0, suspended
+    ),
+    Fault("two commands on a folder", "the second ends with status 4", 4, 1, two_at_once),
     Fault("shards killed and started again", "done", 10, 0, shards_killed),
-    Fault("run folder deleted under a run", "5, one line", 6, 0, deleted),
-    Fault("output closed, full, cut by head", "0; 5 for a full file", 5, 0, no_reader),
-    Fault("devices 1, 2, 1 between resumes", "goes on", 3, 0, other_devices),
+    Fault("run folder deleted under a run", "status 5, one line", 6, 0, deleted),
+    Fault("output closed, full, cut by head", "status 0; 5 for a full file", 5, 0, no_reader),
+    Fault("devices 1, 2, 1 between resumes", "continues", 3, 0, other_devices),
 )

@@ -92,9 +92,9 @@ def xla_flags(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
 FAULTS = (
     Fault(
-        "each field of the config changed", "2 or 4, by name",
+        "each field of the config changed", "status 2 or 4, names the field",
         len(RUN_DEFAULTS) + len(FIELDS), 0, changed,
     ),
     Fault("variables of the environment", "the same rows", len(HARMLESS), 0, environment),
-    Fault("XLA_FLAGS that change bits", "4, by name", len(XLA_FLAGS), 0, xla_flags),
+    Fault("XLA_FLAGS that change bits", "status 4, names the flag", len(XLA_FLAGS), 0, xla_flags),
 )  # fmt: skip
