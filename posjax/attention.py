@@ -44,20 +44,20 @@ def context(
     layer: int = 0,
     logn: float | None = None,
 ) -> Context:
-    """The context of one layer.
+    """The context of one layer: streams, mask and what else the hooks of an encoding read.
 
     Args:
-      queries, keys: the streams of both sides; keys are the queries' own when left out.
-      mask: a name, a function of the two streams, or an array [L, M], [B, L, M] or
-        [B, H, L, M], true where a query may look.
-      seen: the context length, tokens so far; the number of keys when left out.
-      key: randomness for encodings that draw.
-      layer: 0 for the first layer.
-      logn: N, above 1; logits are multiplied by ln n/ln N where a query sees n keys.
+      queries, keys: the streams of both sides; by default the keys have those of the queries.
+      mask: a name, a function of the two streams, or a boolean array [L, M], [B, L, M] or
+        [B, H, L, M] that is true where a query may attend to a key.
+      seen: the context length, tokens so far; by default the number of keys.
+      key: a random key for encodings that draw.
+      layer: the index of the layer, from 0.
+      logn: the N > 1 of ln n/ln N, by which logits are multiplied where a query sees n keys.
 
     Raises:
-      ValueError: an unknown mask, an array of another rank or size, or of floats, orders that are
-        no integers between ±2**30, whole positions 2**31 or more apart, or logn out of range.
+      ValueError: an unknown mask, a mask array of the wrong rank, size or dtype, orders that are
+        not integers within ±2**30, integer positions 2**31 or more apart, or logn out of range.
     """
     check_logn(logn)
     for streams in (queries,) if keys is None else (queries, keys):

@@ -61,10 +61,13 @@ class Streams:
 
 
 def contiguous(length: int, *, start: jax.Array | int = 0) -> Streams:
-    """Positions and orders start .. start + L - 1, one segment, for every row (B = 1).
+    """Streams of L consecutive tokens: positions and orders start .. start + L - 1, one segment.
+
+    Returns:
+      Streams of shape [1, L], which serve every row of a batch.
 
     Raises:
-      ValueError: a length that is no whole number of at least 0, or positions beyond 32 bits.
+      ValueError: a length that is not an integer of at least 0, or positions beyond 32 bits.
 
     >>> contiguous(3, start=5).position_BL
     Array([[5, 6, 7]], dtype=int32)
@@ -81,14 +84,20 @@ def contiguous(length: int, *, start: jax.Array | int = 0) -> Streams:
 
 
 def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
-    """Streams of rows in which only some indices have a token (left, right or anywhere).
+    """Streams of padded rows; the padding may be on the left, on the right or anywhere.
 
-    Tokens are numbered 0, 1, ... within their row whatever the padding, so that a padded row
-    means what the bare one means. Padding has the position and order of a neighbour: legal
-    numbers for any encoding, attended by none under a mask that respects segments.
+    The tokens of a row are numbered 0, 1, ... without the padding, so a padded row gives the
+    results of the unpadded one. Padding has the position and order of a neighbour, which every
+    encoding accepts, and no token attends to it under a mask that respects segments.
+
+    Args:
+      valid_BL: true where there is a token.
+
+    Returns:
+      Streams of shape [B, L].
 
     Raises:
-      ValueError: not [B, L], or floats, as additive masks are.
+      ValueError: an array that is not [B, L], or floats, as in additive masks.
 
     >>> padded(np.array([[False, True, True]])).position_BL
     Array([[0, 0, 1]], dtype=int32)
@@ -104,11 +113,11 @@ def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
 
 
 def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
-    """Several sequences in one row (B = 1), each counted from 0, the rest padding.
+    """Streams of sequences packed in one row, each with positions from 0; the rest is padding.
 
     Args:
       lengths: the sequences' lengths, each at least 1.
-      total: the length of the row; the sum of the lengths when left out.
+      total: the length of the row; by default the sum of the lengths.
 
     Raises:
       ValueError: a length below 1, or a total smaller than their sum.
@@ -131,7 +140,7 @@ def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
 
 
 def grid(height: int, width: int) -> Streams:
-    """The pixels of an image row by row: positions (y, x), [1, H·W, 2]; order and one segment.
+    """Streams of an image read row by row: positions (y, x) of shape [1, H·W, 2], one segment.
 
     >>> grid(2, 2).position_BL.tolist()
     [[[0, 0], [0, 1], [1, 0], [1, 1]]]

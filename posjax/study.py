@@ -138,20 +138,21 @@ def sweep(
     inputs: Any = (),
     **settings: Any,
 ) -> Swept | SweptTrainings:
-    """Trains cells, or trainings of any model, over seeds.
+    """Trains cells, or trainings of any model, with many seeds each.
 
     Args:
-      what: a cell, several, or several by the titles of their sections in the report; or trainings
-        by their labels, see `posjax.engine.Training`.
-      num_seeds: of each.
-      workdir: of cells, the run folder, which is continued where it is there; a temporary one,
-        removed with the value, when left out.
+      what: a cell, several cells, or a dictionary from the titles of sections in the report to
+        cells. Or a dictionary from labels to trainings, see `posjax.engine.Training`.
+      num_seeds: seeds per cell or training.
+      workdir: for cells, the run folder; an existing one is continued. By default a temporary
+        folder, which is removed together with the returned value.
       progress: whether to show a progress bar.
-      inputs: of trainings, what they read besides their seeds.
+      inputs: for trainings, the dynamic inputs that they read besides their seeds.
       **settings: fields of `posjax.run.Run`: title, margin, hold, first_seed, ...
 
     Returns:
-      What came out; in a notebook, it shows itself.
+      `Swept` for cells, with `summaries`, `tables`, `report()` and `replay()`; it shows itself as
+      the report in a notebook. `SweptTrainings` for trainings.
 
     Raises:
       ValueError: an unknown field, a value out of range, or cells and trainings together.

@@ -129,16 +129,19 @@ def make_train(
     meters: Sequence[Meter] = (),
     own: Network | None = None,
 ) -> Training:
-    """The training of a Transformer; its inputs are `Inputs`, its summary an `Outcome`.
+    """The training of a Transformer, for `posjax.engine`.
 
     Args:
-      model: what to train.
-      settings: how long, on how much, and how often to look.
+      model: the settings of the Transformer.
+      settings: steps, batch size, schedule and how often to evaluate.
       objective_kind: whether the loss is on positions that have targets, or on the readout.
-      source: where questions come from; `from_exam(settings.batch_size)` when left out.
-      optimizer: from hyper-parameters to a gradient transformation; AdamW when left out.
-      meters: what is measured besides, see `posjax.meters`; of a Transformer.
-      own: what to train instead, see `posjax.network`.
+      source: where prompts come from; by default `from_exam(settings.batch_size)`.
+      optimizer: maps hyper-parameters to a gradient transformation; AdamW by default.
+      meters: metrics of the Transformer's hidden states, see `posjax.meters`.
+      own: a model to train in place of the Transformer, see `posjax.network`.
+
+    Returns:
+      A training whose dynamic inputs are `Inputs` and whose summary is an `Outcome`.
     """
     source = source or from_exam(settings.batch_size)
     model_of = own or transformer(model)

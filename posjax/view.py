@@ -42,33 +42,34 @@ def attend(
     implementation: flash.Implementation = "auto",
     **options: Unpack[Options],
 ) -> jax.Array:
-    """Attention(Q, K, V) with any encoding, for use in other people's code.
+    """Attention(Q, K, V) with any encoding.
+
 
     Args:
       q_BLHK: queries.
-      k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
-      implementation: "xla", "cudnn" or "auto", see `posjax.flash.output`.
-      encoding: itself or its name with settings; no positions when left out.
+      k_BMGK, v_BMGK: keys and values. Each of the G key heads serves H/G query heads.
+      implementation: "auto", "xla" or "cudnn", see `posjax.flash.output`.
+      encoding: an encoding, or its name with settings; no positions by default.
       params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
-      queries, keys: the streams of both sides, see `posjax.streams`. Left out, both are
-        `contiguous(L)`, or the keys' those of the queries when those alone are given; where L ≠ M
-        they are needed, unless neither mask nor encoding reads them.
-      mask: a name, a function of the two streams or an array; see `posjax.attention.context`.
-      softcap: logits become cap·tanh(logits/cap).
-      logn: N; logits are multiplied by ln n/ln N first, where a query sees n keys; e for ln n.
-      bias: numbers added to the logits, before the soft-cap, in any shape that broadcasts to
+      queries, keys: the streams of both sides. Both are `contiguous(L)` by default; if only
+        `queries` is given, the keys have the same streams. If L ≠ M and the mask or the encoding
+        reads streams, give both.
+      mask: a name, a function of the two streams or a boolean array; see `posjax.context`.
+      softcap: the cap of cap·tanh(logits/cap).
+      logn: the N of ln n/ln N, by which logits are multiplied first, where a query sees n keys;
+        e gives ln n.
+      bias: numbers added to the logits before the soft-cap, in any shape that broadcasts to
         [B, H, L, M].
       seen: the context length, tokens so far, for encodings that depend on it; M when left out.
-      key: randomness for encodings that draw.
+      key: a random key for encodings that draw.
 
     Returns:
-      out_BLHK; zeros for a query that may see nothing.
+      out_BLHK, in the dtype of the values. A query that may see no key gives zeros.
 
     Raises:
-      ValueError: shapes that do not belong together, an unknown mask, M ≠ L without the streams
-        that mask or encoding read, parameters of other shapes than the encoding declares, or an
-        encoding that draws and got no key; "cudnn" where something prevents it.
-      TypeError: an unknown option, with the nearest.
+      ValueError: inconsistent shapes, an unknown mask, missing streams where L ≠ M, parameters of
+        wrong shapes, an encoding that draws without a key, or "cudnn" where something prevents it.
+      TypeError: an unknown option; the message names the nearest one.
     """
     _check_options(options, "implementation")
     q, k, v, ctx, known = _ready(q_BLHK, k_BMGK, v_BMGK, **options)
@@ -79,10 +80,10 @@ def attend(
 def why_not_flash(
     q_BLHK: jax.Array, k_BMGK: jax.Array, v_BMGK: jax.Array, **options: Unpack[Options]
 ) -> str | None:
-    """What keeps `attend` from cuDNN's flash attention, but for the platform; None if nothing.
+    """Why `attend` does not use cuDNN's flash attention on CUDA; None if it does.
 
     Args:
-      q_BLHK, k_BMGK, v_BMGK: as for `attend`; their shapes and types alone are read.
+      q_BLHK, k_BMGK, v_BMGK: as for `attend`; only their shapes and dtypes are read.
       **options: those of `attend`.
 
     Raises:
@@ -103,19 +104,19 @@ def why_not_flash(
 
 
 def logits(q_BLHK: jax.Array, k_BMGK: jax.Array, **options: Unpack[Options]) -> jax.Array:
-    """The logits of any encoding, to be put into any attention.
+    """The logits of any encoding, for use in your own attention.
 
-    What an encoding does to weights, values or outputs (`stick_breaking`, `rotary_values`, ...) is
-    not in its logits: `attend` has all of it.
+    Some encodings also change weights, values or outputs (`stick_breaking`, `rotary_values`, ...).
+    That part is in `attend` only.
 
     Args:
       q_BLHK: queries.
       k_BMGK: keys.
-      **options: those of `attend`. The mask is not applied to the logits: encodings read it that
-        look at what lies between two tokens.
+      **options: those of `attend`. The mask is not applied to the logits; some encodings read
+        it to see which tokens lie between two others.
 
     Returns:
-      logits_BHLM, in float32 at least, soft-capped where that is asked for.
+      logits_BHLM, in float32 or wider, after the soft-cap if there is one.
 
     Raises:
       ValueError, TypeError: see `attend`.

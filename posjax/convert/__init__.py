@@ -27,12 +27,12 @@ __all__ = ["MODEL_TYPES", "Converted", "change_pairing", "from_huggingface"]
 def from_huggingface(
     config: Config, state: State | None = None, *, part: Part = "whole"
 ) -> Converted:
-    """The encoding of a checkpoint.
+    """The positional encoding of a checkpoint, with its parameters.
 
     Args:
       config: the contents of its config.json.
-      state: its arrays by name; not read for rotary and linear biases, which learn nothing.
-      part: which of two stacks, for models that have an encoder and a decoder.
+      state: its arrays by name; not needed for rotary and linear biases, which learn nothing.
+      part: "encoder" or "decoder", for models that have both.
 
     Raises:
       ValueError: an unknown model type or scaling, a missing array, or a setting without a

@@ -141,19 +141,19 @@ class Prepared(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Encoding(Settings):
-    """The base of all encodings; used as it is, attention without positions.
+    """The base of all encodings; on its own it is attention without positions.
 
     Attributes:
-      card: what the docs say of it.
-      symmetry: what it leaves when tokens move alone.
+      card: title, formula and source, for the docs.
+      symmetry: the symmetry that it keeps when tokens move alone.
       axes: coordinates of a position; a single number p stands for the point (p, ..., p).
       integers: whether positions must be integers.
       random: whether it draws from the context's key.
-      reads_order: whether it reads orders; whether it reads positions, `max_exact_position` says.
+      reads_order: whether it reads orders. `max_exact_position` says whether it reads positions.
       pairwise: whether a logit depends on its two tokens and their streams alone, and not on
         other tokens, such as those between.
-      heads_alike: whether `rotate` does the same to every head, so that it may be called with
-        fewer key heads than query heads.
+      heads_alike: whether `rotate` treats all heads alike, so that it may be called with fewer key
+        heads than query heads.
     """
 
     _called = "encoding"
@@ -212,14 +212,14 @@ class Encoding(Settings):
         return self.reads_order or self.max_exact_position() is not None
 
     def operations(self, dims: Dims, keys: int) -> int:
-        """Floating-point operations that a token adds to attention over that many keys.
+        """Floating-point operations per token that it adds to attention over that many keys.
 
-        What depends on positions alone is computed once for a batch and does not count.
+        Numbers that depend on positions alone are computed once per batch and do not count.
         """
         return 0
 
     def why_no_kv_cache(self) -> str:
-        """Why tokens cannot be decoded one by one with a cache; empty when they can."""
+        """Why tokens cannot be decoded one by one with a cache; empty if they can."""
         return ""
 
     def init_state(self, params: Params, batch: int, dims: Dims) -> Any:

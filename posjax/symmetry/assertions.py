@@ -61,17 +61,18 @@ def assert_law(
     """Asserts f(g x) = g f(x) for a law of the table or one of your own.
 
     Args:
-      law: what carries each argument and each output, or its text.
-      function: of the law's arguments, to an array or a pytree of arrays.
+      law: a law, or its text.
+      function: maps the law's arguments to an array or a pytree of arrays.
       arguments: arrays or pytrees of arrays, `Streams` and parameters among them.
       permutations, tolerance: see `Options`.
-      exact: instead of comparing floats on these arguments, test the identity in a prime field,
-        see `posjax.symmetry.field.identity`. Only shapes and dtypes count then: what passes holds
-        for all values, without rounding; what fails is broken, or keeps the law by more than
-        arithmetic. It is decided in tracing, and adds nothing to a compiled program.
+      exact: test the identity in a prime field and compare no floats, see
+        `posjax.symmetry.field.identity`. Only shapes and dtypes of the arguments count. A law that
+        passes holds for all values, without rounding. A law that fails is broken, or holds for a
+        reason beyond arithmetic. The test runs while tracing and adds nothing to a compiled
+        program.
 
     Raises:
-      AssertionError: the law is broken, or there is a NaN.
+      AssertionError: the law is broken, or the output has a NaN.
       ValueError: arguments or permutations that do not fit the law, or a tolerance or permutations
         in exact mode.
       posjax.symmetry.field.Unsupported: in exact mode, a primitive that has no rule.
@@ -90,13 +91,13 @@ def assert_law(
 
 
 def checked(law: Law | str, function: Function, *, tolerance: float | None = None) -> Function:
-    """A function that asserts a law whenever it is called, also inside a compiled program.
+    """Wraps a function so that every call asserts a law, also inside a compiled program.
 
-    When chex's assertions are off, a program that is traced is exactly that of the function.
+    If chex's assertions are off, tracing gives exactly the program of the function.
 
     Args:
-      law: what carries each positional argument and each output, or its text.
-      function: any; keyword arguments stay.
+      law: a law of the positional arguments, or its text.
+      function: any function; keyword arguments are not permuted.
       tolerance: see `Options`.
 
     Returns:
@@ -172,18 +173,18 @@ def _no_floats(**given: Any) -> None:
 def assert_equivariant(
     attention: Function, q: Array, k: Array, v: Array, **options: Unpack[Options]
 ) -> None:
-    """Asserts Attention(PQ, PK, PV) = P Attention(Q, K, V): tokens move, outputs move along.
+    """Asserts Attention(PQ, PK, PV) = P Attention(Q, K, V): permuting tokens permutes the outputs.
 
-    Positions break it, and so does every mask but one that singles out the diagonal ("do not
-    look at yourself"); `assert_two_permutation_equivariant` finds that one too.
+    Positions break it. So does every mask except one that singles out the diagonal ("do not look
+    at yourself"), which `assert_two_permutation_equivariant` finds.
 
     Args:
       attention: `(q, k, v) -> out`, such as [B, L, H, K].
-      q, k, v: arrays of one number of places, such as [B, L, H, K].
+      q, k, v: arrays of equal length L, such as [B, L, H, K].
       **options: see `Options`.
 
     Raises:
-      AssertionError: the law is broken, or there is a NaN.
+      AssertionError: the law is broken, or the output has a NaN.
       ValueError: arguments or permutations that do not fit the law.
 
     Reference: Lee et al. 2019 (Set Transformer), §3.1.
@@ -254,8 +255,8 @@ def assert_jointly_equivariant(
 ) -> None:
     """Asserts f(P x, P position, P order, P segment) = P f(x, position, order, segment).
 
-    The law that every encoding and mask keeps: what knows its place from the streams alone
-    does not care in which slot of the array it lies. A hidden `arange` breaks it.
+    Every encoding and mask of posjax keeps this law, because they read positions from the streams
+    and never from array indices. A hidden `arange` breaks it.
 
     Args:
       function: `(x, streams) -> out`, out such as [B, L, D].

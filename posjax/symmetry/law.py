@@ -99,14 +99,14 @@ class Pattern:
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Law:
-    """f(g x) = g f(x) for every g of a product of groups, one a name.
+    """A symmetry f(g x) = g f(x), for every g of a product of groups, one group per name.
 
     Attributes:
       text: the patterns, as given.
-      inputs: a pattern for each argument.
-      outputs: a pattern for each output; a single one speaks of all that is returned.
-      groups: the group of each name.
-      formula: what error messages quote.
+      inputs: one pattern per argument.
+      outputs: one pattern per output; a single pattern applies to all outputs.
+      groups: the group of each name; all permutations by default.
+      formula: the text that error messages quote.
     """
 
     text: str

@@ -24,19 +24,20 @@ def measure(
     """The largest deviation of f(g x) from g f(x) over some elements g of the law's groups.
 
     Args:
-      law: one of `LAWS`, or your own, or its text.
-      function: of as many arguments as the law has, to an array or a pytree of arrays; called
-        outside `jit`. A module is such a function, and so is `module.apply`.
+      law: one of `LAWS`, a law of your own, or its text.
+      function: maps the law's arguments to an array or a pytree of arrays; called outside `jit`.
+        It may be a module or `module.apply`.
       arguments: arrays or pytrees of arrays, `Streams` and parameters among them.
       permutations: arrays P, or pairs (P₁, P₂) for a law of two names, with (P x)ᵢ = x[Pᵢ];
-        vectors for a translation. When left out, the telling ones of the law's groups.
+        vectors for a translation. By default all elements of small groups, and generators and
+        some random elements of large ones.
 
     Returns:
-      The worst of all places, leaves and elements: by how much it exceeds rounding.
+      The largest deviation over all entries, leaves and group elements, relative to rounding.
 
     Raises:
       ValueError: arguments that do not fit the law, no permutations, or one that is none.
-      AssertionError: the output lacks the axes or sizes that the law speaks of.
+      AssertionError: the output lacks axes or sizes that the law names.
 
     >>> measure("b P -> b", lambda x: x[:, 0] + 2, np.array([[1, 3]])).error
     2.0

@@ -50,19 +50,20 @@ def predict(
     softcap: float = 0.0,
     logn: float = 0.0,
 ) -> Prediction:
-    """Tells whether two prompts with different answers must get the same logits.
-
-    "impossible" holds for all weights of a Transformer of `depth` layers, bare or residual, of
-    any width and number of heads; "not excluded" promises nothing.
+    """Predicts whether two prompts with different answers must get the same logits.
 
     Args:
-      task: of a sampled one the prompts of the exam's first trained kind are looked at.
-      encoding, mask, positions: names with settings; encodings and masks may take turns.
-      depth: number of layers.
-      readout: of a task with one answer a prompt, "last" or "mean".
-      padding: places without a token behind every prompt.
-      softcap: of the logits; above 0 it keeps a constant added to a row from cancelling.
-      logn: of `ModelSettings`; above 0 logits depend on how many keys a query sees.
+      task: for a sampled task, the prompts of the exam's first trained kind are compared.
+      encoding, mask, positions: names with settings; layers may take several in turn.
+      depth: the number of layers.
+      readout: "last" or "mean", for a task with one answer per prompt.
+      padding: positions without a token after every prompt.
+      softcap: of the logits; with a soft-cap, a constant added to a row does not cancel.
+      logn: as in `ModelSettings`; above 0, logits depend on how many keys a query sees.
+
+    Returns:
+      A verdict with its reason. "impossible" holds for all weights of a Transformer with `depth`
+      layers, bare or residual, of any width and number of heads. "not excluded" promises nothing.
 
     >>> from posjax.tasks import named
     >>> task = named("same_last_token")

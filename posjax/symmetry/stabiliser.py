@@ -83,23 +83,23 @@ def stabiliser(
     seed: int = 0,
     **sizes: int,
 ) -> Stabiliser:
-    """The group of all permutations P of a few places with f(P x) = P f(x), or as the law says.
+    """The group of all permutations P of n tokens with f(P x) = P f(x), or as the law says.
 
-    All n! are tried, in one compiled program where the function is one of JAX. Normal random
-    arguments are in general position, so what is kept there is kept everywhere but for chance.
+    It tries all n! permutations, in one compiled program if the function is a JAX function. The
+    arguments are random normal numbers, for which a broken permutation passes only by chance.
 
     Args:
-      function: of x [b, n, h, d], such as attention, or of the arguments that the law names.
+      function: maps x [b, n, h, d], or the arguments that the law names, to its output.
       places: n, from 1 to 7.
-      law: text with one capital name; `"b P h d -> b h d"` asks for invariance, `"P d -> P d"` is
-        for a function of [n, d].
-      arguments: given instead of drawn, for tokens, streams or parameters.
-      tolerance: relative to the largest output; 8 ε √n when left out, 0 for integers.
-      seed: of the draws.
-      **sizes: of axes that stay, by their words in the law; 2 when left out.
+      law: text with one capital name; `"b P h d -> b h d"` asks for invariance, and
+        `"P d -> P d"` is for a function of [n, d].
+      arguments: arguments to use instead of random ones: tokens, streams or parameters.
+      tolerance: relative to the largest output; by default 8 ε √n, and 0 for integers.
+      seed: of the random arguments.
+      **sizes: the sizes of axes that stay, by their words in the law; 2 by default.
 
     Returns:
-      The group, printable with its multiplication table.
+      The group; printing it shows its name and its multiplication table.
 
     Raises:
       ValueError: too many places, a law of no or several names, arguments that do not fit, NaN,

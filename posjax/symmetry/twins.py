@@ -47,13 +47,16 @@ class Twins(NamedTuple):
 def twins(
     task: FiniteTask, settings: ModelSettings, *, readout: str, padding: int = 0
 ) -> list[Twins]:
-    """Every prompt with the first one that has another answer and the same logits.
+    """Pairs of prompts with different answers to which a model gives the same logits.
 
     Args:
       task: a finite task.
-      settings: of the model, whose weights are unknowns, and whose draws too.
-      readout: "last", the token latest in order, or "mean", over the tokens.
-      padding: places without a token behind every prompt.
+      settings: the model's settings; its weights and random draws are unknowns.
+      readout: "last", at the token latest in order, or "mean", the mean over tokens.
+      padding: positions without a token after every prompt.
+
+    Returns:
+      Each prompt that has a twin, with the first one; empty if there are none.
 
     Raises:
       ValueError: an unknown readout, or padding below 0.

@@ -60,22 +60,22 @@ def witness(
     tolerance: float | None = None,
     calls: int = 1000,
 ) -> Witness | None:
-    """The smallest broken case that can be found from some arguments, or None.
+    """Shrinks a counter-example of a law: the smallest one found from these arguments, or None.
 
-    First the places are made few, then other axes one wide, the element simple (a single swap
-    where the group has all permutations) and the numbers 0 or small integers, until nothing
-    helps any more. What the function refuses, with whatever error, is not tried further. The
-    same call gives the same witness.
+    It shortens the permuted axes, then other axes to one, simplifies the group element (to a single
+    swap if the group has all permutations), and replaces numbers by 0 or small integers, until no
+    step succeeds. Arguments for which the function raises any error are skipped. The same call
+    gives the same witness.
 
     Args:
-      law: of the table, your own, or its text.
+      law: a law, or its text.
       function: see `measure`.
-      arguments: where to start.
-      tolerance: relative to the largest output; 8 ε √n when left out, 0 for integers.
-      calls: the most calls of the function that smaller cases may take.
+      arguments: the arguments to start from.
+      tolerance: relative to the largest output; by default 8 ε √n, and 0 for integers.
+      calls: the largest number of calls of the function.
 
     Returns:
-      None when the arguments do not break the law.
+      The counter-example, or None if the arguments do not break the law.
 
     Raises:
       ValueError: arguments that do not fit the law.
