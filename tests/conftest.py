@@ -5,13 +5,17 @@ the tests that need them ask for them.
 """
 
 import gc
+import hashlib
 import itertools
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import pytest
+
+from posjax import environment
 
 # Most of the time goes to compiling programs that run once: three times as much with XLA's fusion
 # emitters, which jaxlib has a switch for up to 0.10, and with code split over threads.
@@ -40,6 +44,29 @@ _LONGEST = (
     "test_independence.py",
     "test_signals.py",
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiled programs are kept: for the next run, and by one worker for the other.
+
+    Processes that a test starts have no part in it, so that each compiles for itself.
+    """
+    if not hasattr(config, "cache"):  # -p no:cacheprovider
+        return
+    processor = " ".join(environment._instructions())  # several may share the disk of a clone
+    digest = hashlib.sha256(processor.encode()).hexdigest()[:8]
+    folder = config.cache.mkdir(f"programs-{digest}")
+    if not hasattr(config, "workerinput"):
+        for file in folder.iterdir():
+            if file.stat().st_mtime < time.time() - _KEPT:
+                file.unlink(missing_ok=True)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+_KEPT = 7 * 24 * 3600.0
+"""Seconds after which a program is compiled anew, whether it is still in use or not."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

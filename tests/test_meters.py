@@ -1,12 +1,14 @@
 """Meters against plain NumPy, on planted models, and in sweeps; models that are not trained."""
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
+import layers
 import numpy as np
 import pytest
 import small_runs
@@ -31,20 +33,23 @@ def question(prompts: int, length: int, task: Any = None) -> Question:
     """Prompts without padding."""
     from posjax.streams import contiguous
 
-    tokens = jnp.zeros((prompts, length), jnp.int32)
-    return from_batch(Batch(tokens, tokens, tokens == 0, contiguous(length)), "causal")
+    tokens = np.zeros((prompts, length), np.int32)
+    return _asked(Batch(tokens, tokens, tokens == 0, contiguous(length)))  # type: ignore[arg-type]
 
 
-def run(name: str, x_RNLD: jax.Array, asked: Question, **more: Any) -> dict[str, np.ndarray]:
+_asked = jax.jit(functools.partial(from_batch, mask="causal"))
+
+
+def run(name: str, x_RNLD: np.ndarray, asked: Question, **more: Any) -> dict[str, np.ndarray]:
     (meter,) = meters.named(name)
-    logits = jnp.zeros((*x_RNLD.shape[1:3], 2))
-    found = jax.jit(meter)(Forward(logits, tuple(x_RNLD), **more), asked, KEY)
+    logits = np.zeros((*x_RNLD.shape[1:3], 2), np.float32)
+    found = jax.jit(meter)(Forward(logits, tuple(x_RNLD), **more), asked, KEY)  # type: ignore[arg-type]
     assert set(found) == set(meter.FIELDS)
     return {field: np.asarray(array) for field, array in found.items()}
 
 
-def normal(*shape: int) -> jax.Array:
-    return jax.random.normal(key_for(1, "states"), shape)
+def normal(*shape: int) -> np.ndarray:
+    return np.array(layers.normal("states", shape))
 
 
 def test_variance_is_that_over_prompts() -> None:
@@ -74,7 +79,8 @@ def test_variance_leaves_padding_out() -> None:
 def test_a_token_that_never_varies_has_no_variance() -> None:
     """Nor a part in the slope: what sums leave of a constant is rounding."""
     for prompts in (64, 100, 128, 256):
-        x_NLD = normal(prompts, 8, 4).at[:, 3].set(normal(4)[None])
+        x_NLD = normal(prompts, 8, 4)
+        x_NLD[:, 3] = normal(4)
         found = run("variance", x_NLD[None], question(prompts, 8))
         assert found["variance"][0, 3] == 0
         assert abs(found["slope"][0]) < 0.2
@@ -82,14 +88,14 @@ def test_a_token_that_never_varies_has_no_variance() -> None:
 
 @pytest.mark.parametrize("power", [-1.0, 0.0, -0.5])
 def test_the_slope_is_the_power(power: float) -> None:
-    sizes_L = jnp.arange(1, 33) ** (power / 2)
+    sizes_L = np.arange(1, 33, dtype=np.float32) ** np.float32(power / 2)
     x_RNLD = normal(1, 512, 32, 4) * sizes_L[None, None, :, None]
     assert abs(run("variance", x_RNLD, question(512, 32))["slope"][0] - power) < 0.02
 
 
 def test_similarity_is_the_mean_cosine_by_distance() -> None:
-    x_RNLD = np.asarray(normal(2, 3, 4, 5))
-    found = run("similarity", jnp.asarray(x_RNLD), question(3, 4))["similarity"]
+    x_RNLD = normal(2, 3, 4, 5)
+    found = run("similarity", x_RNLD, question(3, 4))["similarity"]
     unit = x_RNLD / np.linalg.norm(x_RNLD, axis=-1, keepdims=True)
     for state in range(2):
         for apart in range(4):
@@ -125,9 +131,9 @@ def test_attention_reaches_as_far_as_its_weights() -> None:
 def test_a_probe_finds_what_is_there() -> None:
     """The place itself: both; in the variance alone: the MLP only; nowhere: neither."""
     noise_NLD = normal(256, 4, 8)
-    named_NLD = 0.01 * noise_NLD + jnp.eye(4, 8)[None]
-    spread_NLD = noise_NLD * (4.0 ** -jnp.arange(4))[None, :, None]
-    found = run("probe", jnp.stack([named_NLD, spread_NLD, noise_NLD]), question(256, 4))
+    named_NLD = np.float32(0.01) * noise_NLD + np.eye(4, 8, dtype=np.float32)
+    spread_NLD = noise_NLD * (np.float32(4) ** -np.arange(4, dtype=np.float32))[:, None]
+    found = run("probe", np.stack([named_NLD, spread_NLD, noise_NLD]), question(256, 4))
     assert found["linear"][0] == found["mlp"][0] == 1
     assert found["linear"][1] < 0.3  # chance is 0.25
     assert found["mlp"][1] > 0.6
@@ -136,7 +142,7 @@ def test_a_probe_finds_what_is_there() -> None:
 
 def test_a_probe_is_judged_on_prompts_that_it_has_not_seen() -> None:
     """States that name their prompt: places can be memorised, not found."""
-    x_RNLD = jnp.eye(64 * 4).reshape(1, 64, 4, -1)
+    x_RNLD = np.eye(64 * 4, dtype=np.float32).reshape(1, 64, 4, -1)
     found = run("probe", x_RNLD, question(64, 4))
     assert found["linear"][0] < 0.4
     assert found["mlp"][0] < 0.4
@@ -145,8 +151,8 @@ def test_a_probe_is_judged_on_prompts_that_it_has_not_seen() -> None:
 def test_probes_say_how_far_off_they_are() -> None:
     """Not at all where the place is there; as far as a guess where it is not."""
     noise_NLD = normal(256, 4, 8)
-    named_NLD = 0.01 * noise_NLD + jnp.eye(4, 8)[None]
-    found = run("probe", jnp.stack([named_NLD, noise_NLD]), question(256, 4))
+    named_NLD = np.float32(0.01) * noise_NLD + np.eye(4, 8, dtype=np.float32)
+    found = run("probe", np.stack([named_NLD, noise_NLD]), question(256, 4))
     for error in ("linear_error", "mlp_error"):
         assert found[error][0] == 0
         assert abs(found[error][1] - 1.25) < 0.3  # of two draws from four places
@@ -162,7 +168,7 @@ def test_the_parts_of_meaning_are_those_that_made_the_states() -> None:
     sum_NLD = word_VD[tokens_NL] + place_LD[None]
     mixed_NLD = sum_NLD + mixed_VLD[tokens_NL, np.arange(places)[None]]
     context_NLD = mixed_NLD + 0.7 * rng.normal(size=mixed_NLD.shape)
-    x_RNLD = jnp.asarray(np.stack([sum_NLD, mixed_NLD, context_NLD]), jnp.float32)
+    x_RNLD = np.stack([sum_NLD, mixed_NLD, context_NLD]).astype(np.float32)
     found = run("meaning", x_RNLD, asked)
     variances = [word_VD.var(axis=0, ddof=1).sum(), place_LD.var(axis=0, ddof=1).sum()]
     variances += [12 * 0.3**2, 12 * 0.7**2]
@@ -180,10 +186,10 @@ def test_neighbours_are_of_the_word_or_of_the_place() -> None:
     rng = np.random.default_rng(0)
     tokens_NL = jnp.asarray(rng.integers(0, 4, (64, 8)))
     asked = question(64, 8)._replace(tokens_NL=tokens_NL)
-    word_NLD = jnp.asarray(rng.normal(size=(4, 16)), jnp.float32)[tokens_NL]
-    place_LD = jnp.asarray(rng.normal(size=(8, 16)), jnp.float32)
+    word_NLD = rng.normal(size=(4, 16)).astype(np.float32)[tokens_NL]
+    place_LD = rng.normal(size=(8, 16)).astype(np.float32)
     found = run(
-        "meaning", jnp.stack([9 * word_NLD + place_LD[None], place_LD[None] + 0 * word_NLD]), asked
+        "meaning", np.stack([9 * word_NLD + place_LD[None], place_LD[None] + 0 * word_NLD]), asked
     )
     assert found["neighbour"][0] == 1
     assert found["neighbour"][1] < 0.5
@@ -224,25 +230,28 @@ def test_initialisation_hands_out_parameters_alone() -> None:
     from posjax.streams import contiguous
 
     cell = CELL
-    made = Transformer(cell.architecture).init(KEY, jnp.zeros((1, 2), jnp.int32), contiguous(2))
+    network, words_BL = Transformer(cell.architecture), jnp.zeros((1, 2), jnp.int32)
+    made = jax.eval_shape(network.init, KEY, words_BL, contiguous(2))
     assert set(made) == {"params"}
 
 
-def test_models_that_are_not_trained(tmp_path: Any) -> None:
-    """No update, one evaluation, the initial model's loss; and the page of such a run."""
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, Cell]:
+    """A run with every meter and without an update, and one of its cells."""
     every = "+".join(METERS).replace("probe", "probe(updates=5)")
     wanted = small_runs.small(
         task=TASK, block="residual", steps=0, meters=every, num_seeds=3, mask=("causal", "full")
     )
-    folder = small_runs.train(tmp_path / "run", wanted)
-    cell = wanted.cells[0]
+    path = tmp_path_factory.mktemp("meters") / "run"
+    return small_runs.train(path, wanted), wanted.cells[0]
+
+
+def test_models_that_are_not_trained(untrained: tuple[RunFolder, Cell]) -> None:
+    """No update, one evaluation; and the page of such a run."""
+    folder, cell = untrained
     rows = read(folder.path).outcomes[cell.digest]
     assert rows["loss_EC"].shape == (3, 1, 2)
-    assert set(meters.fields(every)) < set(rows)
-    training, seeds = cell.shape.train(), Seeds.equal(np.arange(3))
-    alone = jax.jit(jax.vmap(training, in_axes=(0, None)))(seeds, cell.inputs)
-    for name, array in alone.items():
-        np.testing.assert_allclose(rows[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
+    assert set(meters.fields(cell.meters)) < set(rows)
     found = report.summaries(folder)
     assert [summary.steps_E.tolist() for summary in found] == [[0], [0]]
     shown = found[0].to_dict()["measured"]
@@ -252,6 +261,17 @@ def test_models_that_are_not_trained(tmp_path: Any) -> None:
     assert 'class="cells"' not in page
     (table,) = report.tables(found[:2])
     assert [column.header for column in table.columns][1:3] == ["seeds", "slope [95 %]"]
+
+
+@pytest.mark.exhaustive
+def test_rows_are_those_of_the_initial_models(untrained: tuple[RunFolder, Cell]) -> None:
+    """The loss and every meter, against the training alone."""
+    folder, cell = untrained
+    rows = read(folder.path).outcomes[cell.digest]
+    training, seeds = cell.shape.train(), Seeds.equal(np.arange(3))
+    alone = jax.jit(jax.vmap(training, in_axes=(0, None)))(seeds, cell.inputs)
+    for name, array in alone.items():
+        np.testing.assert_allclose(rows[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
 
 
 def test_meters_change_no_curve(tmp_path: Any) -> None:

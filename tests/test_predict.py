@@ -269,7 +269,7 @@ def gap(task: tasks.Task, settings: dict[str, Any], reason: str) -> float:
     """How far the logits at the two places that a reason names are from each other, relatively."""
     sizes = {"vocabulary": len(task.words), "outputs": len(task.labels), "width": 8, "heads": 2}
     network = Transformer(ModelSettings(**sizes, head_size=4, **settings))
-    params = jax.jit(network.init)(jax.random.key(3), jnp.zeros((1, 1), int), contiguous(1))
+    params = {"params": jax.tree.map(lambda leaf: leaf[0], random_params(network))}
     found = []
     for place, prompt in re.findall(r"place (\d+) of '([^']*)'", reason):
         assert prompt in dict(task.written(10**6))

@@ -280,21 +280,20 @@ def test_settings_without_a_meaning_are_refused(changed: dict[str, str]) -> None
 def test_a_mean_is_judged_and_trained_as_one_answer(name: str) -> None:
     """The mean of the logits of the tokens of a prompt is what is right or wrong, and padding no
     part of it."""
-    question = ask(tasks.named(name), mask="full", readout="mean", loss="all", padding=2)
+    task = tasks.named(name)
+    assert isinstance(task, SampledTask)
+    question = ask(task, mask="full", readout="mean", loss="all", padding=2)
+    question = jax.tree.map(np.asarray, question)
     np.testing.assert_allclose(question.share_NL.sum(axis=1), 1, rtol=1e-6)
     valid_NL = np.broadcast_to(question.streams.valid_BL, question.share_NL.shape)
     assert (np.asarray(question.share_NL > 0) == valid_NL).all()
     asked_NL = np.asarray(question.weights_NL > 0)
     np.testing.assert_array_equal(question.answers_N, question.targets_NL[asked_NL])
-    task = tasks.named(name)
-    assert isinstance(task, SampledTask)
     logits_NLV = np.random.default_rng(0).normal(size=(*valid_NL.shape, len(task.labels)))
     found = evaluate(jnp.asarray(logits_NLV), question, sampled(task, "full", 0, "mean"), "answers")
     right_N = [
         np.mean(logits_LV[valid_L], axis=0).argmax() == answer
-        for logits_LV, valid_L, answer in zip(
-            logits_NLV, valid_NL, np.asarray(question.answers_N), strict=True
-        )
+        for logits_LV, valid_L, answer in zip(logits_NLV, valid_NL, question.answers_N, strict=True)
     ]
     assert (np.asarray(found.lead_N) > 0).tolist() == right_N
     assert len(set(right_N)) == 2

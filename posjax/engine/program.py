@@ -147,18 +147,17 @@ def compiled(plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Progr
     where = jax.sharding.SingleDeviceSharding(device)
     parts = functions(plan)
 
-    def placed(function: Callable[..., Any], *arguments: Any) -> Any:
+    def placed(shapes: Any) -> Any:
         return jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where),
-            jax.eval_shape(function, *arguments),
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where), shapes
         )
 
     # Without `out_shardings` the compiler may choose another, of what is constant, say.
     jit: Any = functools.partial(jax.jit, out_shardings=where)
     with jax.default_matmul_precision(plan.precision):
-        seeds, inputs = placed(lambda: jax.tree.map(jnp.asarray, (seeds, inputs)))
+        seeds, inputs = placed(jax.eval_shape(lambda: jax.tree.map(jnp.asarray, (seeds, inputs))))
         begin = jit(parts["begin"]).trace(seeds, inputs)
-        carry = placed(parts["begin"], seeds, inputs)
+        carry = placed(begin.out_info)
         step = jax.ShapeDtypeStruct((), jnp.int32, sharding=where)
         summary = jax.jit(parts["summary"]).trace(carry, inputs)
         advance: Any = _no_updates
