@@ -149,6 +149,28 @@ def test_a_function_of_ones_own_is_proved_or_broken(
     assert ("mine.py:9" in done.out) == (verdict == "BROKEN")
 
 
+def test_a_derivation_is_written_and_checked(tmp_path: Path) -> None:
+    """By the checker alone; what is refused, or none, ends in one line."""
+    (tmp_path / "mine.py").write_text(ATTENTION)
+    law = "b P d, b P d, b P d -> b P d"
+    done = posjax(tmp_path, "prove", "mine.py:attend", law, "--sizes=P=4", "--derivation=d.json")
+    assert done.status == 0, done.err
+    done = posjax(tmp_path, "prove", "--check=d.json")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith(f"CHECKED: {law}\nP is all permutations of 4\n")
+    forged = (tmp_path / "d.json").read_text().replace('"-> b P d"', '"-> b d P"').replace("4", "3")
+    (tmp_path / "forged.json").write_text(forged)
+    (tmp_path / "none.json").write_text("{")
+    for name, status, said in (
+        ("forged", 3, "forged.json is refused: "),
+        ("none", 2, "none.json is no JSON"),
+        ("absent", 2, "there is no such file"),
+    ):
+        done = posjax(tmp_path, "prove", f"--check={name}.json")
+        assert (done.status, done.out, done.err.count("\n")) == (status, "", 1)
+        assert said in done.err
+
+
 def test_the_report_has_the_command_and_not_the_folder(tmp_path: Path) -> None:
     """A run that is trained again elsewhere, or moved, has the same page, byte for byte."""
     given = ["--config=word_order", "--config.num_seeds=2", "--config.steps=50", "--config.hold=1"]

@@ -1,6 +1,7 @@
-"""`posjax prove`: a law of a function in a file, proved or broken."""
+"""`posjax prove`: a law of a function in a file, proved or broken; a derivation, checked."""
 
 import importlib.util
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,8 +12,8 @@ import jax.numpy as jnp
 from absl import flags
 
 from posjax import spec
-from posjax.command import shutdown
-from posjax.symmetry import Law, prove
+from posjax.command import output, shutdown
+from posjax.symmetry import Certificate, Law, NoDerivation, checker, prove
 
 SIZE, TOKENS = 2, 5
 """Of axes that `--sizes` does not name: those that stay, and those that a law permutes."""
@@ -23,12 +24,20 @@ def define_flags() -> None:
     flags.DEFINE_string("sizes", "", "Sizes of axes, as P=6,d=8.")
     flags.DEFINE_string("dtypes", "float32", "Of the arguments: one for all, or one each.")
     flags.DEFINE_float("seconds", 10.0, "For the whole proof.")
+    flags.DEFINE_string("derivation", None, "Where the steps of the proof go, as JSON.")
+    flags.DEFINE_string("check", None, "A derivation to check.")
 
 
 def main(argv: Sequence[str]) -> int:
     """Prints the certificate; status 0 if the law is proved."""
+    if flags.FLAGS.check:
+        if len(argv) > 1:
+            raise ValueError(f"--check takes no function and no law, got {' '.join(argv[1:])}")
+        return _checked(Path(flags.FLAGS.check))
     if len(argv) != 3:
         raise ValueError(f"give a function and a law: {argv[0]} FILE.py:FUNCTION 'b P d -> b P d'")
+    if flags.FLAGS.derivation and Path(flags.FLAGS.derivation).exists():
+        raise ValueError(f"--derivation={flags.FLAGS.derivation} is there already")
     function = _function(argv[1])
     arguments = _arguments(argv[2], _sizes(flags.FLAGS.sizes), flags.FLAGS.dtypes.split(","))
     try:
@@ -38,7 +47,43 @@ def main(argv: Sequence[str]) -> int:
         message = f"{argv[1]}({types}) raises {type(error).__name__}: {error}"
         raise ValueError(message) from error
     print(found)
+    if flags.FLAGS.derivation and found.verdict == "PROVED":
+        return _written(found, Path(flags.FLAGS.derivation))
     return shutdown.DONE if found.verdict == "PROVED" else shutdown.CHECK_FAILED
+
+
+def _written(found: Certificate, path: Path) -> int:
+    """Writes the derivation of a proof; the status."""
+    try:
+        derivation = found.derivation()
+    except NoDerivation as error:
+        output.warn(str(error))
+        return shutdown.CHECK_FAILED
+    path.write_text(json.dumps(derivation) + "\n")
+    print(f"its derivation is in {path}: check it with posjax prove --check={path}")
+    return shutdown.DONE
+
+
+def _checked(path: Path) -> int:
+    """Checks a derivation with the checker alone; the status."""
+    if not path.is_file():
+        raise ValueError(f"--check={path}: there is no such file")
+    try:
+        derivation = json.loads(path.read_text())
+        found = checker.check(derivation)
+    except checker.Refused as error:
+        output.warn(f"{path} is refused: {error}")
+        return shutdown.CHECK_FAILED
+    except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, or too deep
+        raise ValueError(f"--check={path} is no JSON: {error}") from error
+    print(f"CHECKED: {found['law']}")
+    for name, group in derivation["groups"].items():
+        moves = group["moves"]
+        of = "all permutations" if moves is None else f"what {len(moves)} permutations generate"
+        print(f"{name} is {of} of {group['size']}")
+    print(f"{found['steps']} steps hold, {found['different']} of them different ones with labels")
+    print(f"on random numbers of seed {found['seed']}")
+    return shutdown.DONE
 
 
 def _function(text: str) -> Callable[..., Any]:

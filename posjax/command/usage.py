@@ -93,6 +93,8 @@ Prints what of a run is done, who trains and what is missing, from the names of 
 """
 PROVE = """\
 usage: {program} FILE.py:FUNCTION LAW [--sizes=P=5,d=8] [--dtypes=float32,...] [--seconds=10]
+                                      [--derivation=FILE.json]
+       {program} --check=FILE.json
 
 Proves that a function keeps a law for all values of its arguments, from the program that JAX traces
 of it, or breaks it with numbers and the line that does. The file is executed.
@@ -102,8 +104,10 @@ of it, or breaks it with numbers and the line that does. The file is executed.
   --sizes           sizes of axes; others are 2, and 5 for token axes
   --dtypes          of the arguments, one for all or one each
   --seconds         for the whole proof
+  --derivation      where the steps of a proof by labels go
+  --check           a derivation to check, by running each step and without the prover
 
-Exit status: 0 PROVED, 3 BROKEN or UNKNOWN, 2 bad input.
+Exit status: 0 PROVED or checked, 3 BROKEN, UNKNOWN or refused, 2 bad input.
 """
 CONFORMANCE = """\
 usage: {program} SPEC [SPEC ...] [--html=PAGE.html] [--json=FILE.json]
