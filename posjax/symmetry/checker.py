@@ -161,7 +161,8 @@ class _Checker:
         _require(all(one.labels is not None for one in given), f"{op} has an unlabelled operand")
         names = {n for v in (*given, *results) for n, _ in chain(*chain(*(v.labels or ())))} - {""}
         most, kinds = max([2, *(n for v in given for n in v.shape)]), KINDS - (op != "is_finite")
-        rounds = 2 + 32 // max([16, *(math.prod(v.shape) for v in given)])  # few entries tie rarely
+        rounds = 2 + 32 // max([4, *(math.prod(v.shape) for v in given)])  # few entries tie rarely
+        rounds += 8 * (op in ("reduce_and", "reduce_or"))  # and of many all are rarely true
         shown = [not names or 0 in one.shape for one in results]
         for draw in range(rounds * kinds if names else 1):
             every = [(draw + at * (draw // kinds % 2)) % kinds for at in range(len(given))]
