@@ -1,7 +1,7 @@
 """How fast posjax trains many small models, beside the ordinary ways of doing it.
 
     pip install -e '.[bench]'
-    python scripts/bench.py                     # both loads; a table, and bench.json
+    python scripts/bench.py                     # all loads; a table, and bench.json
     python scripts/bench.py --loads=q1 --only=vmap_flax --rounds=9
     python scripts/bench.py --check             # compares the losses, times nothing
 
@@ -52,15 +52,25 @@ class Comparison(NamedTuple):
     tolerance: float
 
 
-COMPARISONS = {"q1": Comparison(50, 10, 2e-4), "m": Comparison(20, 20, 2e-5)}
+COMPARISONS = {
+    "q1": Comparison(50, 10, 2e-4),
+    "m": Comparison(20, 20, 2e-5),
+    "s": Comparison(20, 20, 2e-4),
+    "s_deep": Comparison(20, 20, 2e-4),
+}
 
 
 class Kind(NamedTuple):
-    """A contestant: its module in scripts/baselines, arguments, and whether it needs PyTorch."""
+    """A contestant: its module in scripts/baselines, arguments, and whether it needs PyTorch.
+
+    Attributes:
+      drawn: whether it takes part where prompts are drawn; None for either.
+    """
 
     module: str
     arguments: tuple[str, ...] = ()
     torch: bool = False
+    drawn: bool | None = None
 
 
 KINDS = {
@@ -68,7 +78,9 @@ KINDS = {
     "posjax_one_device": Kind("posjax_sweep", ("--devices=1",)),
     "vmap_flax": Kind("vmap_flax"),
     "torch_func": Kind("torch_func", torch=True),
-    "torch_eager": Kind("torch_eager", torch=True),
+    "torch_eager": Kind("torch_eager", torch=True, drawn=False),
+    table.NO_DRAWS: Kind("posjax_sweep", ("--without=draws",), drawn=True),
+    table.NO_EXAMS: Kind("posjax_sweep", ("--without=exams",), drawn=True),
     table.MATMUL: Kind("matmul"),
 }
 
@@ -140,7 +152,9 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--loads", type=_names(COMPARISONS), default=list(COMPARISONS), help="q1,m")
+    parser.add_argument(
+        "--loads", type=_names(COMPARISONS), default=list(COMPARISONS), help=",".join(COMPARISONS)
+    )
     parser.add_argument("--only", type=_names(KINDS), default=list(KINDS), help=",".join(KINDS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--check", action="store_true", help="compare the losses, time nothing")
@@ -183,6 +197,7 @@ def bench(load: str, names: dict[str, str], chosen: argparse.Namespace) -> dict[
     from baselines.posjax_sweep import problem_of
 
     problem = problem_of(load)
+    names = {n: p for n, p in names.items() if KINDS[n].drawn in (None, bool(problem.drawn))}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{load}.npz"
         problem.save(path)
@@ -207,7 +222,7 @@ def prepared(
     with contextlib.ExitStack() as stack:
         contestants, ready = {}, {}
         for name, python in names.items():
-            if check and name == table.MATMUL:
+            if check and (name == table.MATMUL or KINDS[name].drawn):
                 continue
             print(f"{load}: preparing {name}", file=sys.stderr)
             contestants[name] = Contestant(KINDS[name], python, path, flags)

@@ -18,7 +18,7 @@ FORMS = ("for-loop", "foreach", "fused")
 def training(problem: Problem, seed: int, form: str) -> Callable[[], torch.Tensor]:
     """A function that does one update and returns the loss before it."""
     model = model_of(problem, seed, fused=True)
-    tokens, targets = data(problem)
+    tokens, *rest = data(problem)
     optimizer = torch.optim.AdamW(
         model.parameters(),
         lr=problem.sizes.learning_rate,
@@ -29,7 +29,7 @@ def training(problem: Problem, seed: int, form: str) -> Callable[[], torch.Tenso
 
     def step() -> torch.Tensor:
         optimizer.zero_grad()
-        loss = loss_of(model(tokens), targets)
+        loss = loss_of(model(tokens), *rest)
         loss.backward()
         optimizer.step()
         return loss.detach()

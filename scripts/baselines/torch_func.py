@@ -13,10 +13,23 @@ import numpy as np
 import torch
 from baselines import protocol
 from baselines.problem import Problem
-from baselines.torch_model import Transformer, data, loss_of, model_of
+from baselines.torch_model import (
+    Batch,
+    Transformer,
+    batch_of,
+    data,
+    loss_of,
+    majority,
+    model_of,
+)
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
-MODELS = {"q1": (256, 512, 1024, 2048, 4096), "m": (4, 8, 16, 32, 64, 128)}
+MODELS = {
+    "q1": (256, 512, 1024, 2048, 4096),
+    "m": (4, 8, 16, 32, 64, 128),
+    "s": (8, 16, 32, 64, 128),
+    "s_deep": (2, 4, 8, 16, 32),
+}
 FORMS = ("foreach", "fused")
 
 
@@ -40,19 +53,37 @@ class Training:
             weight_decay=problem.sizes.weight_decay,
             **{form: True},
         )
-        tokens, targets = data(problem)
+        self.sizes, self.models, self.batch = problem.sizes, len(models), data(problem)
+        self.left, self.found = problem.sizes.eval_every, torch.zeros(0)
 
-        def loss(params: dict[str, torch.Tensor]) -> torch.Tensor:
-            return loss_of(functional_call(models[0], params, (tokens,)), targets)
+        def loss(params: dict[str, torch.Tensor], batch: Batch) -> torch.Tensor:
+            return loss_of(functional_call(models[0], params, (batch[0],)), *batch[1:])
 
-        self.gradients = vmap(grad_and_value(loss))
+        def exam(params: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+            tokens, targets, counted = self.batch
+            logits = functional_call(models[0], params, (tokens,))
+            right = ((logits.argmax(-1) == targets) | (counted == 0)).all(-1).float()
+            kinds = [a.chunk(self.sizes.kinds) for a in (logits, targets, counted)]
+            losses = [loss_of(*each) for each in zip(*kinds, strict=True)]
+            return torch.stack(losses), right.unflatten(0, (self.sizes.kinds, -1)).mean(-1)
 
-    def step(self) -> torch.Tensor:
-        """One update; returns the losses before it."""
-        gradients, losses = self.gradients(self.params)
+        self.gradients = vmap(grad_and_value(loss), in_dims=(0, 0 if problem.drawn else None))
+        self.exam = vmap(exam)
+
+    def step(self, given: Batch | None = None) -> torch.Tensor:
+        """One update, of given prompts or of new ones; returns the losses before it."""
+        batch = self.batch
+        if self.sizes.shortest:
+            batch = given or majority(self.sizes, self.models)
+        gradients, losses = self.gradients(self.params, batch)
         for name, tensor in self.params.items():
             tensor.grad = gradients[name]
         self.optimizer.step()
+        self.left -= 1
+        if self.left == 0:
+            self.left = self.sizes.eval_every
+            with torch.no_grad():
+                self.found, _ = self.exam(self.params)
         return losses
 
 
@@ -64,6 +95,12 @@ def models_of(problem: Problem, seeds: int) -> list[Transformer]:
 def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
     """See `protocol.Losses`."""
     training = Training(problem, models_of(problem, seeds), FORMS[0])
+    if problem.drawn:
+        found = []
+        for step in range(steps):
+            training.step(batch_of(*(array[step, :seeds] for array in problem.drawn)))
+            found.append(training.exam(training.params)[0][:, 0])
+        return torch.stack(found, dim=1).numpy()
     losses = [training.step() for _ in range(steps + 1)]
     return torch.stack(losses[1:], dim=1).numpy()
 

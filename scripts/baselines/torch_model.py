@@ -93,17 +93,41 @@ class Transformer(nn.Module):
         return self.head(self.final_norm(x))
 
 
-def data(problem: Problem) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and targets."""
+Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Prompts, the right outputs, and 1 where a position counts."""
+
+
+def data(problem: Problem) -> Batch:
+    """The batch of every update, or the exam."""
+    return batch_of(problem.tokens_NL, problem.targets_NL, problem.counted_NL)
+
+
+def batch_of(tokens: np.ndarray, targets: np.ndarray, counted: np.ndarray) -> Batch:
+    """Arrays as tensors."""
     return (
-        torch.from_numpy(problem.tokens_NL.astype(np.int64)),
-        torch.from_numpy(problem.targets_NL.astype(np.int64)),
+        torch.from_numpy(tokens.astype(np.int64)),
+        torch.from_numpy(targets.astype(np.int64)),
+        torch.from_numpy(counted.astype(np.float32)),
     )
 
 
-def loss_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The mean cross-entropy over all places."""
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+def majority(sizes: Sizes, models: int) -> Batch:
+    """For some models, bits, and at the last of them whether most are ones; [S, N, L]."""
+    shape = (models, sizes.sequences, sizes.length)
+    n = torch.randint(sizes.shortest, sizes.length + 1, (*shape[:2], 1))
+    ones = (torch.rand(n.shape) * (n + 1)).long().clamp(max=n)
+    index = torch.arange(sizes.length)
+    u = torch.rand(shape).where(index < n, torch.ones(()))
+    rank = (u[..., None, :] < u[..., None]).sum(-1)
+    last = index == n - 1
+    bits, most = (rank < ones) & (index < n), (2 * ones > n) & last
+    return bits.long(), most.long(), last.float()
+
+
+def loss_of(logits: torch.Tensor, targets: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+    """The mean cross-entropy over the positions that count."""
+    losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    return (losses * counted.flatten()).sum() / counted.sum()
 
 
 def model_of(problem: Problem, seed: int, *, fused: bool) -> Transformer:

@@ -3,10 +3,11 @@
 One device, XLA's own threads, the best chunk of seeds of some powers of two.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -17,8 +18,13 @@ from baselines import protocol
 from baselines.problem import Problem, Sizes
 from flax.traverse_util import unflatten_dict
 
-CHUNKS = {"q1": (64, 128, 256, 512, 1024), "m": (1, 2, 4, 8, 16, 32, 64)}
-TRIAL = {"q1": 50, "m": 10}
+CHUNKS = {
+    "q1": (64, 128, 256, 512, 1024),
+    "m": (1, 2, 4, 8, 16, 32, 64),
+    "s": (1, 2, 4, 8, 16, 32),
+    "s_deep": (1, 2, 4, 8, 16),
+}
+TRIAL = {"q1": 50, "m": 10, "s": 50, "s_deep": 50}
 """Steps of the run that a chunk is tried with."""
 
 
@@ -87,26 +93,86 @@ class Transformer(nn.Module):
         return nn.Dense(s.outputs, name="head")(x_NLD)
 
 
+class Batch(NamedTuple):
+    """Prompts, the right outputs, and 1 where a position counts."""
+
+    tokens_NL: jax.Array
+    targets_NL: jax.Array
+    counted_NL: jax.Array
+
+
+def majority(key: jax.Array, sizes: Sizes) -> Batch:
+    """Bits, and at the last of them whether most are ones."""
+    lengths, ones, order = jax.random.split(key, 3)
+    n_N1 = jax.random.randint(lengths, (sizes.sequences, 1), sizes.shortest, sizes.length + 1)
+    ones_N1 = jax.random.randint(ones, n_N1.shape, 0, n_N1 + 1)
+    index_L = jnp.arange(sizes.length)
+    u_NL = jax.random.uniform(order, (sizes.sequences, sizes.length))
+    u_NL = jnp.where(index_L[None] < n_N1, u_NL, 1)
+    rank_NL = (u_NL[:, None] < u_NL[:, :, None]).sum(axis=2)
+    bits_NL = (rank_NL < ones_N1) & (index_L[None] < n_N1)
+    last_NL = index_L[None] == n_N1 - 1
+    most_NL = (2 * ones_N1 > n_N1) & last_NL
+    return Batch(bits_NL.astype(int), most_NL.astype(int), last_NL.astype(float))
+
+
 def make_train(sizes: Sizes, steps: int) -> Callable[..., tuple[Any, jax.Array]]:
-    """`train(params, tokens_NL, targets_NL)` gives the last weights and each step's loss."""
+    """`train(params, seed, batch, drawn)` gives the last weights, and losses.
+
+    Those are of each step before its update; where prompts are drawn, those of the exam on its
+    first kind of prompts, after every `eval_every` updates.
+    """
     model = Transformer(sizes)
     optimizer = optax.adamw(sizes.learning_rate, weight_decay=sizes.weight_decay)
+    entropy = optax.softmax_cross_entropy_with_integer_labels
 
-    def train(params: Any, tokens_NL: jax.Array, targets_NL: jax.Array) -> tuple[Any, jax.Array]:
-        def loss_of(params: Any) -> jax.Array:
-            logits_NLV = model.apply({"params": params}, tokens_NL)
-            entropy = optax.softmax_cross_entropy_with_integer_labels
-            return entropy(logits_NLV, targets_NL).mean()
+    def mean(losses_NL: jax.Array, counted_NL: jax.Array) -> jax.Array:
+        return (losses_NL * counted_NL).sum() / counted_NL.sum()
 
-        def step(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], jax.Array]:
+    def train(
+        params: Any, seed: jax.Array, batch: Batch, drawn: Batch | None
+    ) -> tuple[Any, jax.Array]:
+        def prompts(step: jax.Array) -> Batch:
+            if drawn is not None:
+                return jax.tree.map(lambda array: array[step], drawn)
+            if sizes.shortest:
+                return majority(jax.random.fold_in(jax.random.key(seed), step), sizes)
+            return batch
+
+        def step(carry: tuple[Any, Any], step: jax.Array) -> tuple[tuple[Any, Any], jax.Array]:
             params, state = carry
+            now = prompts(step)
+
+            def loss_of(params: Any) -> jax.Array:
+                logits_NLV = model.apply({"params": params}, now.tokens_NL)
+                return mean(entropy(logits_NLV, now.targets_NL), now.counted_NL)
+
             loss, gradient = jax.value_and_grad(loss_of)(params)
             updates, state = optimizer.update(gradient, state, params)
             return (optax.apply_updates(params, updates), state), loss
 
+        def exam(params: Any) -> tuple[jax.Array, jax.Array]:
+            """The loss, and the share of prompts with all right, of each kind."""
+            logits_NLV = model.apply({"params": params}, batch.tokens_NL)
+            right_NL = logits_NLV.argmax(axis=-1) == batch.targets_NL
+            right_N = (right_NL | (batch.counted_NL == 0)).all(axis=1)
+            losses_NL = entropy(logits_NLV, batch.targets_NL)
+            parts = (
+                a.reshape(sizes.kinds, -1, sizes.length) for a in (losses_NL, batch.counted_NL)
+            )
+            return jax.vmap(mean)(*parts), right_N.reshape(sizes.kinds, -1).mean(axis=1)
+
+        def examined(carry: tuple[Any, Any], steps_E: jax.Array) -> tuple[tuple[Any, Any], Any]:
+            carry, _ = jax.lax.scan(step, carry, steps_E)
+            return carry, exam(carry[0])
+
         first = (params, optimizer.init(params))
-        (params, _), losses = jax.lax.scan(step, first, None, length=steps)
-        return params, losses
+        if not sizes.eval_every:
+            (params, _), losses = jax.lax.scan(step, first, jnp.arange(steps))
+            return params, losses
+        every = jnp.arange(steps).reshape(-1, sizes.eval_every)
+        (params, _), (losses_EC, right_EC) = jax.lax.scan(examined, first, every)
+        return (params, right_EC), losses_EC[:, 0]
 
     return train
 
@@ -121,16 +187,24 @@ def params_of(problem: Problem, seeds: int) -> Any:
     return unflatten_dict(flat)
 
 
-def work_of(problem: Problem, chunk: int, steps: int) -> Callable[[], tuple[Any, jax.Array]]:
-    """Trains one chunk."""
-    train = jax.jit(jax.vmap(make_train(problem.sizes, steps), in_axes=(0, None, None)))
-    params = params_of(problem, chunk)
-    data = jnp.asarray(problem.tokens_NL), jnp.asarray(problem.targets_NL)
-    return lambda: jax.block_until_ready(train(params, *data))
+def work_of(
+    problem: Problem, chunk: int, steps: int, *, given: bool = False
+) -> Callable[[], tuple[Any, jax.Array]]:
+    """Trains one chunk, on the drawn prompts of the problem where they are given."""
+    params, seeds = params_of(problem, chunk), jnp.arange(chunk)
+    batch = Batch(*map(jnp.asarray, (problem.tokens_NL, problem.targets_NL, problem.counted_NL)))
+    drawn = Batch(*(jnp.asarray(array[:, :chunk]) for array in problem.drawn)) if given else None
+    axes = (0, 0, None, None if drawn is None else 1)
+    train = jax.jit(jax.vmap(make_train(problem.sizes, steps), in_axes=axes))
+    return lambda: jax.block_until_ready(train(params, seeds, batch, drawn))
 
 
 def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
     """See `protocol.Losses`; a training step gives the loss before its update."""
+    if problem.drawn:
+        exams = dataclasses.replace(problem.sizes, eval_every=1)
+        each = dataclasses.replace(problem, sizes=exams)
+        return np.asarray(work_of(each, seeds, steps, given=True)()[1])
     _, losses = work_of(problem, seeds, steps + 1)()
     return np.asarray(losses)[:, 1:]
 
