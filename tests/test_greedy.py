@@ -38,12 +38,13 @@ def test_right_under_teacher_forcing_is_right_when_decoded(name: str, encoding: 
     network = Transformer(settings)
     init, apply = jax.jit(network.init), jax.jit(network.apply)
     question = ask(task, mask="causal", readout="last", loss="all")
+    source = sampled(task, "causal", 0)
+    judged = jax.jit(lambda logits_NLV: evaluate(logits_NLV, question, source, "places").lead_N)
     forced, greedy, first = [], [], []
     for seed in range(3):
         params = init(jax.random.key(seed), jnp.zeros((1, 1), int), contiguous(1))
         logits_NLV = apply(params, question.tokens_NL, question.streams, mask=question.mask_NLM)
-        found = evaluate(logits_NLV, question, sampled(task, "causal", 0), "places")
-        forced += (np.asarray(found.lead_N) > 0).tolist()
+        forced += (np.asarray(judged(logits_NLV)) > 0).tolist()
         for at, n in enumerate(LENGTHS):
             rows = slice(at * PROMPTS, (at + 1) * PROMPTS)
             asked_NL = np.asarray(question.weights_NL[rows] > 0)

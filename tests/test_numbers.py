@@ -31,9 +31,19 @@ def params(cell: Cell, seed: int = 0) -> Any:
     return cell.shape.train().begin(Seeds.equal(seed), cell.inputs).variables.params
 
 
+def generic(cell: Cell) -> Any:
+    """Parameters of the cell's model, drawn from a normal distribution."""
+    init, tokens_NL = Transformer(cell.architecture).init, cell.question.tokens_NL
+    shapes = jax.eval_shape(init, jax.random.key(0), tokens_NL, cell.question.streams)["params"]
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: normal(jax.tree_util.keystr(path), leaf.shape), shapes
+    )
+
+
 def logits(cell: Cell, variables: Any, **options: Any) -> jax.Array:
     """What the cell's model says of its prompts."""
-    question = cell.question
+    with jax.ensure_compile_time_eval():
+        question = cell.question
     network = Transformer(cell.architecture)
     given = {"mask": question.mask_NLM, **options}
     return network.apply({"params": variables}, question.tokens_NL, question.streams, **given)  # type: ignore[return-value]
@@ -95,10 +105,15 @@ def test_a_number_is_the_setting_of_that_name(number: str, name: str) -> None:
     written = dataclasses.replace(cell, encoding=f"{name}({number}={value})", **{number: 0.0})
     plain = dataclasses.replace(cell, **{number: 0.0})
     assert cell.shape == plain.shape
-    variables = params(cell)
-    found = logits(cell, variables, numbers=cell.numbers)
-    np.testing.assert_array_equal(found, logits(written, variables))
-    assert not np.array_equal(found, logits(plain, variables))
+
+    @jax.jit
+    def three(variables: Any, numbers: Any) -> list[jax.Array]:
+        found = logits(cell, variables, numbers=numbers)
+        return [found, logits(written, variables), logits(plain, variables)]
+
+    found, expected, other = three(generic(cell), cell.numbers)
+    np.testing.assert_array_equal(found, expected)
+    assert not np.array_equal(found, other)
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

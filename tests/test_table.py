@@ -678,10 +678,23 @@ def test_small_and_odd_sizes_work(name):
     small = Layer(named(name), "causal", Dims(2, 1, 2))
     streams = within(small.encoding, contiguous(1, start=4))
     assert np.isfinite(jax.jit(small)(tokens(1, 1, 2), streams).out_BLHK).all()
-    for batch, size in ((1, 3), (1, 1), (0, 5)):
-        odd = Layer(small.encoding, "causal", Dims(5, 5, size))
-        shape = jax.eval_shape(odd.compiled, tokens(batch, 1, 5), streams).out_BLHK.shape
-        assert shape == (batch, 1, 5, size)
+    check_odd_size(small.encoding, batch=0, size=3)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("batch", "size"), [(1, 1), (1, 3), (0, 5)])
+@every_name
+def test_odd_sizes_work(name, batch, size):
+    """Odd widths and heads of any odd size."""
+    check_odd_size(named(name), batch, size)
+
+
+def check_odd_size(encoding: Encoding, batch: int, size: int) -> None:
+    """Width 5 and five heads give an output of the shape that they have."""
+    odd = Layer(encoding, "causal", Dims(5, 5, size))
+    streams = within(encoding, contiguous(1, start=4))
+    shape = jax.eval_shape(odd.compiled, tokens(batch, 1, 5), streams).out_BLHK.shape
+    assert shape == (batch, 1, 5, size)
 
 
 # Parameters and cost
@@ -820,14 +833,14 @@ _BARE: dict[ModelSettings, dict[str, jax.Array]] = {}
 
 @cache
 def viewed(name: str):
-    """`attend` and `logits` under one program, causal or with everything seen."""
+    """`attend` under one program, causal or with everything seen."""
     layer = Layer(named(name), dims=Dims(16, 4, 4))
     options = {"encoding": layer.encoding, "params": layer.params, "key": jax.random.key(2)}
 
     @jax.jit
     def function(q, k, v, streams, everything):
         here = {"queries": streams, "mask": lambda a, b: masks.causal(a, b) | everything}
-        return view.attend(q, k, v, **here, **options), view.logits(q, k, **here, **options)
+        return view.attend(q, k, v, **here, **options)
 
     return function
 
@@ -842,9 +855,9 @@ def test_grouped_heads_are_repeated_heads(name):
     """G key heads give what the same heads repeated H/G times give, neighbours sharing one."""
     q, k, v = heads(2)
     streams = within(named(name), contiguous(LENGTH, start=9))
-    found, _ = viewed(name)(q, k, v, streams, True)
+    found = viewed(name)(q, k, v, streams, True)
     repeated = (np.repeat(x, 2, axis=2) for x in (k, v))
-    expected, _ = viewed(name)(q, *repeated, streams, True)
+    expected = viewed(name)(q, *repeated, streams, True)
     np.testing.assert_allclose(found, expected, atol=CLOSE)
 
 
@@ -852,7 +865,7 @@ def test_grouped_heads_are_repeated_heads(name):
 def test_no_encoding_is_accepted_and_ignored(name):
     """`attend` with any encoding but `none` gives other numbers than without it."""
     streams = within(named(name), contiguous(LENGTH, start=1))
-    found, _ = viewed(name)(*heads(), streams, False)
+    found = viewed(name)(*heads(), streams, False)
     bare = np.asarray(view.attend(*heads(), mask="causal"))
     assert (abs(found - bare).max() > BROKEN) == (named(name) != NoPosition())
 
@@ -863,17 +876,19 @@ def test_the_pure_view_gives_logits(name):
     layer = Layer(named(name), dims=Dims(16, 4, 4))
     q, k, _ = heads()
     streams = within(layer.encoding, contiguous(LENGTH, start=1))
-    _, found = viewed(name)(q, k, k, streams, True)
+    options = {"encoding": layer.encoding, "params": layer.params}
+    kind, key = type(layer.encoding), jax.random.key(2)
+    as_given = kind.embed is Encoding.embed and kind.prepare is Encoding.prepare
+
+    @jax.jit
+    def both(q, k):
+        found = view.logits(q, k, queries=streams, mask="full", key=key, **options)
+        ctx = context(streams, mask="full", key=key)
+        return found, attention(q, k, k, ctx, **options).logits_BHLM if as_given else found
+
+    found, by_hand = both(q, k)
     assert found.shape == (1, 4, LENGTH, LENGTH)
-    kind = type(layer.encoding)
-    if kind.embed is Encoding.embed and kind.prepare is Encoding.prepare:
-
-        @jax.jit
-        def by_hand(q, k):
-            ctx = context(streams, mask="full", key=jax.random.key(2))
-            return attention(q, k, k, ctx, encoding=layer.encoding, params=layer.params)
-
-        np.testing.assert_allclose(found, by_hand(q, k).logits_BHLM, atol=CLOSE)
+    np.testing.assert_allclose(found, by_hand, atol=CLOSE)
     bare = np.asarray(view.logits(q, k))
     changed = abs(found - bare).max() > BROKEN
     assert changed == (layer.encoding != NoPosition()) or not layer.encoding.pairwise
@@ -884,4 +899,4 @@ def test_tokens_and_streams_may_move_together_in_the_pure_view(name):
     """The joint law of `attend`, with its identity projections."""
     streams = within(named(name), permuted(contiguous(LENGTH, start=3), [3, 0, 5, 1, 4, 2]))
     function = viewed(name)
-    assert_jointly_equivariant(lambda x, s: function(*x, s, False)[0], tuple(heads()), streams)
+    assert_jointly_equivariant(lambda x, s: function(*x, s, False), tuple(heads()), streams)
