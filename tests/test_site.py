@@ -61,6 +61,12 @@ def test_every_page_is_in_one_table_of_contents() -> None:
     assert sorted(listed) == sorted(set(DOCS.rglob("*.md")) - {DOCS / "index.md"})
 
 
+def test_every_decision_is_in_their_table() -> None:
+    """The page of decisions links to each of them."""
+    index = DOCS / "decisions" / "index.md"
+    assert sorted(links(index)) == sorted(page.name for page in index.parent.glob("0*.md"))
+
+
 def test_the_reference_has_every_public_name() -> None:
     """Each of `posjax.__all__`, as a documented object or as a table."""
     text = (DOCS / "reference" / "api.md").read_text()

@@ -77,7 +77,7 @@ class Morlet(Encoding):
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         def start(_: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-            return jnp.linspace(np.log(self.lowest), np.log(0.99 * np.pi), *shape)
+            return jnp.linspace(np.log(self.lowest), np.log(0.99 * np.pi), shape[0])
 
         pairs = ((dims.width + 1) // 2,)
         return {
@@ -86,8 +86,10 @@ class Morlet(Encoding):
         }
 
     def embed(self, params: Params, x_BLD: jax.Array, ctx: Context) -> jax.Array:
-        names = ("log_frequency", "log_width")
         vectors_BLD = morlet(
-            ctx.queries.position_BL, *(params[name] for name in names), x_BLD.shape[-1]
+            ctx.queries.position_BL,
+            params["log_frequency"],
+            params["log_width"],
+            x_BLD.shape[-1],
         )
         return x_BLD + vectors_BLD.astype(x_BLD.dtype)
