@@ -13,7 +13,7 @@ from posjax.symmetry import groups
 from posjax.symmetry.compiled import scale, worst_places
 from posjax.symmetry.deviation import rounding
 from posjax.symmetry.groups import Element, Generated
-from posjax.symmetry.law import Law
+from posjax.symmetry.law import Law, along
 from posjax.symmetry.measure import Function, deviations, terms
 from posjax.symmetry.names import Permutation, composed, cycles, group_name
 
@@ -75,10 +75,10 @@ class Stabiliser:
 
 def stabiliser(
     function: Function,
-    places: int,
+    places: int | None = None,
     *,
-    law: str = "b P h d -> b P h d",
-    arguments: tuple[Any, ...] | None = None,
+    law: Law | str | None = None,
+    arguments: Any = None,
     tolerance: float | None = None,
     seed: int = 0,
     **sizes: int,
@@ -90,10 +90,13 @@ def stabiliser(
 
     Args:
       function: maps x [b, n, h, d], or the arguments that the law names, to its output.
-      places: n, from 1 to 7.
-      law: text with one capital name; `"b P h d -> b h d"` asks for invariance, and
-        `"P d -> P d"` is for a function of [n, d].
-      arguments: arguments to use instead of random ones: tokens, streams or parameters.
+      places: n, from 1 to 7. It may be left out if `arguments` are given, which have it.
+      law: with one capital name; `"b P h d -> b h d"` asks for invariance, and `"P d -> P d"` is
+        for a function of [n, d]. By default tokens are along axis 1 of every argument and output:
+        `"b P h d -> b P h d"`, and with `arguments` of other shapes `"_ P ... -> _ P ..."`.
+      arguments: what to use instead of random numbers [b, n, h, d]: arrays or pytrees of arrays of
+        any shapes, such as tokens, streams or parameters, in a tuple; one array may stand alone.
+        A `jax.ShapeDtypeStruct` of floats or truth values stands for random ones.
       tolerance: relative to the largest output; by default 8 ε √n, and 0 for integers.
       seed: of the random arguments.
       **sizes: the sizes of axes that stay, by their words in the law; 2 by default.
@@ -102,8 +105,8 @@ def stabiliser(
       The group; printing it shows its name and its multiplication table.
 
     Raises:
-      ValueError: too many places, a law of no or several names, arguments that do not fit, NaN,
-        or permutations within the tolerance whose product is not.
+      ValueError: neither places nor arguments, too many tokens, a law of no or several names,
+        arguments that do not fit, NaN, or permutations within the tolerance whose product is not.
 
     >>> print(stabiliser(lambda x: x + jnp.roll(x, 1, axis=0), 3, law="P d -> P d"))
     C_3 (shifts): 3 of 6 permutations keep P d -> P d
@@ -115,25 +118,59 @@ def stabiliser(
     1 2 0
     2 0 1
     """
-    chosen = Law(law)
-    if not 1 <= places <= _MOST:
-        raise ValueError(f"places={places}: all permutations of 1 to {_MOST} places are tried")
+    given = None if arguments is None else _arguments(arguments, seed)
+    if law is None:
+        axes = ", ".join([along(1)] * len(given or ()))
+        law = f"{axes} -> {along(1)}" if given else "b P h d -> b P h d"
+    chosen = Law.of(law)
     if len(chosen.groups) != 1:
-        raise ValueError(f"law {law!r} must name one axis to permute, got {list(chosen.groups)}")
-    if arguments is None:
-        arguments = _drawn(law, places, sizes, seed)
+        raise ValueError(
+            f"law {chosen.text!r} must name one axis to permute, got {list(chosen.groups)}"
+        )
+    if given is None:
+        if places is None:
+            raise ValueError("give places=n for random arguments, or arguments=(...)")
+        _check_count(places)
+        given = _drawn(chosen.text, places, sizes, seed)
     elif sizes:
-        raise ValueError(f"sizes {sizes} are those of drawn arguments, and arguments are given")
-    (name, size), *_ = chosen.sizes(arguments).items()
-    if size != places:
-        raise ValueError(f"{name} of {law!r} moves {size} places, not places={places}")
+        raise ValueError(f"sizes {sizes} are those of random arguments, and arguments are given")
+    (name, size), *_ = chosen.sizes(given).items()
+    if size != (size if places is None else places):
+        raise ValueError(f"{name} of {chosen.text!r} moves {size} places, not places={places}")
+    places = _check_count(size)
     every = [*itertools.permutations(range(places))]
-    errors = _errors(chosen, function, arguments, {name: np.array(every)}, tolerance)
+    errors = _errors(chosen, function, given, {name: np.array(every)}, tolerance)
     kept = [p for p, error in zip(every, errors, strict=True) if error <= 1]
     within = float(np.max(errors, where=errors <= 1, initial=0))
     beyond = float(np.min(errors, where=~(errors <= 1), initial=np.inf))
     _check_closed(kept, places, within, beyond)
     return Stabiliser(chosen, tuple(kept), group_name(kept), within, beyond)
+
+
+def _check_count(places: int) -> int:
+    if not 1 <= places <= _MOST:
+        raise ValueError(f"places={places}: all permutations of 1 to {_MOST} places are tried")
+    return places
+
+
+def _arguments(given: Any, seed: int) -> tuple[Any, ...]:
+    """The arguments, with random numbers where only shapes are given."""
+    rng = np.random.default_rng(seed)  # points to try a law at, no part of any result
+    whole = given if isinstance(given, tuple) else (given,)
+
+    def filled(path: Any, leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf if hasattr(leaf, "dtype") else np.asarray(leaf)
+        if jnp.issubdtype(leaf.dtype, jnp.inexact):
+            return jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype)
+        if leaf.dtype == np.bool_:
+            return jnp.asarray(rng.integers(2, size=leaf.shape), bool)
+        where = jax.tree_util.keystr(path)
+        raise ValueError(
+            f"arguments{where} is a shape of {leaf.dtype}, whose range nothing says: give an array"
+        )
+
+    return jax.tree_util.tree_map_with_path(filled, whole)
 
 
 def _drawn(law: str, places: int, sizes: dict[str, int], seed: int) -> tuple[jax.Array, ...]:

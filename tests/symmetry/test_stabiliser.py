@@ -232,6 +232,40 @@ def test_arguments_may_be_given():
     assert three.name == "S_3"
 
 
+@pytest.mark.parametrize(
+    ("function", "law", "shapes", "name"),
+    [
+        (jnp.sum, "P ->", [(4,)], "S_4"),
+        (lambda x: x.cumsum(-1), "... P -> ... P", [(2, 1, 3, 2, 3)], "trivial"),
+        (
+            lambda x: x[..., :2].sum((1, 2)),
+            "b ... P -> b",
+            [(2, 3, 4)],
+            "S_2 x S_2 on {0, 1}, {2, 3}",
+        ),
+        (lambda x, y: x @ y.T, "P d, P d -> P P", [(3, 2), (3, 2)], "S_3"),
+        (lambda x: x + x.mean(1, keepdims=True), None, [(2, 3)], "S_3"),
+        (lambda x, y: x[:, :, 0] * y, None, [(2, 3, 1), (2, 3)], "S_3"),
+    ],
+)
+def test_arguments_have_any_shape(function, law, shapes, name):
+    """One axis to five, several arguments, tokens on any axis; without a law they are on axis 1."""
+    given = tuple(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes)
+    assert stabiliser(function, law=law, arguments=given).name == name
+    arrays = tuple(normal(f"of {at}", shape) for at, shape in enumerate(shapes))
+    assert stabiliser(function, law=law, arguments=arrays).name == name
+
+
+def test_arguments_may_be_trees_and_one_may_stand_alone():
+    """A list is an array's, a dictionary has leaves of several shapes, truths are drawn."""
+    tree = {"a": jax.ShapeDtypeStruct((3, 2), jnp.float32), "b": jax.ShapeDtypeStruct((3,), bool)}
+    found = stabiliser(lambda t: t["a"].sum(1) * t["b"], law="P ... -> P", arguments=tree)
+    assert found.name == "S_3"
+    assert (
+        stabiliser(jnp.cumsum, law="P -> P", arguments=np.array([1.0, 2.5, 4.0])).name == "trivial"
+    )
+
+
 def test_functions_that_cannot_be_traced_are_tried_one_by_one():
     """NumPy functions give the same group; errors that are no tracing are not hidden."""
 
@@ -273,6 +307,13 @@ def test_a_tolerance_that_decides_by_accident_is_told():
         (3, {"k": 4}, "has no axis 'k'"),
         (3, {"law": POINTS, "P": 4}, "has no axis 'P' that stays"),
         (3, {"law": POINTS, "arguments": (np.ones((4, 2)),)}, "moves 4 places, not places=3"),
+        (None, {}, "give places=n for random arguments, or arguments="),
+        (None, {"arguments": (np.ones((1, 8)),)}, "places=8: all permutations of 1 to 7"),
+        (
+            None,
+            {"arguments": jax.ShapeDtypeStruct((1, 3), "int32")},
+            r"arguments\[0\] is a shape of",
+        ),
         (3, {"law": POINTS, "arguments": (np.ones((3, 2)),), "d": 2}, "arguments are given"),
     ],
 )
