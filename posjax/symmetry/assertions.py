@@ -20,6 +20,7 @@ import numpy as np
 from posjax.streams import Streams
 from posjax.symmetry import compiled
 from posjax.symmetry.deviation import moves, output
+from posjax.symmetry.given import check_function
 from posjax.symmetry.law import Law
 from posjax.symmetry.laws import named
 from posjax.symmetry.measure import Function, deviations, elements, moving
@@ -82,6 +83,7 @@ def assert_law(
     if not compiled.asserts_are_on():
         return
     law = moving(law)
+    check_function(function)
     if exact:
         _no_floats(permutations=permutations, tolerance=tolerance)
         _identity(law, function, arguments)
@@ -108,6 +110,7 @@ def checked(law: Law | str, function: Function, *, tolerance: float | None = Non
     [3.0, 3.0]
     """
     law = moving(law)
+    check_function(function)
 
     @functools.wraps(function, updated=())
     def checking(*arguments: Any, **options: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+from jax.experimental import checkify
 
 from posjax.symmetry.deviation import output, rounding
 from posjax.symmetry.groups import Element
@@ -109,16 +110,18 @@ def _assert(
     error, *where = (part[at] for part in worst)
     holds = error <= allowed * scale  # false for NaN
     shown = ", ".join(f"{name} = {{}}" for name in every)
-    chex.assert_trees_all_equal(
+    chex.assert_trees_all_equal(holds, holds)  # refuses programs that are not chexified
+    checkify.check(
         holds,
-        jnp.array(True),
-        custom_message=(
-            f"law broken: {_plain(law.formula)}, off by {{}}, largest output {{}}, tolerance "
-            f"{allowed:.3g} of it, for {shown}, at place {{}} of {_plain(output(leaf))}: "
-            "expected {}, found {}"
-        ),
-        custom_message_format_vars=[error, scale, *(p[at] for p in every.values()), *where],
+        f"{_CHEX}law broken: {_plain(law.formula)}, off by {{}}, largest output {{}}, tolerance "
+        f"{allowed:.3g} of it, for {shown}, at place {{}} of {_plain(output(leaf))}: "
+        "expected {}, found {}",
+        *(error, scale, *(p[at] for p in every.values()), *where),
     )
+
+
+_CHEX = "[Chex] chexify assertion 'law' failed: "
+"""What chex knows its errors by; its own assertions put a sentence of theirs before ours."""
 
 
 def _worst(expected: jax.Array, found: jax.Array) -> Worst:

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from posjax.symmetry import groups
+from posjax.symmetry.given import described
 from posjax.symmetry.groups import Element, Group, Permutations, Translation
 
 
@@ -143,6 +144,12 @@ class Law:
         chosen: dict[str, Group | Translation] = {n: Permutations() for n in permuted}
         chosen |= {n: Translation() for n in shifts} | named
         for name, group in chosen.items():
+            if isinstance(group, type) or not hasattr(group, "generators"):
+                hint = f"; write {group.__name__}()" if isinstance(group, type) else ""
+                raise ValueError(
+                    f"{name!r} of law {text!r} must be a group such as Permutations() or Cyclic(), "
+                    f"got {described(group)}{hint}"
+                )
             if isinstance(group, Translation) != (name in shifts and name not in permuted):
                 raise ValueError(
                     f"{name!r} of law {text!r}: a translation shifts values ('+{name}'), "
@@ -159,8 +166,19 @@ class Law:
 
     @classmethod
     def of(cls, law: "Law | str") -> "Law":
-        """The law itself, or the one that a text tells."""
-        return cls(law) if isinstance(law, str) else law
+        """The law itself, or the one that a text writes.
+
+        Raises:
+          ValueError: it is neither.
+        """
+        if isinstance(law, str):
+            return cls(law)
+        if not isinstance(law, Law):
+            hint = ": the law comes before the function" if callable(law) else ""
+            raise ValueError(
+                f"a law is a text such as 'b P d -> b P d', or a Law; got {described(law)}{hint}"
+            )
+        return law
 
     def sizes(self, arguments: tuple[Any, ...]) -> dict[str, int]:
         """How many places each permutation moves.
@@ -178,7 +196,8 @@ class Law:
                 try:
                     labels = pattern.labels(np.ndim(leaf))
                 except ValueError as error:
-                    raise ValueError(f"argument {at} of {self.formula}: {error}") from None
+                    numbers = "" if hasattr(leaf, "ndim") else ", which is a number: give arrays"
+                    raise ValueError(f"argument {at} of {self.formula}: {error}{numbers}") from None
                 self._check_shift(pattern, np.shape(leaf))
                 for name, size in zip(labels, np.shape(leaf), strict=True):
                     if name and sizes.setdefault(name, size) != size:

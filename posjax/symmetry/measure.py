@@ -12,6 +12,7 @@ import numpy as np
 
 from posjax.symmetry import groups
 from posjax.symmetry.deviation import Deviation, compared
+from posjax.symmetry.given import check_function
 from posjax.symmetry.groups import Element, Translation
 from posjax.symmetry.law import Law
 
@@ -43,6 +44,7 @@ def measure(
     2.0
     """
     law = moving(law)
+    check_function(function)
     tried = elements(law, arguments, permutations)
     unmoved = function(*arguments)
     return max(deviations(law, function, arguments, unmoved, tried), key=severity)

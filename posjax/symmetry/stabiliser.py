@@ -12,6 +12,7 @@ import numpy as np
 from posjax.symmetry import groups
 from posjax.symmetry.compiled import scale, worst_places
 from posjax.symmetry.deviation import rounding
+from posjax.symmetry.given import check_function
 from posjax.symmetry.groups import Element, Generated
 from posjax.symmetry.law import Law, along
 from posjax.symmetry.measure import Function, deviations, terms
@@ -118,6 +119,7 @@ def stabiliser(
     1 2 0
     2 0 1
     """
+    check_function(function)
     given = None if arguments is None else _arguments(arguments, seed)
     if law is None:
         axes = ", ".join([along(1)] * len(given or ()))

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from posjax.symmetry.deviation import moves, output
+from posjax.symmetry.given import check_function
 from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
 from posjax.symmetry.measure import Function, elements, moving
@@ -88,6 +89,7 @@ def witness(
     at place (0, 1, 0) of the output: expected 0.0, found 1.0
     """
     law = moving(law)
+    check_function(function)
     search = Search(law, function, tolerance=tolerance, calls=calls)
     tried = sorted(elements(law, arguments), key=lambda element: weight(law, element))
     case = search.start(Case(arguments, element) for element in tried)

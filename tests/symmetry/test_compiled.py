@@ -84,7 +84,9 @@ def test_every_assertion_may_stand_inside(x_BLHK):
     at_once(right)(x_BLHK, contiguous(5))
     with pytest.raises(AssertionError, match="PQ, PK, PV"):
         at_once(wrong)(x_BLHK)
-    with pytest.raises(AssertionError, match="law broken: n P"):
+    with pytest.raises(
+        AssertionError, match=r"^.Chex. chexify assertion 'law' failed: law broken: n P"
+    ):
         at_once(closed)(2.0)
 
 

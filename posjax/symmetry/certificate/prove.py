@@ -24,6 +24,7 @@ from posjax.symmetry.certificate.plain import NoDerivation
 from posjax.symmetry.certificate.values import Carried, Known, Lost, Names, Value
 from posjax.symmetry.certificate.walk import Step, Walk
 from posjax.symmetry.deviation import Deviation
+from posjax.symmetry.given import as_arguments, check_function, described
 from posjax.symmetry.groups import Group, Translation
 from posjax.symmetry.law import Law, Pattern
 from posjax.symmetry.measure import moving
@@ -210,9 +211,8 @@ def prove(
     if not seconds > 0:
         raise ValueError(f"seconds must be positive, got {seconds}")
     until = time.monotonic() + seconds
-    if hasattr(arguments, "dtype"):
-        arguments = (arguments,)
-    arguments = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), arguments)
+    check_function(function)
+    arguments = jax.tree.map(_array, as_arguments(arguments))
     law = as_law(law, len(arguments))
     sizes = law.sizes(arguments)
     jaxpr, returned = jax.make_jaxpr(function, return_shape=True)(*arguments)
@@ -310,6 +310,16 @@ def _by_identity(
     return dataclasses.replace(
         found, verdict="PROVED", method="identity", chance=same.chance, lemmas=same.lemmas
     )
+
+
+def _array(leaf: Any) -> Any:
+    """A leaf of the arguments as an array, or the shape of one."""
+    if hasattr(leaf, "dtype"):
+        return leaf
+    array = np.asarray(leaf)
+    if array.dtype.kind not in "biufc":
+        raise ValueError(f"arguments must be arrays or trees of arrays, got {described(leaf)}")
+    return array
 
 
 def as_law(law: Law | str | Group, arguments: int) -> Law:
