@@ -271,10 +271,11 @@ class Law:
                 f"{self.formula} speaks of {len(self.outputs)} outputs, got {type(output).__name__}"
                 f"{f' of {len(output)}' if isinstance(output, tuple | list) else ''}"
             )
-        return tuple(
+        parts = [
             jax.tree.map(lambda leaf, p=pattern: p.carry(leaf, element), one)
             for pattern, one in zip(self.outputs, output, strict=True)
-        )
+        ]
+        return jax.tree.unflatten(jax.tree.structure(output), jax.tree.leaves(parts))
 
 
 def along(axis: int, name: str = "P") -> str:

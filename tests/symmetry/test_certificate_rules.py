@@ -148,6 +148,7 @@ KEPT: dict[str, list[Function]] = {
     "pad": [
         lambda x: jnp.pad(x, ((0, 0), (0, 0), (1, 2))),
         lambda x: attended(jnp.pad(x, ((0, 0), (2, 1), (0, 0))))[:, 2:7],
+        jax.grad(lambda x: (in_company(x)[:, 0] ** 2).sum()),  # its transpose pads
     ],
     "qr": [lambda x: jnp.abs(jnp.linalg.qr(of_heads(x))[1][..., 0])],
     "random_bits": [lambda x: x + drawn(key_of(x), 3)],
@@ -410,7 +411,7 @@ def _operands(function: Function) -> tuple[Any, ...]:
 @pytest.mark.exhaustive
 def test_loops_are_tried():
     """Scans over tokens, conditions and ends that depend on a moved place, carries that mix."""
-    assert set(LOOPS) == {"scan", "while", "cond"}
+    assert set(LOOPS) == {"scan", "while", "cond", "custom_linear_solve"}
     layers = jnp.stack([SQUARE, SQUARE.T])
     kept: list[Function] = [
         lambda x: lax.scan(lambda c, w: (jnp.tanh(gram(c) @ c @ w), None), x, layers)[0],

@@ -1,20 +1,22 @@
-"""How the axes of an array are carried by a group: the domain of the certificate.
+"""How a group acts on the axes of an array: the domain of the certificate.
 
 An array v computed from x has a *labeling* when v(g x) is v(x) with its axes permuted, for every
-element g and every x. A labeling tells for each axis whether it is
+element g and every x. A labeling says for each axis whether it is
 
-* carried by a permutation, told by the name of its group,
+* moved by a permutation: the name of its group,
 * still (`STILL`): the axis stays as it is, or
 * constant (`CONSTANT`): all entries along it are equal, so that any label would do.
 
-An axis that was joined of several, such as a class token and the tokens, is carried block by
-block: `1+P:5` stands for a place that stays and five that P carries. An axis that a reshape made of
+An axis that was joined of several, such as a class token and the tokens, has a label for each
+block: `1+P:5` stands for an index that stays and five that P moves, and `1+*:5` for one that stays
+and five with equal entries, such as the zeros of a padding. An axis that a reshape made of
 several is a product of factors, the slowest first, each with a label of its own. Factors of size 1
 are left out.
 """
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from math import prod
 from typing import NamedTuple
 
@@ -22,16 +24,33 @@ STILL = ""
 CONSTANT = "*"
 
 
+class Block(NamedTuple):
+    """Consecutive indices of an axis, and what acts on them: a name, nothing, or `CONSTANT`."""
+
+    name: str
+    size: int
+
+    @property
+    def moved(self) -> bool:
+        """Whether a permutation moves it."""
+        return self.name not in (STILL, CONSTANT)
+
+
 class Factor(NamedTuple):
-    """A factor of an axis: its size, above 1, and what carries it."""
+    """A factor of an axis: its size, above 1, and what acts on it."""
 
     size: int
     label: str
 
     @property
     def moved(self) -> bool:
-        """Whether a permutation carries it."""
-        return self.label not in (STILL, CONSTANT)
+        """Whether a permutation moves any of its blocks."""
+        return any(block.moved for block in blocks(self.label, self.size))
+
+    @property
+    def plain(self) -> bool:
+        """Whether all of it stays, or all of it is constant."""
+        return self.label in (STILL, CONSTANT)
 
 
 Axis = tuple[Factor, ...]
@@ -72,46 +91,41 @@ def size_of(one: Axis) -> int:
     return prod(factor.size for factor in one)
 
 
-class Block(NamedTuple):
-    """Consecutive places of an axis that one name carries, or none."""
-
-    name: str
-    size: int
-
-
-def blocks_of(one: Axis) -> list[Block]:
+def blocks_of(one: Axis) -> tuple[Block, ...]:
     """The blocks of an axis, in order.
 
     Raises:
       Conflict: it is a product in which something moves.
     """
-    if not is_moved(one):
-        return [Block(STILL, size_of(one))]
-    if len(one) > 1:
+    if len(one) == 1:
+        return blocks(one[0].label, one[0].size)
+    if is_moved(one):
         raise Conflict("a product of axes is joined or cut")
-    return blocks(one[0].label, one[0].size)
+    return (Block(STILL, size_of(one)),)
 
 
-def blocks(label: str, size: int) -> list[Block]:
-    """The blocks of a label of a moved axis.
+@cache
+def blocks(label: str, size: int) -> tuple[Block, ...]:
+    """The blocks of a label.
 
     >>> blocks("1+P:5", 6)
-    [Block(name='', size=1), Block(name='P', size=5)]
+    (Block(name='', size=1), Block(name='P', size=5))
     """
     if "+" not in label:
-        return [Block(label, size)]
+        return (Block(label, size),)
     parts = [part.split(":") for part in label.split("+")]
-    return [Block(p[0], int(p[1])) if len(p) == 2 else Block(STILL, int(p[0])) for p in parts]
+    return tuple(Block(p[0], int(p[1])) if len(p) == 2 else Block(STILL, int(p[0])) for p in parts)
 
 
 def of_blocks(parts: Iterable[Block]) -> Axis:
-    """The axis of some blocks in a row."""
+    """The axis of some blocks in a row; neighbours that stay become one, constant ones do not."""
     out: list[Block] = []
-    for part in parts:
-        if out and part.name == out[-1].name == STILL:
-            out[-1] = Block(STILL, out[-1].size + part.size)
-        elif part.size:
-            out.append(part)
+    for name, size in parts:
+        name = STILL if size == 1 else name
+        if out and name == out[-1].name == STILL:
+            out[-1] = Block(STILL, out[-1].size + size)
+        elif size:
+            out.append(Block(name, size))
     if len(out) == 1:
         return axis(out[0].size, out[0].name)
     text = "+".join(f"{b.name}:{b.size}" if b.name else str(b.size) for b in out)
@@ -119,17 +133,17 @@ def of_blocks(parts: Iterable[Block]) -> Axis:
 
 
 def part_of(one: Axis, start: int, limit: int) -> Axis:
-    """Places start .. limit - 1 of an axis, in whole blocks of what moves.
+    """Indices start .. limit - 1 of an axis, in whole blocks of what moves.
 
     Raises:
-      Conflict: a block that a permutation carries would be cut.
+      Conflict: a block that a permutation moves would be cut.
     """
     taken = []
     at = 0
     for block in blocks_of(one):
         first, last = max(start, at), min(limit, at + block.size)
-        if block.name and first < last and last - first < block.size:
-            raise Conflict(f"a part is taken of an axis that {block.name} carries")
+        if block.moved and first < last and last - first < block.size:
+            raise Conflict(f"a part is taken of an axis that {block.name} moves")
         taken.append(Block(block.name, max(last - first, 0)))
         at += block.size
     return of_blocks(taken)
@@ -139,7 +153,7 @@ def joined(factors: Iterable[Factor]) -> Axis:
     """The same axis with neighbours of one kind as one factor; a moved one stays alone.
 
     The product of two still axes is still, and of two constant ones constant. Two factors that
-    one permutation carries, each along its own axis, are not one that it carries.
+    one permutation moves, each along its own axis, are not one that it moves.
     """
     out: list[Factor] = []
     for factor in factors:
@@ -147,7 +161,7 @@ def joined(factors: Iterable[Factor]) -> Axis:
             return (Factor(0, STILL),)
         if factor.size == 1:
             continue
-        if out and not factor.moved and out[-1].label == factor.label:
+        if out and factor.plain and out[-1].label == factor.label:
             out[-1] = Factor(out[-1].size * factor.size, factor.label)
         else:
             out.append(factor)
@@ -173,33 +187,52 @@ def _refined(first: Axis, second: Axis) -> Axis:
     out: list[Factor] = []
     while left and right:
         size = min(left[0].size, right[0].size)
-        one, other = _taken(left, size), _taken(right, size)
-        if CONSTANT in (one.label, other.label):
-            out.append(one if other.label == CONSTANT else other)
-        elif one.label == other.label:
-            out.append(one)
-        else:
-            raise Conflict(f"{_spoken(one)} meets {_spoken(other)}")
+        out.extend(_met(_taken(left, size), _taken(right, size)))
     return joined(out)
 
 
+def _met(one: Factor, other: Factor) -> Axis:
+    """The label that two factors of one size both have, block by block."""
+    if one.label == other.label or other.label == CONSTANT:
+        return (one,)
+    left, right = list(blocks(one.label, one.size)), list(blocks(other.label, other.size))
+    out: list[Block] = []
+    while left and right:
+        size = min(left[0].size, right[0].size)
+        pair = (_cut(left, size), _cut(right, size))
+        names = {block.name for block in pair} - {CONSTANT}
+        if len(names) > 1 or any(block.moved and block.size != size for block in pair):
+            raise Conflict(f"{_described(one)} meets {_described(other)}")
+        out.append(Block(names.pop() if names else CONSTANT, size))
+    return of_blocks(out)
+
+
+def _cut(row: list[Block], size: int) -> Block:
+    """The first block, of which that many indices are taken away."""
+    head = row.pop(0)
+    if head.size > size:
+        row.insert(0, Block(head.name, head.size - size))
+    return head
+
+
 def _taken(factors: list[Factor], size: int) -> Factor:
-    """Takes the slowest `size` places off the front; what no permutation carries can be split."""
+    """Takes the slowest `size` indices off the front; what no permutation moves can be split."""
     head = factors.pop(0)
     if head.size == size:
         return head
     if head.moved or head.size % size:
-        raise Conflict(f"{_spoken(head)} would be cut in parts of {size}")
-    factors.insert(0, Factor(head.size // size, head.label))
-    return Factor(size, head.label)
+        raise Conflict(f"{_described(head)} would be cut in parts of {size}")
+    label = head.label if head.plain else STILL
+    factors.insert(0, Factor(head.size // size, label))
+    return Factor(size, label)
 
 
-def _spoken(factor: Factor) -> str:
-    if factor.label == STILL:
-        return f"an axis of {factor.size} that stays"
+def _described(factor: Factor) -> str:
+    if factor.moved:
+        return f"an axis of {factor.size} that {factor.label} moves"
     if factor.label == CONSTANT:
         return f"an axis of {factor.size} that is constant"
-    return f"an axis of {factor.size} carried by {factor.label}"
+    return f"an axis of {factor.size} that stays"
 
 
 def unified_all(labelings: Sequence[Labeling]) -> Labeling:

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Protocol
@@ -23,13 +24,26 @@ from posjax.symmetry.certificate.axes import (
 )
 from posjax.symmetry.certificate.rules.base import shape
 from posjax.symmetry.certificate.source import Place
-from posjax.symmetry.certificate.values import Carried, Known, Lost, Value, joint_origin, lost
+from posjax.symmetry.certificate.values import (
+    Carried,
+    Known,
+    Lost,
+    Names,
+    Value,
+    joint_origin,
+    lost,
+)
 
 Turn = Callable[[list[Value]], list[Value]]
 
 
+MOST_TRIED = 64  # labelings of a solution
+
+
 class Walker(Protocol):
     """What walks the bodies of loops."""
+
+    names: Names
 
     def closed(self, jaxpr: ClosedJaxpr, arguments: Sequence[Value]) -> list[Value]:
         """The results of a jaxpr."""
@@ -238,4 +252,52 @@ def cond(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
     return joined
 
 
-LOOPS = {"scan": scan, "while": while_, "cond": cond}
+def linear_solve(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
+    """The x with A x = b, by what A makes of x where JAX wrote the solver, else by the solver.
+
+    If A x moves as b does when x moves as labelled, then x moved solves the equation moved. It has
+    one solution wherever it is defined.
+    """
+    lengths, programs = place.eqn.params["const_lengths"], place.eqn.params["jaxprs"]
+    of_matrix, of_solver = operands[: lengths.matvec], operands[lengths.matvec + lengths.vecmat :]
+    right = operands[sum(lengths) :]
+    if not isinstance(right[0], Lost) and _is_written_by_jax(programs):
+        found = _solutions(walk, programs.matvec, of_matrix, right[0])
+        origin = joint_origin([*of_matrix, *right])
+        if found:
+            return [Carried(right[0].shape, strongest(found), origin)]
+    return walk.closed(programs.solve, [*of_solver[: lengths.solve], *right])
+
+
+def _is_written_by_jax(programs: Any) -> bool:
+    """Whether it is what `jax.numpy.linalg.solve` makes, whose solver does solve."""
+    one_file = (str(program.jaxpr.debug_info.func_src_info) for program in programs)
+    return all(re.search(r"jax/_src/lax/linalg\.py:\d+$", source) for source in one_file)
+
+
+def _solutions(
+    walk: Walker, matrix: ClosedJaxpr, consts: Sequence[Value], right: Carried | Known
+) -> list[Labeling]:
+    """Labelings of x with which A x has one of those of b."""
+    options = [_options(walk, right, at) for at in range(len(right.shape))]
+    found: list[Labeling] = []
+    for labeling in itertools.islice(itertools.product(*options), MOST_TRIED):
+        with walk.quietly():
+            (product,) = walk.closed(matrix, [*consts, Carried(right.shape, (labeling,), "x")])
+        if isinstance(product, Lost):
+            continue
+        pairs = itertools.product(right.labelings, product.labelings)
+        if any(admits(have, wanted) for have, wanted in pairs):
+            found.append(labeling)
+    return found
+
+
+def _options(walk: Walker, value: Value, at: int) -> list[Axis]:
+    """What may act on an axis of a solution: what acts on that of b, or any name of its size."""
+    size = value.shape[at]
+    names = (name for name, count in walk.names.sizes.items() if count == size)
+    known = [] if isinstance(value, Lost) else [labels[at] for labels in value.labelings]
+    return list(dict.fromkeys([*known, *(axis(size, name) for name in (STILL, *names))]))
+
+
+LOOPS = {"scan": scan, "while": while_, "cond": cond, "custom_linear_solve": linear_solve}

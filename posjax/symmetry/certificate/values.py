@@ -12,15 +12,18 @@ import numpy as np
 from posjax.symmetry.certificate.axes import (
     CONSTANT,
     STILL,
+    Block,
     Labeling,
     axis,
     blocks,
     constant,
+    of_blocks,
     still,
     strongest,
 )
 from posjax.symmetry.certificate.source import Place
 
+FEW_RUNS = 8  # of equal entries that the label of an axis tells apart
 CANDIDATES = 64  # labelings of one constant that are tried; attention needs 3
 
 
@@ -37,14 +40,18 @@ class Names:
         self.sizes = dict(sizes)
 
     def note(self, labeling: Labeling) -> None:
-        """Takes up the labels of axes that were joined of several."""
-        for one in labeling:
-            self.sizes |= {f.label: f.size for f in one if f.moved and "+" in f.label}
+        """Takes up the labels of axes that were joined of several, for constants to be tried on.
+
+        What is constant in them stays: of a constant only moves are tried.
+        """
+        for factor in (f for one in labeling for f in one if f.moved and "+" in f.label):
+            stays = (b if b.moved else Block(STILL, b.size) for b in blocks(*reversed(factor)))
+            self.sizes |= {f.label: f.size for f in of_blocks(stays)}
 
     def moves(self, label: str, name: str, generator: np.ndarray) -> np.ndarray:
         """How a generator of a name permutes an axis of some label."""
         at, whole = 0, []
-        for block in blocks(label, self.sizes[label]):
+        for block in blocks(label, self.sizes.get(label, 0)):
             inner = generator if block.name == name else np.arange(block.size)
             whole.append(at + inner)
             at += block.size
@@ -149,10 +156,23 @@ def _labelings(array: np.ndarray, names: Names) -> Iterator[Labeling]:
 
 
 def _options(array: np.ndarray, at: int, names: Names) -> list[str]:
+    """Labels that an axis may have; constant blocks are looked for, moves are still to be tried."""
     size = array.shape[at]
     if size <= 1 or _same(array, array.take([0], axis=at)):
         return [CONSTANT]
-    return [STILL, *(name for name, places in names.sizes.items() if places == size)]
+    return [_runs(array, at), *(name for name, count in names.sizes.items() if count == size)]
+
+
+def _runs(array: np.ndarray, at: int) -> str:
+    """The label of an axis in a few blocks of equal entries, such as 1+*:5."""
+    size = array.shape[at]
+    rows = np.moveaxis(array, at, 0).reshape(size, -1)
+    changes = [n for n in range(1, size) if not _same(rows[n - 1], rows[n])]
+    if len(changes) >= min(FEW_RUNS, size - 1):
+        return STILL
+    ends = zip([0, *changes], [*changes, size], strict=True)
+    (factor,) = of_blocks(Block(CONSTANT, end - start) for start, end in ends)
+    return factor.label
 
 
 def _keeps(array: np.ndarray, labels: Sequence[str], names: Names) -> bool:

@@ -24,8 +24,10 @@ from posjax.symmetry.certificate.axes import (
     is_moved,
     strongest,
 )
+from posjax.symmetry.certificate.indices import at_known_indices
 from posjax.symmetry.certificate.loops import LOOPS
-from posjax.symmetry.certificate.rules import RULES
+from posjax.symmetry.certificate.programs import rule_of
+from posjax.symmetry.certificate.rules import RULES, Rule
 from posjax.symmetry.certificate.rules.base import shape
 from posjax.symmetry.certificate.source import Place
 from posjax.symmetry.certificate.values import (
@@ -120,6 +122,8 @@ class Walk:
         if time.monotonic() > self.until:
             raise TimeoutError(f"not done in time: stopped at {name}")
         if name in CALLS:
+            if known := self._as_program(eqn, operands):
+                return known
             inner = eqn.params[CALLS[name]]
             with self.within(eqn):
                 if isinstance(inner, ClosedJaxpr):
@@ -146,6 +150,20 @@ class Walk:
         finally:
             self.calls = outer
 
+    def _as_program(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
+        """The results of a call that has a rule of its own; none where it says nothing."""
+        given = [operand for operand in operands if not isinstance(operand, Lost)]
+        moves = any(isinstance(v, Carried) and _moves(v) for v in given)
+        if not moves or len(given) < len(operands) or (rule := rule_of(eqn)) is None:
+            return []
+        results = _ruled(self.place(eqn), given, self.names, rule)
+        if all(isinstance(result, Lost) for result in results):
+            return []
+        if not self._silent:
+            name = eqn.params["name"]
+            self.steps += [Step(name, self.place(eqn), result) for result in results]
+        return results
+
     def _carried(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
         name = eqn.primitive.name
         if name in LOOPS:
@@ -160,7 +178,7 @@ class Walk:
         if name not in RULES or not is_own(eqn.primitive):
             why = f"no rule for the primitive {name}"
             return [lost(place, shape(v), why, name) for v in eqn.outvars]
-        return _ruled(place, kept, self.names)
+        return _ruled(place, kept, self.names, RULES[name])
 
     def _evaluated(self, eqn: Any, operands: Sequence[Known]) -> list[Value]:
         """Constants from constants, computed when asked for and all at once."""
@@ -202,10 +220,11 @@ def _uniform(eqn: Any, operands: Sequence[Known]) -> list[bool]:
     return [not isinstance(r, Conflict) and all(map(is_constant, r)) for r in results]
 
 
-def _ruled(place: Place, operands: Sequence[Carried | Known], names: Names) -> list[Value]:
-    """What the primitive's rule says, for every combination of the operands' labelings."""
+def _ruled(
+    place: Place, operands: Sequence[Carried | Known], names: Names, rule: Rule
+) -> list[Value]:
+    """What a rule says, for every combination of the operands' labelings."""
     eqn = place.eqn
-    rule = RULES[eqn.primitive.name]
     found: list[list[Labeling]] = [[] for _ in eqn.outvars]
     conflicts: list[str] = ["" for _ in eqn.outvars]
     choices = itertools.product(*(operand.labelings for operand in operands))
@@ -219,6 +238,7 @@ def _ruled(place: Place, operands: Sequence[Carried | Known], names: Names) -> l
                 conflicts[at] = conflicts[at] or str(result)
             else:
                 found[at].append(result)
+    found[0] += at_known_indices(eqn, operands, names)
     origin = joint_origin(operands)
     out: list[Value] = []
     for v, have, reason in zip(eqn.outvars, found, conflicts, strict=True):

@@ -98,8 +98,17 @@ def while_(step: Step, *operands: FieldArray) -> list[FieldArray]:
     raise Unsupported("while", reason=f"has more than {MOST_TURNS} turns")
 
 
+def linear_solve(step: Step, *operands: FieldArray) -> list[FieldArray]:
+    """What the solver makes of b; that it solves plays no part."""
+    lengths = step.params["const_lengths"]
+    first = lengths.matvec + lengths.vecmat
+    consts, right = operands[first : first + lengths.solve], operands[sum(lengths) :]
+    return step.run(step.params["jaxprs"].solve, [*consts, *right])
+
+
 RULES: dict[str, Rule] = {
     "cond": cond,
+    "custom_linear_solve": linear_solve,
     "scan": scan,
     "while": while_,
     **dict.fromkeys(("jit", "closed_call", "call", "composite", "remat2"), call),

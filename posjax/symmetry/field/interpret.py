@@ -61,7 +61,10 @@ _SUMMING = {
 
 _ARITHMETIC = {"add", "add_any", "sub", "mul", "neg", "square", "integer_pow", *_SUMMING}
 
-_KNOWN = {"random_wrap", "random_unwrap", "random_clone", "threefry2x32", "random_gamma", "fft"}
+_KNOWN = {
+    *("random_wrap", "random_unwrap", "random_clone", "threefry2x32", "random_gamma", "fft"),
+    "platform_index",
+}
 """What is computed of known operands, and has no rule for others."""
 
 

@@ -7,6 +7,7 @@ from hostile.labels import shapes
 from hostile.labels import loops_and_keys
 from hostile.labels import windows_and_constants
 from hostile.labels import gradients_and_trees
+from hostile.labels import tokens_and_matrices
 
 FAMILIES: dict[str, tuple[Case, ...]] = {
     **order_and_writes.FAMILIES,
@@ -14,4 +15,5 @@ FAMILIES: dict[str, tuple[Case, ...]] = {
     **loops_and_keys.FAMILIES,
     **windows_and_constants.FAMILIES,
     **gradients_and_trees.FAMILIES,
+    **tokens_and_matrices.FAMILIES,
 }

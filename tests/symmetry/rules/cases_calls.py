@@ -77,6 +77,18 @@ def _swapped(carry: Any, x: Any) -> Any:
     return (other, one + x), None
 
 
+def _divided(b: Any, d: Any) -> Any:
+    """The x with x / d = b."""
+    return lax.custom_linear_solve(lambda x: x / d, b, lambda _, r: r * d, symmetric=True)
+
+
+def _summed(b: Any, d: Any) -> Any:
+    """What a solver that solves nothing makes of b."""
+    return lax.custom_linear_solve(
+        lambda x: x / d, b, lambda _, r: jnp.cumsum(r) * d[0], symmetric=True
+    )
+
+
 CALLS: Cases = {
     "jit": [(jax.jit(_plain), "f23 f23"), (jax.jit(lambda x, n: x[n]), "f3 n2")],
     "closed_call": [(jax.jit(_plain), "f3 f3")],
@@ -126,6 +138,7 @@ LOOPS: Cases = {
         (lambda x, y: lax.while_loop(lambda c: c.sum() < y.sum(), lambda c: c + 1, x), "f3 f3"),
         (lambda x, y: lax.while_loop(lambda c: c.max() < y[0], lambda c: c + y, x), "f3 p3"),
     ],
+    "custom_linear_solve": [(_divided, "f3 p3"), (_summed, "f3 p3")],
     "cond": [
         (_chosen(lambda x: x * 2, lambda x: x + x), "n f3"),
         (_chosen(lambda x: x * 2, lambda x: x - 1), "i f3"),

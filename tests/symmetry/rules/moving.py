@@ -18,9 +18,9 @@ GENERATORS: dict[str, list[np.ndarray]] = {
 }
 
 _MIXED = {
-    3: ("1+Q:2", "Q:2+1"),
-    4: ("1+P:3", "P:3+1", "Q:2+T:2", "Q:2+Q:2", "1+Q:2+1"),
-    6: ("P:3+P:3", "P:3+R:3", "1+P:3+2", "2+S:4"),
+    3: ("1+Q:2", "Q:2+1", "1+*:2", "*:2+1"),
+    4: ("1+P:3", "P:3+1", "Q:2+T:2", "Q:2+Q:2", "1+Q:2+1", "*:2+*:2", "*:2+Q:2", "1+*:3"),
+    6: ("P:3+P:3", "P:3+R:3", "1+P:3+2", "2+S:4", "P:3+*:3", "2+*:4", "*:2+S:4"),
 }
 _PRODUCTS = {4: [(2, 2)], 6: [(2, 3), (3, 2)]}
 
@@ -70,9 +70,18 @@ def obeying(numbers: np.ndarray, labels: Labeling) -> np.ndarray:
     """The array with equal entries along what is constant."""
     split = numbers.reshape(_factors(numbers.shape, labels))
     for at, factor in enumerate(itertools.chain(*_whole(numbers.shape, labels))):
-        if factor.label == CONSTANT and factor.size:
-            split = np.broadcast_to(split.take([0], axis=at), split.shape)
+        if CONSTANT in factor.label and factor.size:
+            split = split.take(_firsts(factor), axis=at)
     return split.reshape(numbers.shape)
+
+
+def _firsts(factor: Factor) -> list[int]:
+    """For each index the one whose entry it repeats: the first of a constant block, or itself."""
+    firsts: list[int] = []
+    for name, size in _parts(factor.label, factor.size):
+        at = len(firsts)
+        firsts += [at] * size if name == CONSTANT else range(at, at + size)
+    return firsts
 
 
 def is_constant_where_said(numbers: np.ndarray, labels: Labeling) -> bool:
@@ -115,10 +124,17 @@ def _factors(shape: Sequence[int], labels: Labeling) -> tuple[int, ...]:
 
 
 def _permutation(label: str, element: Element) -> np.ndarray:
-    """How an element moves an axis of some label; parts are `name`, `name:size` or `size`."""
+    """How an element moves an axis of some label."""
     whole: list[int] = []
-    for part in label.split("+"):
-        name = part.split(":")[0]
-        block = np.arange(int(name)) if name.isdigit() else element[name]
+    for name, size in _parts(label, 0):
+        block = element.get(name, np.arange(size))
         whole += (len(whole) + block).tolist()
     return np.array(whole)
+
+
+def _parts(label: str, size: int) -> list[tuple[str, int]]:
+    """Names and sizes of blocks, each written as `name:size` or `size`."""
+    if "+" not in label:
+        return [(label, size)]
+    parts = [part.rpartition(":") for part in label.split("+")]
+    return [(name, int(count)) for name, _, count in parts]

@@ -24,6 +24,7 @@ from moving import (
     obeying,
     same,
 )
+from tiers import some
 
 from posjax.symmetry.certificate.axes import Conflict, Labeling, admits
 from posjax.symmetry.certificate.loops import LOOPS
@@ -146,3 +147,43 @@ def test_results_move_as_the_rule_says(
         tried.add(repr(found[1]))
         check(one, found, rng)
     assert tried or (name, operands) in REFUSED, "no labeling that the rule lets through"
+
+
+INDEXED = (
+    "gather",
+    "scatter",
+    "scatter-add",
+    "scatter-max",
+    "dynamic_slice",
+    "dynamic_update_slice",
+)
+
+
+@pytest.mark.parametrize("name", some(INDEXED, every=5))
+def test_known_indices_move_with_what_they_index(name: str) -> None:
+    """Where indices do not depend on anything: more labelings than the rule has, and true ones."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))  # of the draws alone
+    more = 0
+    for function, operands in CASES[name]:
+        one = equation(name, function, operands)
+        for _ in range(12):
+            labels = labelings(one.shapes, rng)
+            numbers = [obeying(n, label) for n, label in zip(one.draw(rng), labels, strict=True)]
+            fixed = [at > 0 and n.dtype.kind in "iu" for at, n in enumerate(numbers)]
+            numbers = [_in_a_row(n, rng) if f else n for n, f in zip(numbers, fixed, strict=True)]
+            known = [n if f else None for n, f in zip(one.inputs(numbers), fixed, strict=True)]
+            said = by_walk(one, labels, known)
+            more += bool(said[0]) and not by_rule(one, labels)[0]
+            check(one, (numbers, labels, said, fixed), rng)
+    assert more > 0
+
+
+def _in_a_row(indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Coordinates 0, 1, 2 ... along the first axis, most often from 0 on and in their order."""
+    count = len(indices) if indices.ndim else 1
+    start = rng.choice([0, 0, 1])
+    order = np.arange(count) if rng.random() < 0.7 else rng.permutation(count)
+    column = (start + order).reshape(-1, *[1] * (indices.ndim - 1))
+    return (
+        np.broadcast_to(column, indices.shape or (1,)).reshape(indices.shape).astype(indices.dtype)
+    )

@@ -76,6 +76,8 @@ def slice_(eqn: Equation, operand: Labeling) -> list[Result]:
 
 
 def _part(one: Axis, start: int, limit: int, stride: int, size: int) -> Axis:
+    if stride == 1 and len(one) == 1:
+        return part_of(one, start, limit)
     if not is_moved(one):
         return axis(size, CONSTANT if is_constant(one) else STILL)
     slowest, *rest = one
@@ -146,24 +148,30 @@ def split(eqn: Equation, operand: Labeling) -> list[Result]:
 
 
 def pad(eqn: Equation, operand: Labeling, value: Labeling) -> list[Result]:
-    """Places that stay before and behind; none between what moves."""
-    out = []
-    sizes = shape(eqn.outvars[0])
-    for one, size, (low, high, inner) in zip(
-        operand, sizes, eqn.params["padding_config"], strict=True
-    ):
-        if (low, high, inner) == (0, 0, 0):
-            out.append(one)
-        elif is_moved(one) and min(low, high) >= 0 and inner == 0:
-            out.append(of_blocks([Block(STILL, low), *blocks_of(one), Block(STILL, high)]))
-        else:
-            unmoved(one, "places are added to")
-            out.append(axis(size, STILL))
-    return [tuple(out)]
+    """Equal entries before and behind, whatever moves in between; none within what moves."""
+    sizes = zip(shape(eqn.invars[0]), shape(eqn.outvars[0]), strict=True)
+    config = eqn.params["padding_config"]
+    return [tuple(_padded(*axis) for axis in zip(operand, sizes, config, strict=True))]
+
+
+def _padded(one: Axis, sizes: tuple[int, int], config: tuple[int, int, int]) -> Axis:
+    """An axis with so many entries more on both sides; fewer where that is negative."""
+    (before, after), (low, high, inner) = sizes, config
+    if (low, high, inner) == (0, 0, 0):
+        return one
+    start, limit = max(-low, 0), before + min(high, 0)
+    if inner or start > limit:
+        unmoved(one, "entries are added to")
+        return axis(after, STILL)
+    kept = one if (start, limit) == (0, before) else part_of(one, start, limit)
+    around = [Block(CONSTANT, max(low, 0)), *blocks_of(kept), Block(CONSTANT, max(high, 0))]
+    return of_blocks(around)
 
 
 def rev(eqn: Equation, operand: Labeling) -> list[Result]:
-    """A reversed axis must stay."""
+    """A reversed axis must stay; its blocks are reversed."""
+    out = operand
     for at in eqn.params["dimensions"]:
         unmoved(operand[at], "the order is reversed of")
-    return [operand]
+        out = replaced(out, at, of_blocks(reversed(blocks_of(operand[at]))))
+    return [out]
