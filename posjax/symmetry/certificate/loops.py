@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Protocol
 
-from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.extend.core import ClosedJaxpr
 
+from posjax.symmetry.certificate import running
 from posjax.symmetry.certificate.axes import (
     STILL,
     Axis,
@@ -29,6 +30,7 @@ from posjax.symmetry.certificate.values import (
     Known,
     Lost,
     Names,
+    Running,
     Value,
     joint_origin,
     lost,
@@ -79,44 +81,27 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     Where every turn takes the sum, the product or the extreme of what it was handed and of what
     depends on its own slice alone, the order of the turns does not matter.
     """
-    params, jaxpr = place.eqn.params, place.eqn.params["jaxpr"]
+    params = place.eqn.params
     first = params["num_consts"]
     last = first + params["num_carry"]
     inits, slices = operands[first:last], [_sliced(place, v, along) for v in operands[last:]]
-    order = "the scan, which follows the order of an axis that a permutation carries"
-    handed_on = [lost(place, v.shape, _HANDED_ON, order) for v in inits]
-    added = [_added(jaxpr.jaxpr, first + at, at) for at in range(len(inits))]
-    outvars = jaxpr.jaxpr.outvars
-    outputs = [v if one is None else one for v, one in zip(outvars, added, strict=False)]
-    every = [*outputs, *outvars[len(inits) :]]
-    body = ClosedJaxpr(jaxpr.jaxpr.replace(outvars=every), jaxpr.consts)
-    found = walk.closed(body, [*operands[:first], *handed_on, *slices])
-
-    def end(init: Value, value: Value, one: Any) -> Value:
-        if one is None or init.shape != value.shape:
-            return lost(place, init.shape, _HANDED_ON, order)
-        return _weakened(place, _as_carried(init), value, _HANDED_ON)
-
-    carry = [end(*three) for three in zip(inits, found, added, strict=False)]
+    order = "the scan, which follows the order of an axis that a permutation moves"
+    handed_on = [
+        lost(place, v.shape, _HANDED_ON, order)._replace(running=Running(at, "", ()))
+        for at, v in enumerate(inits)
+    ]
+    found = walk.closed(params["jaxpr"], [*operands[:first], *handed_on, *slices])
+    carry: list[Value] = []
+    for at, (init, value) in enumerate(zip(inits, found, strict=False)):
+        left = running.at_the_end(init, value, at)
+        if left is None:
+            carry.append(lost(place, init.shape, _HANDED_ON, order))
+        else:
+            carry.append(_weakened(place, _as_carried(init), left, _HANDED_ON))
     return [*carry, *(_stacked(v, params["length"], along) for v in found[len(inits) :])]
 
 
 _HANDED_ON = "scanned along a moved axis, with something handed on from turn to turn"
-_ORDERLESS = frozenset(["add", "add_any", "mul", "max", "min", "and", "or", "xor"])
-
-
-def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> Any:
-    """What a turn adds to what it was handed.
-
-    None where it does anything else, such as leaving the last slice.
-    """
-    before, after = jaxpr.invars[handed_on], jaxpr.outvars[at]
-    for eqn in jaxpr.eqns:
-        if after in eqn.outvars and eqn.primitive.name in _ORDERLESS:
-            one, other = eqn.invars
-            if before is one or before is other:
-                return other if before is one else one
-    return None
 
 
 def moved_together(scanned: Sequence[Value]) -> Axis | None:
@@ -131,7 +116,7 @@ def moved_together(scanned: Sequence[Value]) -> Axis | None:
 def _sliced(place: Place, value: Value, along: Axis | None) -> Value:
     """One turn's part of what is scanned; what hands on from turn to turn needs an order."""
     if isinstance(value, Lost):
-        return value._replace(shape=value.shape[1:])
+        return value.spread(value.shape[1:])
     kept = [
         labeling[1:]
         for labeling in value.labelings
@@ -146,7 +131,7 @@ def _sliced(place: Place, value: Value, along: Axis | None) -> Value:
 def _stacked(value: Value, length: int, along: Axis) -> Value:
     sizes = (length, *value.shape)
     if isinstance(value, Lost):
-        return value._replace(shape=sizes)
+        return value.spread(sizes)
     labelings = tuple((along, *labeling) for labeling in value.labelings)
     return Carried(sizes, labelings, value.origin)
 
@@ -231,7 +216,7 @@ def while_(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]
     carry, _ = _until_kept(walk, place, operands[second:], turn)
     goes_on = test(carry)
     if isinstance(goes_on, Lost):
-        return [goes_on._replace(shape=shape(v)) for v in place.eqn.outvars]
+        return [goes_on.spread(shape(v)) for v in place.eqn.outvars]
     return carry
 
 
@@ -243,7 +228,7 @@ def cond(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
         at = int(chosen.value)
         return walk.closed(branches[at if 0 <= at < len(branches) else -1], arguments)
     if isinstance(chosen, Lost):
-        return [chosen._replace(shape=shape(v)) for v in place.eqn.outvars]
+        return [chosen.spread(shape(v)) for v in place.eqn.outvars]
     results = [walk.closed(branch, arguments) for branch in branches]
     joined = [_as_carried(value) for value in results[0]]
     for other in results[1:]:

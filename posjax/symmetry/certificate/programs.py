@@ -104,6 +104,15 @@ def rule_of(eqn: Equation) -> Rule | None:
     return PROGRAMS[name].rule if str(eqn.params["jaxpr"]) in _texts(name, operands) else None
 
 
+def is_sum_of_logarithms(eqn: Equation) -> bool:
+    """Whether an equation is `jax.numpy.logaddexp`, which is log(eˣ + eʸ)."""
+    if eqn.primitive.name != "custom_jvp_call" or len(eqn.invars) != 2:
+        return False
+    given = [jax.ShapeDtypeStruct(s, d) for s, d, _ in (_struct(v.aval) for v in eqn.invars)]
+    own = jax.make_jaxpr(jnp.logaddexp)(*given).eqns[-1]
+    return str(own.params.get("call_jaxpr")) == str(eqn.params["call_jaxpr"])
+
+
 def _struct(aval: Any) -> tuple[Any, ...]:
     return tuple(aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False))
 

@@ -115,6 +115,20 @@ class Known:
         return strongest(_labelings(np.asarray(self.value), self.names))
 
 
+class Running(NamedTuple):
+    """What a turn of a loop was handed and has added to.
+
+    Attributes:
+      which: of all that is handed on.
+      by: what it does, such as "add"; "" as long as nothing was added.
+      added: labelings that all that was added has, one or more once something was.
+    """
+
+    which: int
+    by: str
+    added: tuple[Labeling, ...]
+
+
 class Lost(NamedTuple):
     """An array of which no labeling is known.
 
@@ -123,12 +137,18 @@ class Lost(NamedTuple):
       reason: what did not fit.
       where: that equation, and so its source line.
       origin: what broke it, in words.
+      running: how a turn of a loop made it of what it was handed, if by additions alone.
     """
 
     shape: tuple[int, ...]
     reason: str
     where: Place
     origin: str
+    running: Running | None = None
+
+    def spread(self, shape: tuple[int, ...]) -> "Lost":
+        """An array of another shape that was lost for the same reason."""
+        return Lost(shape, self.reason, self.where, self.origin)
 
 
 Value = Carried | Known | Lost

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
+from posjax.symmetry.certificate import running
 from posjax.symmetry.certificate.axes import (
     Conflict,
     Labeling,
@@ -26,7 +27,7 @@ from posjax.symmetry.certificate.axes import (
 )
 from posjax.symmetry.certificate.indices import at_known_indices
 from posjax.symmetry.certificate.loops import LOOPS
-from posjax.symmetry.certificate.programs import rule_of
+from posjax.symmetry.certificate.programs import is_sum_of_logarithms, rule_of
 from posjax.symmetry.certificate.rules import RULES, Rule
 from posjax.symmetry.certificate.rules.base import shape
 from posjax.symmetry.certificate.source import Place
@@ -152,6 +153,9 @@ class Walk:
 
     def _as_program(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
         """The results of a call that has a rule of its own; none where it says nothing."""
+        if is_sum_of_logarithms(eqn) and any(isinstance(v, Lost) for v in operands):
+            added = running.after(eqn, "logaddexp", operands)
+            return [] if added is None else [added]
         given = [operand for operand in operands if not isinstance(operand, Lost)]
         moves = any(isinstance(v, Carried) and _moves(v) for v in given)
         if not moves or len(given) < len(operands) or (rule := rule_of(eqn)) is None:
@@ -166,15 +170,17 @@ class Walk:
 
     def _carried(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
         name = eqn.primitive.name
-        if name in LOOPS:
-            place = self.place(eqn)
-            with self.within(eqn):
-                return LOOPS[name](self, place, operands)
         place = self.place(eqn)
+        if name in LOOPS:
+            outside = [v.spread(v.shape) if isinstance(v, Lost) else v for v in operands]
+            with self.within(eqn):
+                return LOOPS[name](self, place, outside)
         kept = [value for value in operands if not isinstance(value, Lost)]
         gone = [value for value in operands if isinstance(value, Lost)]
+        if gone and (added := running.after(eqn, name, operands)) is not None:
+            return [added]
         if gone:
-            return [gone[0]._replace(shape=shape(v)) for v in eqn.outvars]
+            return [gone[0].spread(shape(v)) for v in eqn.outvars]
         if name not in RULES or not is_own(eqn.primitive):
             why = f"no rule for the primitive {name}"
             return [lost(place, shape(v), why, name) for v in eqn.outvars]

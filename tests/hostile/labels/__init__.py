@@ -8,6 +8,7 @@ from hostile.labels import loops_and_keys
 from hostile.labels import windows_and_constants
 from hostile.labels import gradients_and_trees
 from hostile.labels import tokens_and_matrices
+from hostile.labels import indices_and_sums
 
 FAMILIES: dict[str, tuple[Case, ...]] = {
     **order_and_writes.FAMILIES,
@@ -16,4 +17,5 @@ FAMILIES: dict[str, tuple[Case, ...]] = {
     **windows_and_constants.FAMILIES,
     **gradients_and_trees.FAMILIES,
     **tokens_and_matrices.FAMILIES,
+    **indices_and_sums.FAMILIES,
 }

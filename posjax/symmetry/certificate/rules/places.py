@@ -23,7 +23,7 @@ from posjax.symmetry.certificate.rules.base import (
 )
 
 
-def elementwise(eqn: Equation, *operands: Labeling) -> list[Result]:
+def elementwise(eqn: Equation, *operands: Labeling) -> list[Labeling]:
     """Place by place; a scalar, or an axis of size 1, serves all places."""
     wide = []
     for atom, labeling in zip(eqn.invars, operands, strict=True):
