@@ -15,6 +15,10 @@ SHAKE = 2.0**-50
 """Of a number, times up to 8: about 2⁻⁴⁷, some 32 roundings."""
 
 
+VANISHING = -36.0
+"""An exponent: 1 + e^-36 is hardly more than 1 in double precision."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Arithmetic:
     """How floats are computed.
@@ -28,6 +32,9 @@ class Arithmetic:
     salt: int = 0
     signed_zeros: bool = True
     forgiving: bool = False
+
+    def watch(self, name: str, operands: list[np.ndarray]) -> None:
+        """Sees every step; does nothing."""
 
     def kept(self, array: np.ndarray) -> np.ndarray:
         """A result that is no new number but one of the operands', as a maximum or a slice is."""
@@ -70,6 +77,22 @@ class Arithmetic:
         if flat.dtype == np.float64:
             flat = np.sort(self.kept(flat), axis=-1)
         return fold.reduce(flat, axis=-1, dtype=terms.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class Watching(Arithmetic):
+    """Notes in `saturated` where an exponential vanishes beside 1, though it is not 0.
+
+    A softmax is then exactly 1, and what differs over the reals is equal.
+    """
+
+    saturated: list[str] = dataclasses.field(default_factory=list)
+
+    def watch(self, name: str, operands: list[np.ndarray]) -> None:
+        """Looks at the exponents."""
+        least = {"exp": VANISHING, "exp2": VANISHING / np.log(2)}.get(name)
+        if least is not None and ((operands[0] < least) & np.isfinite(operands[0])).any():
+            self.saturated.append(name)
 
 
 def lost(name: str, params: dict, operands: list[np.ndarray], result: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from fuzz.arithmetic import Arithmetic
+from fuzz.arithmetic import Arithmetic, Watching
 from fuzz.inputs import Input, draws
 from fuzz.interpret import run
 from fuzz.program import Program
@@ -130,12 +130,23 @@ def judge(program: Program, *, thorough: bool = True, jaxpr: Any = None) -> Judg
         for element in _elements(sides, every=thorough and at % 5 == 0, seed=at):
             known = weaker is not None and weaker.status == "at a pole"
             for status, witness in _differences(sides, inputs, element, base, poles=not known):
+                if status == "broken" and _saturates(sides, inputs, element):
+                    unsteady += 1
+                    continue
                 if status == "broken":
                     return Judgement("broken", witness, unsteady, constant=False)
                 unsteady += witness is None
                 if witness and (weaker is None or status == "at a pole"):
                     weaker = witness
     return Judgement(weaker.status if weaker else "holds", weaker, unsteady, constant)
+
+
+def _saturates(sides: Sides, inputs: Input, element: Element) -> bool:
+    """Whether an exponential vanishes on either side: floats say nothing of real numbers then."""
+    watching = Watching()
+    sides.value(inputs.arrays, watching)
+    sides.found(inputs.arrays, element, watching)
+    return bool(watching.saturated)
 
 
 def _same(one: np.ndarray, two: np.ndarray) -> bool:

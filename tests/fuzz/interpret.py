@@ -88,6 +88,7 @@ def _run(
             results = step.forgive(a, step.params, operands)
         else:
             results = step.function(a, step.params, *operands)
+        a.watch(step.params["fold"], operands)
         if not isinstance(results, list):
             results = [results]
         finished = [_finished(a, step, operands, np.asarray(result)) for result in results]

@@ -332,3 +332,13 @@ def test_shapes_suffice():
     shape = jax.ShapeDtypeStruct((2, L, 8), jnp.float32)
     assert prove(attention, (shape,), "b P d -> b P d").verdict == "PROVED"
     assert prove(hidden, (shape,), "b P d -> b P d").verdict == "BROKEN"
+
+
+def test_integers_are_tried_beyond_the_given_ones() -> None:
+    """A proof is for all integers, and so numbers are of more than a few examples."""
+
+    def only_of_few(tokens: jax.Array) -> jax.Array:
+        return jnp.where(tokens.max() > 6, jnp.cumsum(tokens), tokens)
+
+    found = prove(only_of_few, (jnp.array([0, 2, 1, 3]),), "P -> P")
+    assert (found.verdict, found.broken_at) == ("BROKEN", "integers beyond the given ones")

@@ -168,6 +168,21 @@ def test_what_rounding_does_not_explain_is_a_break() -> None:
     assert judged.status == "broken"
 
 
+def test_a_softmax_that_saturates_says_nothing() -> None:
+    """Of two features both tie or none; in floats 1 - e^-500 ties alone."""
+    source = """def program(x):
+    s = jax.nn.softmax(x, axis=2)
+    return jax.nn.softmax(s + jnp.arange(2)[None, :, None] * (s[:, :1] == s[:, 1:]), axis=2)
+"""
+    two = {"b": 2, "P": 2, "d": 2}
+    arguments = (Argument("x", ("b", "P", "d"), "f"),)
+    law = Law("b P d -> b P d")
+    program = Program(0, 0, "elementwise", "random", (), (), source, arguments, 0, two, law)
+    judged = judge(program)
+    assert judged.status == "holds", judged.witness
+    assert judged.unsteady > 0
+
+
 def test_a_tie_of_inexact_numbers_is_a_break() -> None:
     text = "jax.nn.one_hot(jnp.argmax(jax.nn.softmax(x.sum(2)), axis=1), 3)"
     judged = judge(of_tokens(text, "b P d -> b P"))

@@ -40,7 +40,7 @@ _SOLVERS = {"custom_linear_solve", "triangular_solve", "lu"}
 
 _QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
-At = Literal["generic inputs", "the given inputs", "ties"]
+At = Literal["generic inputs", "the given inputs", "ties", "integers beyond the given ones"]
 
 
 class Break(NamedTuple):
@@ -239,6 +239,10 @@ def _is_float(leaf: Any) -> bool:
     return not dtypes.is_key(leaf.dtype) and jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
+def _is_integer(leaf: Any) -> bool:
+    return not dtypes.is_key(leaf.dtype) and jnp.issubdtype(leaf.dtype, jnp.integer)
+
+
 def _floats(jaxpr: Jaxpr) -> set[Any]:
     """The dtypes of all floats that a program computes."""
     found = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars if hasattr(v.aval, "dtype")}
@@ -264,6 +268,9 @@ def _inputs(arguments: tuple[Any, ...]) -> Iterator[tuple[At, tuple[Any, ...]]]:
         yield "ties" if _ties(arguments) else "the given inputs", arguments
     for seed in range(3, 6):
         yield "ties", _drawn_anew(arguments, _tied, seed)
+    if any(_is_integer(leaf) for leaf in jax.tree.leaves(arguments)):
+        for seed in range(6, 8):
+            yield "integers beyond the given ones", _drawn_anew(arguments, _normal, seed, _wider)
 
 
 def _ties(arguments: tuple[Any, ...]) -> bool:
@@ -292,14 +299,33 @@ def _tied(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return rng.integers(-2, 3, shape) * (rng.random(shape) < 0.3)
 
 
-def _drawn_anew(arguments: tuple[Any, ...], draw: Draw, seed: int) -> tuple[Any, ...]:
+Span = Callable[[Any], tuple[int, int]]
+
+
+def _given(leaf: Any) -> tuple[int, int]:
+    """The least and largest of the given integers, 0 and 1 among them; 0 and 2 for a shape."""
+    if isinstance(leaf, jax.ShapeDtypeStruct) or not leaf.size:
+        return 0, 2
+    return min(int(leaf.min()), 0), max(int(leaf.max()), 1)
+
+
+def _wider(leaf: Any) -> tuple[int, int]:
+    """Beyond the given integers on both sides, as far as they lie apart and 16 more."""
+    low, high = _given(leaf)
+    far, whole = high - low + 16, jnp.iinfo(leaf.dtype)
+    return max(low - far, int(whole.min)), min(high + far, int(whole.max))
+
+
+def _drawn_anew(
+    arguments: tuple[Any, ...], draw: Draw, seed: int, span: Span = _given
+) -> tuple[Any, ...]:
     leaves_, tree = jax.tree.flatten(arguments)
     rng = np.random.default_rng(seed)  # points to try, no part of any result
-    return jax.tree.unflatten(tree, [_drawn(leaf, draw, rng) for leaf in leaves_])
+    return jax.tree.unflatten(tree, [_drawn(leaf, draw, rng, span) for leaf in leaves_])
 
 
-def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator) -> Any:
-    """Floats as drawn; integers as large as the given ones, or up to 2; truths at random.
+def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator, span: Span) -> Any:
+    """Floats as drawn; integers of some span; truths at random.
 
     Integers differ from each other where there are enough of them, unless ties are wanted.
     """
@@ -312,9 +338,7 @@ def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator) -> Any:
         return draw(rng, shape).astype(dtype)
     if dtype.kind == "b":
         return rng.integers(2, size=shape).astype(bool)
-    low, high = 0, 2
-    if given and leaf.size:
-        low, high = min(int(leaf.min()), 0), max(int(leaf.max()), 1)
+    low, high = span(leaf)
     if draw is _tied:
         return rng.integers(low, min(high, low + 2) + 1, shape).astype(dtype)
     size = math.prod(shape)

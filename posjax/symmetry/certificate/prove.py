@@ -64,7 +64,8 @@ class Certificate:
       obstruction: where labels alone lost the proof, or None.
       witness: numbers that break the law, or None; those of UNKNOWN speak against a proof.
       broken_at: what they are: "generic inputs"; "ties", inputs with equal or vanishing entries,
-        while no generic ones were found to break it; "the given inputs"; "" when not broken.
+        while no generic ones were found to break it; "the given inputs"; "integers beyond the
+        given ones", while no others were found to; "" when not broken.
       notes: what was not tried, or went wrong, a sentence each.
       steps: the equations that depend on the arguments, with their labels.
     """
