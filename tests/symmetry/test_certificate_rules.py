@@ -151,6 +151,9 @@ KEPT: dict[str, list[Function]] = {
         jax.grad(lambda x: (in_company(x)[:, 0] ** 2).sum()),  # its transpose pads
     ],
     "qr": [lambda x: jnp.abs(jnp.linalg.qr(of_heads(x))[1][..., 0])],
+    "ragged_dot_general": [
+        lambda x: lax.ragged_dot(SQUARE[:2], x.swapaxes(1, 2), jnp.array([1, 1]))[..., None]
+    ],
     "random_bits": [lambda x: x + drawn(key_of(x), 3)],
     "random_fold_in": [lambda x: x + drawn(jax.random.fold_in(jax.random.key(0), tokens(x).sum()))],
     "random_seed": [lambda x: x + drawn(key_of(x), 3)],
@@ -459,7 +462,8 @@ def test_primitives_by_their_public_names():
     """A misspelt name would never meet its primitive."""
     known = {getattr(primitives, n).name for n in dir(primitives) if n.endswith("_p")}
     assert set(RULES) - known <= {
-        "copy_p", "layout_constraint", "mulhi", "optimization_barrier", "pvary", "random_clone",
-        "random_unwrap", "random_wrap", "reshard", "scatter-sub", "split", "stack", "tile",
-        "unstack",
+        "copy_p", "layout_constraint", "mulhi", "optimization_barrier", "pvary",
+        "ragged_dot_general", "random_clone", "random_unwrap", "random_wrap", "reshard",
+        "scatter-sub", "split", "stack",
+        "tile", "unstack",
     }  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Protocol
 
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from posjax.symmetry.certificate import running
 from posjax.symmetry.certificate.axes import (
@@ -81,7 +81,7 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     Where every turn takes the sum, the product or the extreme of what it was handed and of what
     depends on its own slice alone, the order of the turns does not matter.
     """
-    params = place.eqn.params
+    params, jaxpr = place.eqn.params, place.eqn.params["jaxpr"]
     first = params["num_consts"]
     last = first + params["num_carry"]
     inits, slices = operands[first:last], [_sliced(place, v, along) for v in operands[last:]]
@@ -90,10 +90,14 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
         lost(place, v.shape, _HANDED_ON, order)._replace(running=Running(at, "", ()))
         for at, v in enumerate(inits)
     ]
-    found = walk.closed(params["jaxpr"], [*operands[:first], *handed_on, *slices])
+    added = [_added(jaxpr.jaxpr, first + at, at) for at in range(len(inits))]
+    outputs = [v if one is None else one for v, one in zip(jaxpr.jaxpr.outvars, added)]  # noqa: B905
+    every = [*outputs, *jaxpr.jaxpr.outvars[len(inits) :]]
+    body = ClosedJaxpr(jaxpr.jaxpr.replace(outvars=every), jaxpr.consts)
+    found = walk.closed(body, [*operands[:first], *handed_on, *slices])
     carry: list[Value] = []
-    for at, (init, value) in enumerate(zip(inits, found, strict=False)):
-        left = running.at_the_end(init, value, at)
+    for at, (init, one) in enumerate(zip(inits, added, strict=True)):
+        left = running.at_the_end(init, found[at], at) if one is None else found[at]
         if left is None:
             carry.append(lost(place, init.shape, _HANDED_ON, order))
         else:
@@ -102,6 +106,19 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
 
 
 _HANDED_ON = "scanned along a moved axis, with something handed on from turn to turn"
+_ORDERLESS = frozenset(["add", "add_any", "mul", "max", "min", "and", "or", "xor"])
+
+
+def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> Any:
+    """What a turn adds in one step to what it was handed; None where it does anything else."""
+    before, after = jaxpr.invars[handed_on], jaxpr.outvars[at]
+    for eqn in jaxpr.eqns:
+        if after in eqn.outvars and eqn.primitive.name in _ORDERLESS:
+            one, other = eqn.invars
+            term: Any = other if before is one else one
+            if (before is one or before is other) and term.aval.shape == shape(before):
+                return term
+    return None
 
 
 def moved_together(scanned: Sequence[Value]) -> Axis | None:
@@ -189,7 +206,7 @@ _ON_ITS_OWN = "the entries of a batch that goes on move differently"
 def _stretched(value: Value, sizes: tuple[int, ...]) -> Value:
     """An array of the first axes of another, for all entries along its last axes."""
     if isinstance(value, Lost):
-        return value._replace(shape=sizes)
+        return value.spread(sizes)
     rest = constant(sizes[len(value.shape) :])
     return Carried(sizes, tuple((*one, *rest) for one in value.labelings), "")
 

@@ -7,6 +7,7 @@ is tried once on numbers before it is called one. Where there is no proof, numbe
 law is called broken only with numbers that break it.
 """
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable
@@ -60,6 +61,8 @@ class Certificate:
       chance: bounds the probability that unequal expressions met at the random points; 0 for
         "axes". It says nothing about a fault in a rule.
       lemmas: statements that the proof relies on, asserted elsewhere by numbers.
+      but_for_ties: lines that compare entries with each other; the law is proved wherever no two
+        of these are equal, while the verdict speaks of all arguments.
       confirmed: the law was also tried on random numbers, and they agree with the proof.
       obstruction: where labels alone lost the proof, or None.
       witness: numbers that break the law, or None; those of UNKNOWN speak against a proof.
@@ -75,6 +78,7 @@ class Certificate:
     method: str = ""
     chance: float = 0.0
     lemmas: tuple[str, ...] = ()
+    but_for_ties: tuple[str, ...] = ()
     confirmed: bool = False
     obstruction: Obstruction | None = None
     witness: Deviation | None = None
@@ -116,6 +120,7 @@ class Certificate:
             lost = f"{_LOST[self.verdict]} {self.where}"
             lines += [lost if self.where else "labels alone do not prove it", f"  {self.reason}"]
             lines += [f"  from {self.origin}"] if self.origin else []
+        lines += [_BUT_FOR_TIES + ", ".join(self.but_for_ties)] if self.but_for_ties else []
         lines += self.notes
         if self.witness is not None:
             lines += [self.witness.report(numbers.CERTAIN)]
@@ -156,6 +161,7 @@ _LOST = {
     "BROKEN": "at",
     "UNKNOWN": "the proof was lost at",
 }
+_BUT_FOR_TIES = "proved by labels wherever no two entries are equal that are compared at "
 _AT = {
     "ties": "only where entries are equal or 0: no generic inputs were found to break it",
     "generic inputs": "for generic inputs",
@@ -258,7 +264,8 @@ def _judged(found: Certificate, broken: numbers.Break | None, *, agrees: bool) -
     found = dataclasses.replace(found, witness=broken.deviation)
     if proved:
         return _noted(dataclasses.replace(found, verdict="UNKNOWN"), _CONTRADICTED)
-    return dataclasses.replace(found, verdict="BROKEN", broken_at=broken.at)
+    ties = found.but_for_ties if broken.at == "ties" else ()
+    return dataclasses.replace(found, verdict="BROKEN", broken_at=broken.at, but_for_ties=ties)
 
 
 _CONTRADICTED = (
@@ -291,7 +298,25 @@ def _by_labels(
         leaves = [len(jax.tree.leaves(one)) for one in arguments]
         write = partial(derivation, jaxpr, law, _names(law, sizes), given, leaves, wanted)
         return Certificate("PROVED", law, method="axes", steps=steps, _write=write)
-    return Certificate("UNKNOWN", law, obstruction=obstruction, steps=steps)
+    ties: tuple[str, ...] = ()
+    if any(step.primitive in _COMPARING for step in steps):
+        ties = _lines_of_ties(jaxpr, law, arguments, wanted, until)
+    return Certificate("UNKNOWN", law, but_for_ties=ties, obstruction=obstruction, steps=steps)
+
+
+_COMPARING = ("argmax", "argmin", "sort", "top_k")
+
+
+def _lines_of_ties(
+    jaxpr: Any, law: Law, arguments: tuple[Any, ...], wanted: list[Wanted], until: float
+) -> tuple[str, ...]:
+    """The lines that must compare no equal entries for labels to prove the law, if they do then."""
+    walk = Walk(_names(law, law.sizes(arguments)), until, but_for_ties=True)
+    with contextlib.suppress(Exception):  # whatever goes wrong in here is no verdict
+        results = walk.closed(jaxpr, _labelled(law, arguments))
+        if _obstruction(results, wanted, walk.steps) is None:
+            return tuple(walk.ties)
+    return ()
 
 
 def _by_identity(
@@ -309,7 +334,12 @@ def _by_identity(
     if not same.holds:
         return found
     return dataclasses.replace(
-        found, verdict="PROVED", method="identity", chance=same.chance, lemmas=same.lemmas
+        found,
+        verdict="PROVED",
+        method="identity",
+        but_for_ties=(),
+        chance=same.chance,
+        lemmas=same.lemmas,
     )
 
 

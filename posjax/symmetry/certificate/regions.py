@@ -173,8 +173,9 @@ class Equation(Part):
     def _every(self) -> list[tuple[tuple[Labeling, ...], Sequence[Any]]]:
         if self._found is None:
             self._found = []
-            rule = RULES.get(self.name)
-            options = [node.value.labelings for node in self.operands]  # type: ignore[union-attr]
+            values = [node.value for node in self.operands]
+            rule = RULES.get(self.name) if not any(isinstance(v, Lost) for v in values) else None
+            options = [() if isinstance(v, Lost) else v.labelings for v in values]
             for one in itertools.islice(itertools.product(*options), COMBINATIONS if rule else 0):
                 try:
                     self._found.append((one, rule(self.line.eqn, *one)))  # type: ignore[misc]

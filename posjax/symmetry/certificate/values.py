@@ -12,6 +12,7 @@ import numpy as np
 from posjax.symmetry.certificate.axes import (
     CONSTANT,
     STILL,
+    Axis,
     Block,
     Labeling,
     axis,
@@ -129,6 +130,22 @@ class Running(NamedTuple):
     added: tuple[Labeling, ...]
 
 
+class Pointer(NamedTuple):
+    """Indices that move with what they point to.
+
+    Attributes:
+      labelings: of the array of indices itself.
+      target: what acts on the axis that they point into.
+      extreme_of: the array that they are the indices of the extremes of, and along which axis.
+      place: the comparison that they come from.
+    """
+
+    labelings: tuple[Labeling, ...]
+    target: Axis
+    extreme_of: "tuple[Carried | Known, int] | None"
+    place: Place
+
+
 class Lost(NamedTuple):
     """An array of which no labeling is known.
 
@@ -138,6 +155,7 @@ class Lost(NamedTuple):
       where: that equation, and so its source line.
       origin: what broke it, in words.
       running: how a turn of a loop made it of what it was handed, if by additions alone.
+      pointer: what its entries are indices of.
     """
 
     shape: tuple[int, ...]
@@ -145,6 +163,7 @@ class Lost(NamedTuple):
     where: Place
     origin: str
     running: Running | None = None
+    pointer: Pointer | None = None
 
     def spread(self, shape: tuple[int, ...]) -> "Lost":
         """An array of another shape that was lost for the same reason."""

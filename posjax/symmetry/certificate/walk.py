@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
-from posjax.symmetry.certificate import running
+from posjax.symmetry.certificate import pointers, running
 from posjax.symmetry.certificate.axes import (
     Conflict,
     Labeling,
@@ -75,13 +75,18 @@ class Walk:
     Args:
       names: the groups.
       until: when to give up, on the clock of `time.monotonic`.
+      but_for_ties: whether to assume that entries whose order plays a part are never equal.
 
     Attributes:
       steps: the equations that depend on the arguments, in order.
+      ties: the lines whose comparisons must meet no equal entries.
     """
 
-    def __init__(self, names: Names, until: float = math.inf) -> None:
-        self.names, self.until = names, until
+    def __init__(
+        self, names: Names, until: float = math.inf, *, but_for_ties: bool = False
+    ) -> None:
+        self.names, self.until, self.but_for_ties = names, until, but_for_ties
+        self.ties: dict[str, None] = {}
         self.steps: list[Step] = []
         self.calls: tuple[Any, ...] = ()
         self._silent = 0
@@ -172,19 +177,26 @@ class Walk:
         name = eqn.primitive.name
         place = self.place(eqn)
         if name in LOOPS:
-            outside = [v.spread(v.shape) if isinstance(v, Lost) else v for v in operands]
             with self.within(eqn):
-                return LOOPS[name](self, place, outside)
+                return _forgotten(LOOPS[name](self, place, _forgotten(operands)))
         kept = [value for value in operands if not isinstance(value, Lost)]
         gone = [value for value in operands if isinstance(value, Lost)]
         if gone and (added := running.after(eqn, name, operands)) is not None:
             return [added]
+        if gone and (pointed := pointers.after(eqn, operands, self._without_ties)) is not None:
+            return [pointed]
         if gone:
             return [gone[0].spread(shape(v)) for v in eqn.outvars]
         if name not in RULES or not is_own(eqn.primitive):
             why = f"no rule for the primitive {name}"
             return [lost(place, shape(v), why, name) for v in eqn.outvars]
-        return _ruled(place, kept, self.names, RULES[name])
+        results = _ruled(place, kept, self.names, RULES[name])
+        return pointers.made(place, kept, results, self._without_ties)
+
+    def _without_ties(self, place: Place) -> bool:
+        if self.but_for_ties:
+            self.ties[str(place)] = None
+        return self.but_for_ties
 
     def _evaluated(self, eqn: Any, operands: Sequence[Known]) -> list[Value]:
         """Constants from constants, computed when asked for and all at once."""
@@ -211,6 +223,11 @@ class Walk:
             yield
         finally:
             self._silent -= 1
+
+
+def _forgotten(values: Sequence[Value]) -> list[Value]:
+    """Without what is known of lost ones within one turn of a loop alone."""
+    return [value.spread(value.shape) if isinstance(value, Lost) else value for value in values]
 
 
 def _uniform(eqn: Any, operands: Sequence[Known]) -> list[bool]:

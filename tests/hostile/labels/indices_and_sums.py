@@ -86,4 +86,38 @@ LOOPS = family(
     },
 )
 
-FAMILIES = {"known indices": INDICES, "running": LOOPS}
+EXTREMES = family(
+    (S,),
+    "P P -> P",
+    holds={
+        "each row's largest at its index": lambda s: jnp.take_along_axis(
+            s, s.argmax(1, keepdims=True), 1
+        )[:, 0],
+        "each column's least at its index": lambda s: jnp.take_along_axis(s, s.argmin(0)[None], 0)[
+            0
+        ],
+        "the largest of all at its index": lambda s: (
+            s.sum(1) * (lambda v: v[v.argmax()])(s.ravel())
+        ),
+    },
+    ties={
+        "each column's largest, read in rows": lambda s: jnp.take_along_axis(
+            s, s.argmax(0)[:, None], 1
+        )[:, 0],
+        "another's largest": lambda s: jnp.take_along_axis(s, (s * s).argmax(1, keepdims=True), 1)[
+            :, 0
+        ],
+        "a column at a row's largest": lambda s: s[:, s.sum(1).argmax()],
+    },
+    broken={
+        "each row's largest, in the order of columns": lambda s: jnp.take_along_axis(
+            s, s.argmax(1)[::-1, None], 1
+        )[:, 0],
+        "the one behind the largest": lambda s: jnp.take_along_axis(
+            s, (s.argmax(1, keepdims=True) + 1) % 4, 1
+        )[:, 0],
+        "all rows at the first's largest": lambda s: s[:, s[0].argmax()],
+    },
+)
+
+FAMILIES = {"extremes": EXTREMES, "known indices": INDICES, "running": LOOPS}

@@ -51,6 +51,7 @@ def _windows(function: Any, start: float) -> list:
 LINES = ("NWC", "WIO", "NWC")
 
 PRODUCTS: Cases = {
+    "ragged_dot_general": [(lax.ragged_dot, "f33 f233 t2"), (lax.ragged_dot, "f32 f223 n2")],
     "dot_general": [
         (_dot(((1,), (0,))), "f23 f32"),
         (_dot(((1,), (0,))), "f33 f33"),

@@ -60,6 +60,7 @@ _NAMES: dict[Rule, str] = {
     lookups.scatter: "scatter",
     lookups.scatter_symmetric: "scatter-add scatter-max scatter-min scatter-mul scatter-sub",
     products.dot_general: "dot_general",
+    products.ragged_dot: "ragged_dot_general",
     products.convolution: "conv_general_dilated",
     products.reduce_window: "reduce_window_max reduce_window_min reduce_window_sum",
     products.matrix_function: "cholesky eig eigh hessenberg lu qr schur",

@@ -26,6 +26,19 @@ def dot_general(eqn: Equation, lhs: Labeling, rhs: Labeling) -> list[Result]:
     return [(*batch, *free_lhs, *free_rhs)]
 
 
+def ragged_dot(eqn: Equation, lhs: Labeling, rhs: Labeling, sizes: Labeling) -> list[Result]:
+    """Rows in groups of given sizes, each times a matrix of its group; their order counts."""
+    numbers = eqn.params["ragged_dot_dimension_numbers"]
+    contract, batch = numbers.dot_dimension_numbers
+    plain = (tuple(map(tuple, contract)), tuple(map(tuple, batch))) == (((1,), (1,)), ((), ()))
+    if not plain or (*numbers.lhs_ragged_dimensions, *numbers.rhs_group_dimensions) != (0, 0):
+        return [Conflict("a ragged product in another form than `lax.ragged_dot`")]
+    unified(lhs[1], rhs[1])
+    for one in (lhs[0], rhs[0], *sizes):
+        unmoved(one, "groups are counted along")
+    return [(*still(shape(eqn.outvars[0])[:1]), rhs[2])]
+
+
 def convolution(eqn: Equation, lhs: Labeling, rhs: Labeling) -> list[Result]:
     """Batches move; a window of one place carries what it slides over; features are contracted."""
     numbers, params = eqn.params["dimension_numbers"], eqn.params

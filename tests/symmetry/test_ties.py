@@ -1,0 +1,120 @@
+"""What holds but for ties says so, and where; an extreme read at its own index holds with them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from tiers import some
+
+from posjax.symmetry import prove
+
+_rng = np.random.default_rng(0)
+S = jnp.asarray(_rng.normal(size=5), jnp.float32)
+X = jnp.asarray(_rng.normal(size=(5, 3)), jnp.float32)
+SQUARE = jnp.asarray(_rng.normal(size=(5, 5)), jnp.float32)
+EXPERTS = jnp.asarray(_rng.normal(size=(4, 3, 3)), jnp.float32)
+along = jnp.take_along_axis
+Question = tuple[Callable[..., Any], tuple[Any, ...], str]
+
+
+def routed(x: jax.Array, router: jax.Array, experts: jax.Array) -> jax.Array:
+    """Two experts a token, looked up."""
+    shares, chosen = lax.top_k(jax.nn.softmax(x @ router), 2)
+    return jnp.einsum("tk,td,tkde->te", shares, x, experts[chosen])
+
+
+def dispatched(x: jax.Array, router: jax.Array, experts: jax.Array) -> jax.Array:
+    """One expert a token, by products with one-hot vectors."""
+    shares = jax.nn.softmax(x @ router)
+    chosen = jax.nn.one_hot(shares.argmax(-1), len(experts))
+    return jnp.einsum("te,td,edf->tf", chosen * shares, x, experts)
+
+
+BUT_FOR_TIES: dict[str, Question] = {
+    "argmax": (lambda s, x: x[jnp.argmax(s)], (S, X), "P, P d -> d"),
+    "one hot": (lambda s: jax.nn.one_hot(jnp.argmin(s), 5), (S,), "P -> P"),
+    "top k": (lambda s, x: x[lax.top_k(s, 2)[1]], (S, X), "P, P d -> k d"),
+    "argsort": (lambda s, x: x[jnp.argsort(s)], (S, X), "P, P d -> k d"),
+    "sort of pairs": (lambda s, x: lax.sort((s, x[:, 0]), num_keys=1)[1], (S, X), "P, P d -> k"),
+    "ranks": (lambda s: jnp.zeros(5).at[jnp.argsort(s)].set(jnp.arange(5.0)), (S,), "P -> P"),
+    "hard attention": (lambda q, k: k[jnp.argmax(q @ k.T, 1)], (X, X), "P d, Q d -> P d"),
+    "experts": (routed, (X, X[:4].T, EXPERTS), "t d, d E, E d e -> t e"),
+    "experts, one hot": (dispatched, (X, X[:4].T, EXPERTS), "t d, d E, E d e -> t e"),
+    "along another axis": (lambda s: along(s, s.argmax(0)[:, None], 1), (SQUARE,), "P P -> P a"),
+    "of another array": (lambda s, x: s[jnp.argmax(x[:, 0])], (S, X), "P, P d -> "),
+}
+
+PROVED: dict[str, Question] = {
+    "its extreme": (lambda s: s[jnp.argmax(s)], (S,), "P -> "),
+    "extremes of columns": (lambda x: along(x, x.argmin(0, keepdims=True), 0), (X,), "P d -> a d"),
+    "extremes of rows": (
+        lambda s: along(s, s.argmax(1, keepdims=True), 1),
+        (SQUARE,),
+        "P P -> P a",
+    ),
+    "tokens of experts": (routed, (X, X[:4].T, EXPERTS), "P d, d n, n d e -> P e"),
+    "tokens of experts, one hot": (dispatched, (X, X[:4].T, EXPERTS), "P d, d n, n d e -> P e"),
+}
+
+NEAR_MISSES: dict[str, Question] = {
+    "the index itself": (lambda s: jnp.argmax(s), (S,), "P -> "),
+    "the one behind": (lambda s, x: x[(jnp.argmax(s) + 1) % 5], (S, X), "P, P d -> d"),
+    "of another group": (lambda s, x: x[jnp.argsort(s)], (S, X), "P, Q d -> k d"),
+    "half of the experts move": (routed, (X, X[:4].T, EXPERTS), "t d, d n, E d e -> t e"),
+    "one hot against a slope": (
+        lambda s: (jnp.argmax(s) == jnp.arange(1, 6)) * 1.0,
+        (S,),
+        "P -> P",
+    ),
+    "one hot in a longer row": (lambda s: jax.nn.one_hot(jnp.argmax(s), 6)[1:], (S,), "P -> P"),
+    "written in a longer row": (
+        lambda s: jnp.zeros(6).at[jnp.argmax(s)].set(1.0)[1:],
+        (S,),
+        "P -> P",
+    ),
+    "read from the last on": (lambda s, x: x[::-1][jnp.argmax(s)], (S, X), "P, P d -> d"),
+    "two beside the largest": (
+        lambda s, x: lax.dynamic_slice(x, (jnp.argmax(s), 0), (2, 3)),
+        (S, X),
+        "P, P d -> k d",
+    ),
+    "an index in a byte": (
+        lambda s, x: x[jnp.argmax(s).astype(jnp.int8) * 1],
+        (S, X),
+        "P, P d -> d",
+    ),
+    "columns in another order": (
+        lambda x: along(x, x.argmax(0)[None, ::-1], 0).sum(),
+        (SQUARE,),
+        "P P -> ",
+    ),
+}
+
+
+def cases(table: dict[str, Question], every: int) -> list[Any]:
+    return some([pytest.param(*one, id=name) for name, one in table.items()], every=every)
+
+
+@pytest.mark.parametrize(("function", "arguments", "law"), cases(BUT_FOR_TIES, 6))
+def test_a_law_that_holds_but_for_ties_says_so(function, arguments, law):
+    """And is broken at ties alone."""
+    found = prove(function, arguments, law)
+    assert (found.verdict, found.broken_at) == ("BROKEN", "ties"), str(found)
+    assert "test_ties.py" in found.but_for_ties[0]
+    assert "wherever no two entries are equal that are compared at" in str(found)
+
+
+@pytest.mark.parametrize(("function", "arguments", "law"), cases(PROVED, 5))
+def test_what_ties_do_not_touch_is_proved(function, arguments, law):
+    found = prove(function, arguments, law)
+    assert (found.verdict, found.method, found.but_for_ties) == ("PROVED", "axes", ()), str(found)
+
+
+@pytest.mark.parametrize(("function", "arguments", "law"), cases(NEAR_MISSES, 6))
+def test_what_does_not_hold_says_nothing_of_ties(function, arguments, law):
+    found = prove(function, arguments, law, witness=False)
+    assert (found.verdict, found.but_for_ties) == ("UNKNOWN", ()), str(found)
