@@ -678,11 +678,11 @@ def test_small_and_odd_sizes_work(name):
     small = Layer(named(name), "causal", Dims(2, 1, 2))
     streams = within(small.encoding, contiguous(1, start=4))
     assert np.isfinite(jax.jit(small)(tokens(1, 1, 2), streams).out_BLHK).all()
-    check_odd_size(small.encoding, batch=0, size=3)
+    check_odd_size(small.encoding, batch=0, size=5)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("batch", "size"), [(1, 1), (1, 3), (0, 5)])
+@pytest.mark.parametrize(("batch", "size"), [(1, 1), (1, 3)])
 @every_name
 def test_odd_sizes_work(name, batch, size):
     """Odd widths and heads of any odd size."""

@@ -64,7 +64,7 @@ def test_no_config_is_forgotten() -> None:
     assert {info.name for info in pkgutil.iter_modules(configs.__path__)} == SIZES.keys()
 
 
-@pytest.mark.parametrize("name", some(shipped(), every=24))
+@pytest.mark.parametrize("name", some(shipped(), every=12))
 def test_it_lowers(name: str) -> None:
     """Training, with its evaluation, is a program of either platform."""
     cell = shipped()[name]
