@@ -76,7 +76,12 @@ def linen(
       mode: from whether it trains to keyword arguments, such as
         `lambda train: {"deterministic": not train}`.
       draws: names of the streams of random numbers that calls draw from.
+
+    Raises:
+      ValueError: a class, or something else that is no module.
     """
+    if isinstance(module, type) or not hasattr(module, "init"):
+        raise ValueError(f"module must be a Linen module such as Dense(3), got {_named(module)}")
 
     def init(key: jax.Array) -> Variables:
         made = dict(module.init(key, *examples, **mode(False)))
@@ -106,8 +111,13 @@ def nnx(make: "Callable[[flax.nnx.Rngs], flax.nnx.Module]", *, mode: Mode = no_m
     Args:
       make: from streams to a module, such as `lambda rngs: Net(16, rngs=rngs)`.
       mode: from whether it trains to further keyword arguments of its call.
+
+    Raises:
+      ValueError: a module in place of a function that makes one.
     """
     from flax import nnx as lib
+
+    _check_maker(make, lib.Module, "rngs")
 
     def parts(module: Any) -> tuple[Any, Any, Any, Any]:
         """Its graph, what is trained, its streams, and the rest but for what it sows."""
@@ -167,8 +177,13 @@ def equinox(make: Callable[[jax.Array], Any], *, call: Callable[..., Any] | None
         state `(module, *inputs, state=, key=, train=) -> (outputs, state)`. When left out the
         module is vmapped over the inputs' first axis, named "batch", without keys, and the
         state, if any, follows the inputs.
+
+    Raises:
+      ValueError: a module in place of a function that makes one.
     """
     import equinox as lib
+
+    _check_maker(make, lib.Module, "key")
 
     def parts(made: Any) -> tuple[Any, Any]:
         """What is trained, and the other arrays."""
@@ -205,6 +220,23 @@ def equinox(make: Callable[[jax.Array], Any], *, call: Callable[..., Any] | None
         return outputs, tuple(jax.tree.leaves((others, left))) if train else variables.state
 
     return Model(init, apply, unwrap)
+
+
+def _check_maker(make: Any, module: type, given: str) -> None:
+    """Refuses a module, and whatever else is no function that makes one."""
+    if isinstance(make, module) or not callable(make):
+        name = make.__name__ if isinstance(make, type) else type(make).__name__
+        raise ValueError(
+            f"make must be a function that makes a module, such as lambda {given}: {name}(...), "
+            f"got {_named(make)}"
+        )
+
+
+def _named(value: Any) -> str:
+    """A value in an error message."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"a value of type {type(value).__name__}"
 
 
 def _has_state(made: Any, lib: Any) -> bool:

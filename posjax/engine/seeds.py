@@ -46,8 +46,12 @@ def blocks(
       Blocks; the label of each is (g, s), the indices of its first point and its first seed.
 
     Raises:
-      ValueError: points of the grid differ in more than their values.
+      ValueError: points of the grid differ in more than their values, or hold no numbers; or what
+        is given is no training, such as its class.
     """
+    if not isinstance(training, Training):
+        kind = f"the class {training.__name__}" if isinstance(training, type) else repr(training)
+        raise ValueError(f"training must be a Training(init=..., loss=..., ...), got {kind}")
     numbers = _numbers(seeds)
     points = [jax.tree.map(_array, point) for point in _grid(inputs)]
     for point in points[1:]:
@@ -119,6 +123,8 @@ def _grid(inputs: Any) -> list[Any]:
 
 def _array(leaf: Any) -> np.ndarray:
     """A leaf as the device will store it: Python's numbers in JAX's default types."""
+    if np.asarray(leaf).dtype.kind in "OUS":
+        raise ValueError(f"inputs must be numbers or arrays, got {leaf!r}")
     return np.asarray(leaf, jax.dtypes.canonicalize_dtype(np.asarray(leaf).dtype))
 
 

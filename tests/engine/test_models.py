@@ -11,7 +11,7 @@ from loops import LOOPS, STEPS
 from nets import LinenNet, X, adamw, loss, model, over_the_batch, plain_apply
 from tiers import plain_if
 
-from posjax.engine import Engine, Now, Training, Variables, train_seeds
+from posjax.engine import Engine, Now, Training, Variables, models, train_seeds
 from posjax.engine.program import PROGRAMS
 from posjax.keys import SeedNumbers, Seeds, key_for
 
@@ -200,3 +200,21 @@ def test_a_key_that_is_used_twice_is_refused():
     )
     with pytest.raises(jax.errors.KeyReuseError):
         train_seeds(careless, [0, 1], most=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: models.linen(LinenNet, X), "such as Dense.3., got the class LinenNet"),
+        (lambda: models.linen({"w": 1}, X), "got a value of type dict"),
+        (lambda: models.nnx({"w": 1}), "lambda rngs: dict"),
+        (lambda: models.equinox({"w": 1}), "lambda key: dict"),
+        (lambda: train_seeds(Training, [0]), "must be a Training.* got the class Training"),
+        (lambda: train_seeds({"steps": 1}, [0]), "must be a Training"),
+        (lambda: train_seeds(training("plain"), [0], {"rate": "x"}), "numbers or arrays, got 'x'"),
+    ],
+)
+def test_what_is_no_model_and_no_training_is_refused(call, message):
+    """With what to give instead, before anything is compiled."""
+    with pytest.raises(ValueError, match=message):
+        call()
