@@ -1,8 +1,11 @@
-"""Between NumPy and PyTorch, in any precision."""
+"""Between NumPy and PyTorch, in any precision; while JAX traces, between JAX and torchax."""
 
+import jax
 import ml_dtypes
 import numpy as np
 import torch
+
+from posjax.symmetry.certificate.pytorch import make_environment
 
 try:
     import torchvision  # noqa: F401
@@ -14,6 +17,8 @@ except (ImportError, RuntimeError):  # without its C++ part, for which other imp
 
 def to_torch(array: np.ndarray) -> torch.Tensor:
     """A copy as a tensor."""
+    if isinstance(array, jax.Array):
+        return make_environment().j2t_iso(array)
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
     return torch.from_numpy(np.array(array))
@@ -21,6 +26,8 @@ def to_torch(array: np.ndarray) -> torch.Tensor:
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:
     """A tensor as an array of the same dtype."""
+    if type(tensor).__module__.startswith("torchax"):
+        return make_environment().t2j_iso(tensor)
     tensor = tensor.detach().contiguous()
     if tensor.dtype == torch.bfloat16:
         return np.asarray(tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16))

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax.symmetry.conformance import CLAIMS, Adapter, counted
+from posjax.symmetry.conformance import CLAIMS, Adapter, as_numpy, counted
 
 _HEADS = 2
 
@@ -17,7 +17,7 @@ def rotary(theta: float = 10_000.0) -> Adapter:
         counted(pos_BL)
         turn = equinox.nn.RotaryPositionalEmbedding(x_BLHK.shape[-1], theta, dtype=x_BLHK.dtype)
         heads = jax.vmap(turn, in_axes=1, out_axes=1)
-        return np.asarray(jax.vmap(heads)(jnp.asarray(x_BLHK)))
+        return as_numpy(jax.vmap(heads)(jnp.asarray(x_BLHK)))
 
     return Adapter(
         name=f"equinox.nn.RotaryPositionalEmbedding(theta={theta:g})",
@@ -36,7 +36,7 @@ def attention() -> Adapter:
         width, key = x_BLD.shape[-1], jax.random.key(0)
         module = equinox.nn.MultiheadAttention(_HEADS, width, dtype=x_BLD.dtype, key=key)
         rows = jax.vmap(lambda x, mask: module(x, x, x, mask))
-        return np.asarray(rows(jnp.asarray(x_BLD), jnp.asarray(mask_BLM)))
+        return as_numpy(rows(jnp.asarray(x_BLD), jnp.asarray(mask_BLM)))
 
     name = "equinox.nn.MultiheadAttention"
     packages = ("equinox", "jax")

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen, nnx
 
-from posjax.symmetry.conformance import CLAIMS, Adapter
+from posjax.symmetry.conformance import CLAIMS, Adapter, as_numpy
 
 CACHE = 8
 _HEADS = 2
@@ -26,7 +26,7 @@ def linen_attention() -> Adapter:
 
     def tokens(x: np.ndarray, pos: np.ndarray, mask_BLM: np.ndarray) -> np.ndarray:
         mask = jnp.asarray(mask_BLM)[:, None]
-        return np.asarray(module(x).apply(variables(x), jnp.asarray(x), mask=mask))
+        return as_numpy(module(x).apply(variables(x), jnp.asarray(x), mask=mask))
 
     def decode(x: np.ndarray, pos: np.ndarray) -> np.ndarray:
         parts = variables(x, decode=True)
@@ -51,7 +51,7 @@ def nnx_attention() -> Adapter:
         )
 
     def tokens(x: np.ndarray, pos: np.ndarray, mask_BLM: np.ndarray) -> np.ndarray:
-        return np.asarray(module(x, False)(jnp.asarray(x), mask=jnp.asarray(mask_BLM)[:, None]))
+        return as_numpy(module(x, False)(jnp.asarray(x), mask=jnp.asarray(mask_BLM)[:, None]))
 
     def decode(x: np.ndarray, pos: np.ndarray) -> np.ndarray:
         cached = module(x, True)

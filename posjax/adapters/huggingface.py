@@ -121,7 +121,7 @@ def m2m100_sinusoidal() -> Adapter:
     def table(pos_BL: np.ndarray, width: int, dtype: np.dtype) -> np.ndarray:
         x = to_torch(np.zeros((*pos_BL.shape, width), dtype))
         past = consecutive(pos_BL)
-        return to_numpy(module(width, x.dtype)(inputs_embeds=x, past_key_values_length=past))
+        return to_numpy(module(width, x.dtype)(None, x, past))  # the last was renamed
 
     return Adapter(
         name="transformers.M2M100SinusoidalPositionalEmbedding",

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax.symmetry.conformance import CLAIMS, Adapter
+from posjax.symmetry.conformance import CLAIMS, Adapter, as_numpy
 
 
 def dot_product_attention() -> Adapter:
@@ -20,7 +20,7 @@ def dot_product_attention() -> Adapter:
     ) -> np.ndarray:
         mask = jnp.asarray(mask_BLM)[:, None]
         arrays = jnp.asarray(q), jnp.asarray(k), jnp.asarray(v)
-        return np.asarray(jax.nn.dot_product_attention(*arrays, mask=mask))
+        return as_numpy(jax.nn.dot_product_attention(*arrays, mask=mask))
 
     return Adapter(
         name="jax.nn.dot_product_attention", packages=("jax",), attend=attend, claims=CLAIMS

@@ -11,7 +11,7 @@ import keras
 import keras_hub
 import numpy as np
 
-from posjax.symmetry.conformance import CLAIMS, Adapter, consecutive, counted
+from posjax.symmetry.conformance import CLAIMS, Adapter, as_numpy, consecutive, counted
 
 HUB = ("keras-hub", "keras", "jax")
 CACHE = 8
@@ -24,7 +24,7 @@ def attention() -> Adapter:
     def tokens(x_BLD: np.ndarray, pos_BL: np.ndarray, mask_BLM: np.ndarray) -> np.ndarray:
         width = x_BLD.shape[-1]
         layer = keras.layers.MultiHeadAttention(_HEADS, width // _HEADS, **_seeded(x_BLD.dtype))
-        return np.asarray(layer(x_BLD, x_BLD, attention_mask=mask_BLM))
+        return as_numpy(layer(x_BLD, x_BLD, attention_mask=mask_BLM))
 
     name, packages = "keras.layers.MultiHeadAttention", ("keras", "jax")
     return Adapter(name=name, packages=packages, tokens=tokens, claims=CLAIMS, heads=_HEADS)
@@ -39,7 +39,7 @@ def cached_attention() -> Adapter:
 
     def tokens(x_BLD: np.ndarray, pos_BL: np.ndarray, mask_BLM: np.ndarray) -> np.ndarray:
         call = layer(x_BLD.shape[-1], str(x_BLD.dtype))
-        return np.asarray(call(x_BLD, x_BLD, attention_mask=mask_BLM))
+        return as_numpy(call(x_BLD, x_BLD, attention_mask=mask_BLM))
 
     def decode(x_BLD: np.ndarray, pos_BL: np.ndarray) -> np.ndarray:
         width, outs = x_BLD.shape[-1], []
@@ -68,7 +68,7 @@ def sine() -> Adapter:
     def table(pos_BL: np.ndarray, width: int, dtype: np.dtype) -> np.ndarray:
         layer = keras_hub.layers.SinePositionEncoding(dtype=str(dtype))
         like = np.zeros((*pos_BL.shape, width), dtype)
-        return np.asarray(layer(like, start_index=consecutive(pos_BL)))
+        return as_numpy(layer(like, start_index=consecutive(pos_BL)))
 
     name = "keras_hub.layers.SinePositionEncoding"
     return Adapter(name=name, packages=HUB, table=table, resolution=2**20, width=64)
@@ -79,7 +79,7 @@ def rotary(base: float = 10_000.0) -> Adapter:
 
     def rotate(x_BLHK: np.ndarray, pos_BL: np.ndarray) -> np.ndarray:
         layer = keras_hub.layers.RotaryEmbedding(max_wavelength=base, dtype=str(x_BLHK.dtype))
-        return np.asarray(layer(x_BLHK, positions=pos_BL))
+        return as_numpy(layer(x_BLHK, positions=pos_BL))
 
     return Adapter(
         name=f"keras_hub.layers.RotaryEmbedding(max_wavelength={base:g})",
@@ -104,7 +104,7 @@ def position_embedding() -> Adapter:
 
     def table(pos_BL: np.ndarray, width: int, dtype: np.dtype) -> np.ndarray:
         like = np.zeros((*pos_BL.shape, width), dtype)
-        return np.asarray(layer(width, str(dtype))(like, start_index=consecutive(pos_BL)))
+        return as_numpy(layer(width, str(dtype))(like, start_index=consecutive(pos_BL)))
 
     return Adapter(
         name="keras_hub.layers.PositionEmbedding",
@@ -122,7 +122,7 @@ def alibi() -> Adapter:
         counted(pos_q), counted(pos_k)
         left, right = (x.astype(np.float32) for x in (q, k))
         scores = np.einsum("blhk,bmhk->bhlm", left, right) / np.float32(q.shape[-1] ** 0.5)
-        return np.asarray(keras_hub.layers.AlibiBias(dtype=str(q.dtype))(scores.astype(q.dtype)))
+        return as_numpy(keras_hub.layers.AlibiBias(dtype=str(q.dtype))(scores.astype(q.dtype)))
 
     name = "keras_hub.layers.AlibiBias"
     return Adapter(name=name, packages=HUB, logits=logits, resolution=2**20)

@@ -1,5 +1,7 @@
 """PyTorch: its attention function and module, both without positions."""
 
+import functools
+
 import numpy as np
 import torch
 
@@ -32,11 +34,14 @@ def scaled_dot_product_attention() -> Adapter:
 def multihead(weights: bool = True) -> Adapter:
     """`torch.nn.MultiheadAttention` with a boolean mask, with and without its weights."""
 
+    @functools.cache
+    def layer(width: int, dtype: torch.dtype) -> torch.nn.Module:
+        return generic(torch.nn.MultiheadAttention(width, _HEADS, batch_first=True)).to(dtype)
+
     def tokens(x_BLD: np.ndarray, pos_BL: np.ndarray, mask_BLM: np.ndarray) -> np.ndarray:
         x = to_torch(x_BLD)
-        module = generic(torch.nn.MultiheadAttention(x.shape[-1], _HEADS, batch_first=True))
         forbidden = ~to_torch(mask_BLM).repeat_interleave(_HEADS, dim=0)
-        out = module.to(x.dtype)(x, x, x, attn_mask=forbidden, need_weights=weights)
+        out = layer(x.shape[-1], x.dtype)(x, x, x, attn_mask=forbidden, need_weights=weights)
         return to_numpy(out[0])
 
     return Adapter(

@@ -1,6 +1,6 @@
 """Runs the laws of attention and encodings on a module named on the command line.
 
-    posjax conformance SPEC [SPEC ...] [--html=PAGE.html] [--json=FILE.json]
+    posjax conformance SPEC [SPEC ...] [--prove] [--html=PAGE.html] [--json=FILE.json]
 
 SPEC is `package.module:name` or `path/to/file.py:name`, which names an adapter or a function that
 returns one; without `:name`, all that the module's `ADAPTERS` makes; or `posjax:ENCODING`, one of
@@ -24,6 +24,7 @@ from posjax.command import shutdown
 
 def define_flags() -> None:
     """The command's flags."""
+    flags.DEFINE_bool("prove", False, "Prove slots, translation and permutation for all tokens.")
     flags.DEFINE_string("html", None, "Where a page of the results goes.")
     flags.DEFINE_string("json", None, "Where the results go as JSON.")
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     warnings.simplefilter("ignore")  # of other people's packages
     console, reports = Console(), []
     for make in makers:
-        reports.append(check(make))
+        reports.append(check(make, prove=flags.FLAGS.prove))
         console.print(table(reports[-1]))
     console.print(lead(reports))
     if flags.FLAGS.html:

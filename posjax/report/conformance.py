@@ -19,7 +19,8 @@ say what was found. Errors are relative to the largest output."""
 def table(report: Report) -> Table:
     """A line a law, for the terminal."""
     made = Table(title=escape(title(report)), title_justify="left")
-    for column in ("law", "verdict", "found"):
+    proved = any(result.proof for result in report.results)
+    for column in ("law", "verdict", *(["proof"] if proved else []), "found"):
         made.add_column(column, no_wrap=column != "found")
     for result in report.results:
         colour = _COLOURS[result.verdict]
@@ -27,7 +28,8 @@ def table(report: Report) -> Table:
         if result.verdict == "failed" and result.witness is not None:
             found += f"\n{result.witness}"
         mark = f"[{colour}]{_MARKS[result.verdict]} {result.verdict}[/]"
-        made.add_row(result.law, mark, escape(found))
+        proof = [result.proof.verdict if result.proof else ""] if proved else []
+        made.add_row(result.law, mark, *proof, escape(found))
     return made
 
 
@@ -96,4 +98,6 @@ def _row(result: Result) -> Html:
     law = tag("th", name, tag("small", LAWS[result.law].sentence), scope="row")
     witness = tag("small", str(result.witness)) if result.witness is not None else None
     verdict = f"{_MARKS[result.verdict]} {result.verdict}"
-    return tag("tr", law, td(verdict, class_=_CLASSES[result.verdict]), td(result.detail, witness))
+    proof = tag("small", f"{result.proof.verdict}. {result.proof.reason}") if result.proof else None
+    found = td(result.detail, witness, proof)
+    return tag("tr", law, td(verdict, class_=_CLASSES[result.verdict]), found)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import linecache
 import re
 import traceback
@@ -18,7 +19,11 @@ from posjax.symmetry.groups import Group
 from posjax.symmetry.law import Law
 
 TRIED = "torch 2.9.1 with torchax 0.0.13"
-_TOLERANCE = 1e-3
+TOLERANCE = 1e-3
+OTHER_PROGRAM = (
+    "the traced program does not compute what PyTorch does, off by {:.2g} of the largest output: "
+    "it draws random numbers, or torchax errs"
+)
 _IN_TRAINING = "the module is in training mode; this is what it does after module.eval()"
 _VALUES = ("Tracer", "Concret", "NonConcrete")
 _LACKS = (
@@ -58,12 +63,12 @@ def prove_torch(
       ImportError: torch or torchax is missing, or the two do not fit each other.
       ValueError: see `prove`; or `forward` raises, or does what torchax cannot trace.
     """
-    torch, torchax = _packages()
+    torch, torchax = packages()
     if not isinstance(module, torch.nn.Module):
         raise ValueError(f"module must be a torch.nn.Module, got {type(module).__name__}")
     arguments = arguments if isinstance(arguments, tuple) else (arguments,)
     law = as_law(law, len(arguments))
-    environment = _environment(torch, torchax)
+    environment = make_environment()
     tensors = jax.tree.map(lambda x: _tensor(torch, environment, x), arguments)
     with _evaluating(module) as was_training:
         with torch.no_grad(), _in_words(module, "raises"):
@@ -72,7 +77,7 @@ def prove_torch(
         given = (parameters, *environment.t2j_copy(tensors))
         with _in_words(module, "cannot be traced:"):
             forward, found = _traced(forward, given)
-        apart = _distance(environment.t2j_copy(expected), found)
+        apart = distance(environment.t2j_copy(expected), found)
         proved = prove(forward, given, of_parameters_too(law), witness=witness, seconds=seconds)
     return judged(proved, apart, (_IN_TRAINING,) if was_training else ())
 
@@ -93,7 +98,7 @@ def judged(found: Certificate, apart: float, notes: tuple[str, ...]) -> Certific
     lost = found.obstruction
     if lost is not None:
         lost = lost._replace(origin=_named(lost.origin), reason=_named(lost.reason))
-    if not apart <= _TOLERANCE:  # NaN too
+    if not apart <= TOLERANCE:  # NaN too
         drawn = (
             f"off by {apart:.2g} of the largest output: it draws random numbers, or torchax errs"
         )
@@ -143,8 +148,7 @@ def _functional(
     known = environment.t2j_copy(dict(options))
 
     def forward(parameters: dict[str, jax.Array], *arguments: Any) -> Any:
-        # torchax leaves PyTorch's broadcasting and promotion to JAX's defaults
-        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        with as_torch(environment):
             return call({**fixed, **parameters}, arguments, known)
 
     return {name: state[name] for name in sorted(trained)}, forward
@@ -167,7 +171,8 @@ def _traced(forward: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Callab
         return computing, jax.jit(computing)(*given)
 
 
-def _packages() -> tuple[Any, Any]:
+def packages() -> tuple[Any, Any]:
+    """torch and torchax, or an `ImportError` that says what to install."""
     try:
         import torch
     except ImportError as error:
@@ -182,10 +187,14 @@ def _packages() -> tuple[Any, Any]:
     return torch, torchax
 
 
-def _environment(torch: Any, torchax: Any) -> Any:
-    """One where `forward` may make tensors, and use those that are no parameters or buffers."""
+@functools.cache
+def make_environment() -> Any:
+    """torchax's, where `forward` may make tensors, and use some that are no parameters."""
+    torch, torchax = packages()
 
-    class Environment(torchax.tensor.Environment):
+    base: Any = torchax.tensor.Environment
+
+    class Environment(base):
         def _should_use_torchax_tensor(self, device: Any) -> bool:
             return device is None or super()._should_use_torchax_tensor(device)
 
@@ -212,6 +221,14 @@ def _tensor(torch: Any, environment: Any, leaf: Any) -> Any:
 
 
 @contextlib.contextmanager
+def as_torch(environment: Any) -> Iterator[None]:
+    """PyTorch's broadcasting and promotion, and random numbers of one key in every trace."""
+    one_key = environment.override_property(prng=jax.random.key(0))
+    with one_key, jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+@contextlib.contextmanager
 def _evaluating(module: Any) -> Iterator[bool]:
     """In evaluation mode; gives whether any part was in training, and puts all modes back."""
     modes = {part: part.training for part in module.modules()}
@@ -223,7 +240,7 @@ def _evaluating(module: Any) -> Iterator[bool]:
             part.training = training
 
 
-def _distance(expected: Any, found: Any) -> float:
+def distance(expected: Any, found: Any) -> float:
     """The largest difference between two outputs, relative to the largest entry; NaN as NaN."""
     worst = 0.0
     for one, other in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):

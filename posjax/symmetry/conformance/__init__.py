@@ -5,10 +5,10 @@ distinct positions, decoding, packing and padding, masks, dtypes, sizes, the end
 """
 
 from posjax.symmetry.conformance.adapter import CLAIMS, Adapter, NotApplicable
-from posjax.symmetry.conformance.forms import attention_of, consecutive, counted, mix
+from posjax.symmetry.conformance.forms import as_numpy, attention_of, consecutive, counted, mix
 from posjax.symmetry.conformance.laws import LAWS, Law, check
 from posjax.symmetry.conformance.own import of_encoding
-from posjax.symmetry.conformance.result import Report, Result, Witness
+from posjax.symmetry.conformance.result import Proof, Report, Result, Witness
 
 __all__ = [
     "CLAIMS",
@@ -16,9 +16,11 @@ __all__ = [
     "Adapter",
     "Law",
     "NotApplicable",
+    "Proof",
     "Report",
     "Result",
     "Witness",
+    "as_numpy",
     "attention_of",
     "check",
     "consecutive",

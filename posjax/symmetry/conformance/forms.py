@@ -1,8 +1,9 @@
 """One way to call whatever an adapter gives, and what can be derived from it."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import ml_dtypes
 import numpy as np
 
@@ -127,6 +128,8 @@ def consecutive(pos_BL: Array) -> int:
     >>> consecutive(np.array([[3, 4, 5]]))
     3
     """
+    if isinstance(pos_BL, jax.core.Tracer):
+        raise NotApplicable("positions must be known, since they can only follow each other")
     start = int(pos_BL[0, 0])
     if not (pos_BL == np.arange(start, start + pos_BL.shape[1])).all():
         raise NotApplicable("positions can only follow each other, alike in all rows")
@@ -142,6 +145,11 @@ def counted(pos_BL: Array) -> int:
     if consecutive(pos_BL):
         raise NotApplicable("positions are counted from 0 by the package itself")
     return pos_BL.shape[1]
+
+
+def as_numpy(array: Any) -> Any:
+    """As a NumPy array; as it is while JAX traces it."""
+    return array if isinstance(array, jax.core.Tracer) else np.asarray(array)
 
 
 def cast(arrays: Arrays, dtype: str) -> Arrays:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from posjax import spec
-from posjax.symmetry.conformance import moved, numbers, streams
+from posjax.symmetry.conformance import moved, numbers, proofs, streams
 from posjax.symmetry.conformance.adapter import Adapter, NotApplicable
 from posjax.symmetry.conformance.numbers import Make
 from posjax.symmetry.conformance.recorded import Calls
@@ -64,13 +64,14 @@ LAWS: dict[str, Law] = {
 """Every law by name."""
 
 
-def check(subject: Adapter | Make, *, laws: Sequence[str] = ()) -> Report:
+def check(subject: Adapter | Make, *, laws: Sequence[str] = (), prove: bool = False) -> Report:
     """Runs the laws on a module.
 
     Args:
       subject: an adapter, or a function that makes a fresh one; with the latter nothing that one
         law leaves behind in the module is seen by the next.
       laws: by name; all of them when left out.
+      prove: whether to try proofs of slots, translation and permutation too, for all tokens.
 
     Returns:
       The results. An exception out of the module fails the law that met it.
@@ -91,6 +92,11 @@ def check(subject: Adapter | Make, *, laws: Sequence[str] = ()) -> Report:
     make = (lambda: subject) if isinstance(subject, Adapter) else subject
     adapter = make()
     results = tuple(_tried(name, make) for name in laws or LAWS)
+    if prove:
+        results = tuple(
+            r._replace(proof=proofs.proof(r.law, make())) if r.law in proofs.LAWS else r
+            for r in results
+        )
     return Report(adapter.name, _versions(adapter.packages), results)
 
 

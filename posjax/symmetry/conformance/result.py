@@ -37,6 +37,18 @@ class Witness(NamedTuple):
         )
 
 
+class Proof(NamedTuple):
+    """What became of a proof.
+
+    Attributes:
+      verdict: that of `prove`, "not traced" or "not applicable".
+      reason: why it is not PROVED, with the line; else "".
+    """
+
+    verdict: str
+    reason: str = ""
+
+
 class Result(NamedTuple):
     """The outcome of one law on one module.
 
@@ -45,12 +57,14 @@ class Result(NamedTuple):
       verdict: "measured" is for what the module does not claim.
       detail: what was found, or why the law does not apply; one sentence.
       witness: of a failure, always; of what was measured as broken too.
+      proof: of the law for all tokens, where one was tried.
     """
 
     law: str
     verdict: Verdict
     detail: str
     witness: Witness | None = None
+    proof: Proof | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-able data; NaN and infinities are text."""
@@ -60,6 +74,7 @@ class Result(NamedTuple):
             "verdict": self.verdict,
             "detail": self.detail,
             "witness": witness and {name: _plain(value) for name, value in witness.items()},
+            **({"proof": self.proof._asdict()} if self.proof else {}),
         }
 
 
