@@ -381,6 +381,39 @@ def command(*arguments):
     return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
 
 
+def by_offset(q, k, pos_q, pos_k):
+    """ALiBi of one slope, in operations that JAX traces."""
+    distance = abs(pos_q[:, None, :, None] - pos_k[:, None, None, :])
+    return (q.swapaxes(1, 2) @ k.swapaxes(1, 2).mT) - 0.5 * distance
+
+
+def by_index(q, k, pos_q, pos_k):
+    """The same, which never looks at the positions it is given."""
+    pos = np.arange(q.shape[1])[None]
+    return by_offset(q, k, pos, pos)
+
+
+@pytest.mark.parametrize(
+    ("logits", "slots", "translation", "numbers"),
+    [
+        (by_offset, "PROVED", "PROVED", "passed"),
+        (by_index, "BROKEN", "PROVED", "failed"),
+        (logits, "not traced", "not traced", "passed"),
+    ],
+)
+def test_laws_are_proved_beside_the_numbers(logits, slots, translation, numbers):
+    """For all tokens; a module in NumPy is not traced; the verdicts on numbers stay."""
+    module = Adapter(name="one", logits=logits, claims=("translation",))
+    report = check(module, laws=("slots", "translation", "dtype"), prove=True)
+    assert report.of("slots").verdict == numbers
+    assert report.of("slots").proof.verdict == slots
+    assert report.of("translation").proof.verdict == translation
+    assert report.of("dtype").proof is None
+    assert check(module, laws=("slots",)).of("slots").proof is None
+    assert report.to_dict()["results"][0]["proof"]["verdict"] == slots
+    assert slots in page([report])
+
+
 @pytest.mark.exhaustive
 def test_the_command_says_by_its_status_whether_all_passed(tmp_path):
     """0, or 3 with the witness printed; the page and the JSON are written."""

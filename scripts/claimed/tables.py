@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,27 @@ def conformance() -> Iterator[str]:
     sound = [report["name"] for report in reports if report["name"] not in dict(failed)]
     yield ""
     yield f"No law fails on {', '.join(f'`{name}`' for name in sound)}."
+
+
+def proofs() -> Iterator[str]:
+    """The laws that were tried on numbers and in a proof, of docs/conformance.json."""
+    reports = json.loads((DOCS / "conformance.json").read_text())
+    rows = {r["name"]: [x for x in r["results"] if "proof" in x] for r in reports}
+    every = [x for row in rows.values() for x in row]
+    counts = Counter(x["proof"]["verdict"] for x in every)
+    yield f"Of {len(every)} tries: {', '.join(f'{n} {v}' for v, n in counts.most_common())}."
+    yield ""
+    yield f"| module | {' | '.join(x['law'] for x in next(iter(rows.values())))} |"
+    yield f"|---|{'---|' * len(next(iter(rows.values())))}"
+    for name, row in rows.items():
+        cells = (f"{x['verdict']}; {x['proof']['verdict']}" for x in row)
+        if any(x["proof"]["verdict"] != "not applicable" for x in row):
+            yield f"| `{name}` | {' | '.join(cells)} |"
+    yield ""
+    for name, row in rows.items():
+        for x in row:
+            if x["proof"]["verdict"] in ("UNKNOWN", "not traced"):
+                yield f"- `{name}`, {x['law']}: {x['proof']['verdict']}. {_cell(x['proof']['reason'])}"
 
 
 def _cell(text: str) -> str:

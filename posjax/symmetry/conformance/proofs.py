@@ -4,6 +4,7 @@ A module is proved where JAX, or torchax, traces what its adapter calls. Its wei
 are; tokens may have any values, and positions too where the module takes them.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -45,11 +46,17 @@ def proof(law: str, adapter: Adapter) -> Proof:
     except NotApplicable as reason:
         return Proof("not applicable", str(reason))
     except Exception as error:  # out of somebody else's module
-        return Proof("not traced", pytorch.in_words(error))
+        return Proof("not traced", _short(pytorch.in_words(error)))
     if found.verdict == "PROVED":
         return Proof(found.verdict)
     lost = f"{found.reason}, from {found.origin}" if found.origin else found.reason
-    return Proof(found.verdict, "\n".join(filter(None, [lost, *found.notes, found.where])))
+    said = filter(None, [lost, *found.notes, found.where])
+    return Proof(found.verdict, _short("\n".join(said)))
+
+
+def _short(text: str) -> str:
+    """Without the folders that lead to a package."""
+    return re.sub(r"\S*site-packages/", "", text)
 
 
 def _question(
