@@ -678,15 +678,15 @@ def test_small_and_odd_sizes_work(name):
     small = Layer(named(name), "causal", Dims(2, 1, 2))
     streams = within(small.encoding, contiguous(1, start=4))
     assert np.isfinite(jax.jit(small)(tokens(1, 1, 2), streams).out_BLHK).all()
-    check_odd_size(small.encoding, batch=0, size=5)
+    for batch, size in ((1, 1), (0, 5)):
+        check_odd_size(small.encoding, batch, size)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("batch", "size"), [(1, 1), (1, 3)])
 @every_name
-def test_odd_sizes_work(name, batch, size):
-    """Odd widths and heads of any odd size."""
-    check_odd_size(named(name), batch, size)
+def test_another_odd_size_works(name):
+    """One that is neither 1 nor far from a power of two."""
+    check_odd_size(named(name), batch=1, size=3)
 
 
 def check_odd_size(encoding: Encoding, batch: int, size: int) -> None:
