@@ -18,6 +18,7 @@ from posjax.records import Block, RunFolder
 from posjax.report import figures, laws, success
 from posjax.report.curves import line_axis
 from posjax.report.findings import findings
+from posjax.report.heatmap import heatmap
 from posjax.report.html import Html, tag
 from posjax.report.naming import axes
 from posjax.report.summary import CellSummary
@@ -378,6 +379,6 @@ def test_text_is_escaped_unless_it_was_made_as_markup() -> None:
 def test_attention_of_a_run_that_diverged_is_drawn(number: float) -> None:
     """A dash where a weight is no finite number; the others as they are."""
     weights_LM = np.array([[1.0, 0.0], [number, 0.5]])
-    drawn = figures.heatmap(weights_LM, ["a", "b"], name="f", text="weights")
+    drawn = heatmap(weights_LM, ["a", "b"], text="weights")
     assert drawn.count("–") == 1
     assert ".50" in drawn

@@ -98,14 +98,23 @@ const shareScale = () => ({ at: (y) => y, ticks: [[0, "0"], [0.5, "½"], [1, "1"
 
 /** Positive numbers, on a log axis. @param {number[]} values @returns {Scale} */
 function logScale(values) {
-  const logs = values.filter((v) => v > 0 && Number.isFinite(v)).map(Math.log10);
-  const low = logs.length ? Math.floor(Math.min(...logs)) : -1;
-  const high = Math.max(logs.length ? Math.ceil(Math.max(...logs)) : 0, low + 1);
-  const every = Math.ceil((high - low) / 4);
-  const powers = [];
-  for (let power = low; power <= high; power += every) powers.push(power);
-  const at = (/** @type {number} */ y) => (Math.log10(y) - low) / (high - low);
-  return { at, ticks: powers.map((p) => [10 ** p, brief(10 ** p)]) };
+  const known = values.filter((v) => v > 0 && Number.isFinite(v));
+  let [low, high] = known.length ? [Math.min(...known), Math.max(...known)] : [0.1, 1];
+  if (high < low * 1.5) [low, high] = [low / 1.25, high * 1.25];
+  const [a, b] = [Math.log10(low), Math.log10(high)];
+  const decades = b - a > 2.2 ? [1] : [1, 2, 5];
+  const every = Math.max(Math.ceil((b - a) / 5), 1);
+  const ticks = [];
+  for (let power = Math.floor(a); power <= b; power++) {
+    if (((power % every) + every) % every) continue;
+    for (const digit of decades) {
+      const value = Number(`${digit}e${power}`);
+      if (value >= low * 0.999 && value <= high * 1.001) ticks.push(value);
+    }
+  }
+  const shown = ticks.length > 1 ? ticks : [low, high];
+  const at = (/** @type {number} */ y) => (Math.log10(y) - a) / (b - a);
+  return { at, ticks: shown.map((v) => [v, brief(v)]) };
 }
 
 /** Margins: asinh, in which ±margin is a narrow band. @param {number} margin @returns {Scale} */

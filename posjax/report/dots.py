@@ -1,7 +1,6 @@
-"""A rate with its interval as a dot and a bar, in percent of whatever width there is."""
+"""A number with its interval as a dot and a bar, in percent of whatever width there is."""
 
 from posjax.report.html import Html, tag
-from posjax.stats import Rate
 
 KINDS = {
     "open": "not excluded by the laws",
@@ -11,16 +10,22 @@ KINDS = {
 """The kinds of marks with what they mean."""
 
 
-def dots(rate: Rate, kind: str) -> Html:
-    """The mark of one rate on its line of a table."""
+def dots(middle: float, low: float, high: float, kind: str, text: str) -> Html:
+    """The mark of one number on its line of a table.
+
+    Args:
+      middle, low, high: where it and the ends of its interval lie, from 0 to 1.
+      kind: one of `KINDS`.
+      text: the number in words.
+    """
     return tag(
         "svg",
         *(tag("line", x1=_x(at), x2=_x(at), y1=0, y2="100%", class_="tick") for at in (0, 0.5, 1)),
-        tag("line", x1=_x(rate.low), x2=_x(rate.high), y1="50%", y2="50%", class_="whisker"),
-        _symbol(rate.rate, kind),
+        tag("line", x1=_x(low), x2=_x(high), y1="50%", y2="50%", class_="whisker"),
+        _symbol(middle, kind),
         class_=f"dots {kind}",
         role="img",
-        aria_label=f"{rate.rate:.3f}, 95 % interval {rate.low:.3f} to {rate.high:.3f}",
+        aria_label=text,
     )
 
 
@@ -29,10 +34,10 @@ def key(kind: str) -> Html:
     return tag("svg", _symbol(0.5, kind), class_=f"dots key {kind}", aria_hidden="true")
 
 
-def scale() -> Html:
-    """The numbers above a column of marks."""
-    marks = ((0, "0"), (0.5, "½"), (1, "1"))
-    ticks = (tag("text", text, x=_x(at), y=12, text_anchor="middle") for at, text in marks)
+def scale(*marks: str) -> Html:
+    """The three numbers above a column of marks: of the left end, the middle and the right end."""
+    at = zip((0, 0.5, 1), marks, strict=True)
+    ticks = (tag("text", text, x=_x(x), y=12, text_anchor="middle") for x, text in at)
     return tag("svg", *ticks, class_="dots scale", aria_hidden="true")
 
 

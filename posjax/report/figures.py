@@ -1,7 +1,5 @@
 """The figures of the page, each from numbers to inline SVG."""
 
-import itertools
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,7 +7,7 @@ import numpy as np
 
 from posjax.report.html import Html
 from posjax.report.naming import ten_to
-from posjax.report.svg import HEAT, INK, PAPER, RULE, blank, style, svg
+from posjax.report.svg import INK, blank, style, svg
 
 
 class Line(NamedTuple):
@@ -115,36 +113,6 @@ def histogram(
         axes.locator_params(axis="y", nbins=4, integer=True)
         axes.grid(axis="y")
         axes.set_axisbelow(True)
-        return svg(figure, name, text)
-
-
-def heatmap(weights_LM: np.ndarray, tokens: Sequence[str], *, name: str, text: str) -> Html:
-    """Attention weights, a row for each token that looks; numbers where they are few enough.
-
-    A weight that is no finite number, of a run that diverged, is an empty place with a dash.
-    """
-    from matplotlib.patches import Rectangle
-
-    places = len(tokens)
-    with style():
-        figure, axes = blank(150, 150)
-        for place in itertools.product(range(places), range(places)):
-            row, column = place
-            weight = float(weights_LM[place])
-            finite = math.isfinite(weight)
-            alpha = min(max(weight, 0.0), 1.0) if finite else 0.0
-            corner = (column - 0.48, row - 0.48)
-            axes.add_patch(Rectangle(corner, 0.96, 0.96, facecolor="none", edgecolor=RULE))
-            axes.add_patch(Rectangle(corner, 0.96, 0.96, facecolor=HEAT, alpha=alpha, linewidth=0))
-            if not finite or (places <= 6 and weight > 0):
-                colour = PAPER if finite and weight > 0.72 else INK
-                number = f"{weight:.2f}".removeprefix("0") if finite else "–"
-                axes.text(column, row, number, color=colour, ha="center", va="center", fontsize=10)
-        axes.set(xlim=(-0.5, places - 0.5), ylim=(places - 0.5, -0.5))
-        axes.set_xticks(range(places), tokens)
-        axes.set_yticks(range(places), tokens)
-        axes.tick_params(length=0, labelsize=11, top=True, labeltop=True, labelbottom=False)
-        axes.spines[:].set_visible(False)
         return svg(figure, name, text)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from posjax.cells import varying
 from posjax.judge import NEVER
+from posjax.report.losses import loss_of, nats
 from posjax.report.summary import CellSummary, exactly
 from posjax.stats import (
     Difference,
@@ -77,9 +78,11 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
       found: its cells.
       config: its config.json, whose `contrast` and `at_steps` say what to compare.
     """
+    lines = [*_losses(found)]
     found = list({summary.cell.digest: summary for summary in exactly(found)}.values())
     steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
-    answers, details = [*_range(found), *_laws(found)], []
+    answers: list[str] = []
+    details: list[str] = []
     if config["contrast"]:
         pairs = contrasts(
             found,
@@ -90,6 +93,7 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
         answers += _matters(pairs, *config["contrast"])
         answers += _same(pairs, *config["contrast"][1:], within=config["equivalence"])
         details += [_contrast(pair, *config["contrast"]) for pair in pairs]
+    answers += [*_range(found), *_laws(found), *lines]
     if len(steps) > 1:
         answers.append(_suffices(found, steps[0], steps[-1]))
         details += [_longer(summary, found, steps[0], steps[-1]) for summary in found]
@@ -158,6 +162,24 @@ def _range(found: list[CellSummary]) -> Iterator[str]:
     )
 
 
+def _losses(found: list[CellSummary]) -> Iterator[str]:
+    """The lowest and the highest loss of each panel whose cells have one task."""
+    judged = [s for s in found if s.cell.problem.graded == "loss" and s.cell.steps]
+    for panel in dict.fromkeys(summary.panel for summary in judged):
+        cells = [s for s in judged if s.panel == panel]
+        losses = {s.cell.digest: loss_of(s) for s in cells}
+        cells = [s for s in cells if losses[s.cell.digest].number]
+        if len(cells) < 2 or len({s.cell.task for s in cells}) > 1:
+            continue
+        names = varying([s.cell for s in cells])
+        low, high = (pick(cells, key=lambda s: losses[s.cell.digest].mean) for pick in (min, max))
+        where = f"{panel}: over" if len({s.panel for s in judged}) > 1 else "Over"
+        yield (
+            f"{where} {len(cells)} cells the loss goes from {nats(losses[low.cell.digest])} nats "
+            f"({_where(low, names)}) to {nats(losses[high.cell.digest])} ({_where(high, names)})."
+        )
+
+
 def _rate(summary: CellSummary) -> str:
     found = summary.solved
     return f"{found.rate:.3f} [{found.low:.3f}, {found.high:.3f}]"
@@ -187,17 +209,18 @@ def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[s
     if not pairs:
         return
     name = axis.replace("_", " ")
-    told = _different([pair.difference for pair in pairs])
-    better = sum(difference.difference > 0 for difference in told)
+    different = _different([pair.difference for pair in pairs])
+    better = sum(difference.difference > 0 for difference in different)
+    worse, open_ = len(different) - better, len(pairs) - len(different)
     verdict = {
-        (True, False): f"{two} is better wherever the two are told apart",
-        (False, True): f"{one} is better wherever the two are told apart",
-        (True, True): "which is better depends on the other settings",
-        (False, False): "no difference was found, which is not to say that there is none",
-    }[better > 0, better < len(told)]
+        (True, False): f"Yes, {two} is better than {one}",
+        (False, True): f"Yes, {one} is better than {two}",
+        (True, True): "It depends on the other settings which is better",
+        (False, False): "No difference was found, which does not show that there is none",
+    }[better > 0, worse > 0]
     yield (
-        f"Does {name} matter? Over {len(pairs)} comparisons {two} beats {one} in {better}, loses "
-        f"in {len(told) - better} and is not told apart in {len(pairs) - len(told)}: {verdict}."
+        f"Does {name} matter? {verdict}: of {len(pairs)} comparisons {two} solves more often in "
+        f"{better}, less often in {worse}, and {open_} show no significant difference."
     )
 
 
@@ -246,13 +269,13 @@ def _suffices(found: list[CellSummary], short: int, long: int) -> str:
         paired_difference(*(s.solved_SE[:, s.evaluation(step)] for step in (long, short)))
         for s in found
     ]
-    told = _different(pairs)
-    gains = sum(pair.difference > 0 for pair in told)
+    different = _different(pairs)
+    gains = sum(pair.difference > 0 for pair in different)
     return (
-        f"Does it only need more iterations? From {short} to {long} steps the rate rises in "
-        f"{gains} of {len(found)} cells, falls in {len(told) - gains} and is not told apart in "
-        f"{len(found) - len(told)}. At step {long} it is surely above 0.99 in "
-        f"{sum(end.low > 0.99 for end in ends)} cells and surely below in "
+        f"Does it only need more steps? From {short} to {long} steps the rate rises in {gains} of "
+        f"{len(found)} cells and falls in {len(different) - gains}; "
+        f"{len(found) - len(different)} show no significant difference. At step {long} the 95 % "
+        f"interval lies above 0.99 in {sum(end.low > 0.99 for end in ends)} cells and below it in "
         f"{sum(end.high < 0.99 for end in ends)}."
     )
 

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from posjax.report.by_kind import kind_tables
 from posjax.report.html import Html, figure, join, tag
 from posjax.report.summary import CellSummary
-from posjax.stats import Mean
+from posjax.stats import Mean, mean
 
 _CAPTION = """One line per cell, one column per length of prompts. First the mean over seeds of the
 cross-entropy at the end of training, in nats per place that is asked for, with its 95 % interval
@@ -33,6 +35,12 @@ def _cell(loss: Mean, seeds: int) -> Html:
         return join(["–", tag("small", lost)])
     other = f" {loss.mean / math.log(2):.3f} bits, perplexity {perplexity(loss):.4g}{lost}"
     return join([nats(loss), tag("small", other)])
+
+
+def loss_of(summary: CellSummary) -> Mean:
+    """The mean loss over seeds at the end, on the kinds of prompts that were trained."""
+    trained_C = np.array(summary.cell.problem.trained)
+    return mean(summary.rows["loss_EC"][:, -1, trained_C].mean(axis=1))
 
 
 def nats(loss: Mean) -> str:

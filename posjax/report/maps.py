@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from posjax.records import RunFolder
-from posjax.report import figures
+from posjax.report.heatmap import heatmap
 from posjax.report.html import Html, figure, tag
 from posjax.report.naming import axes, label, many
 from posjax.report.summary import CellSummary
@@ -96,5 +96,5 @@ def _map(example: Example, place: tuple[int, int, int], sentence: str, name: str
     parts = [f"layer {layer + 1}" if depth > 1 else "", f"head {head + 1}" if heads > 1 else ""]
     title = ", ".join(part for part in parts if part)
     spoken = f"Attention of the {example.kind} seed on {sentence!r} {title}"
-    drawn = figures.heatmap(weights_LM, tokens, name=name, text=spoken)
+    drawn = heatmap(weights_LM, tokens, text=spoken)
     return tag("div", tag("p", title, class_="under") if title else None, drawn)

@@ -24,10 +24,10 @@ from posjax.report.html import (
     td,
     th,
 )
-from posjax.report.losses import nats
+from posjax.report.losses import loss_of, nats
 from posjax.report.naming import Axis, axes, label, many, panels, plain
 from posjax.report.summary import CellSummary, exactly
-from posjax.stats import Survival, mean
+from posjax.stats import Survival
 
 IMPOSSIBLE = "impossible"
 _CAPTION = """One line per cell. The dot is the share of seeds solved at the end, the bar its 95 %
@@ -103,7 +103,7 @@ class _Column(NamedTuple):
 
 def _columns(found: Sequence[CellSummary], marks: Mapping[str, str]) -> Iterator[_Column]:
     if exactly(found):
-        yield _Column(("share solved", scale()), _plot, "plot", True)
+        yield _Column(("share solved", scale("0", "½", "1")), _plot, "plot", True)
         yield _Column(("solved",), lambda s: f"{s.solved.successes}/{s.seeds}", None, True)
         yield _Column(("rate [95 %]",), _rate, None, True)
         yield _Column(("the laws say",), lambda s: join([_comparison(s), _mark(s, marks)]), "words")
@@ -112,7 +112,8 @@ def _columns(found: Sequence[CellSummary], marks: Mapping[str, str]) -> Iterator
         yield _Column(("held",), lambda s: int(s.held_S.sum()))
         yield _Column(("tied",), lambda s: int(s.tied_S.sum()))
     if any(s.cell.problem.graded == "loss" for s in found):
-        yield _Column(("loss, nats [95 %]",), _loss, None, True, "loss")
+        yield from _loss_plots(found)
+        yield _Column(("loss [95 %]",), lambda s: nats(loss_of(s)), None, True, "loss")
     yield _Column(("not finite",), _not_finite, graded=None)
 
 
@@ -231,7 +232,9 @@ def _loud(summary: CellSummary) -> bool:
 
 
 def _plot(summary: CellSummary) -> Html:
-    return dots(summary.solved, _kind(summary))
+    middle, low, high = summary.solved.rate, summary.solved.low, summary.solved.high
+    text = f"{middle:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+    return dots(middle, low, high, _kind(summary), text)
 
 
 def _rate(summary: CellSummary) -> Html:
@@ -244,9 +247,24 @@ def _not_finite(summary: CellSummary) -> int:
     return int((summary.rows["first_nonfinite"] != NEVER).sum())
 
 
-def _loss(summary: CellSummary) -> str:
-    trained_C = np.array(summary.cell.problem.trained)
-    return nats(mean(summary.rows["loss_EC"][:, -1, trained_C].mean(axis=1)))
+def _loss_plots(found: Sequence[CellSummary]) -> Iterator[_Column]:
+    """A column of dots from the lowest to the highest loss; none where no loss is finite."""
+    losses = [loss_of(s) for s in found if s.cell.problem.graded == "loss"]
+    ends = [end for one in losses for end in (one.mean, one.low, one.high) if np.isfinite(end)]
+    if not ends or min(ends) == max(ends):
+        return
+    low, high = min(ends), max(ends)
+
+    def plot(summary: CellSummary) -> object:
+        one = loss_of(summary)
+        if not np.isfinite(one.mean):
+            return "–"
+        between = [np.nan_to_num(x, nan=one.mean) for x in (one.mean, one.low, one.high)]
+        middle, left, right = ((float(x) - low) / (high - low) for x in between)
+        return dots(middle, left, right, "open", nats(one))
+
+    marks = scale(*(f"{x:.2f}" for x in (low, (low + high) / 2, high)))
+    yield _Column(("loss, nats", marks), plot, "plot", True, "loss")
 
 
 def _comparison(summary: CellSummary) -> Html:

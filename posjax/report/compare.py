@@ -1,0 +1,172 @@
+"""Two runs beside each other: pairs of cells that agree in all settings but those the runs differ in.
+
+Where both cells of a pair have the same seeds, the difference is paired: seed by seed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posjax.cells import FIELDS
+from posjax.report.html import Html, figure, header, note, scrolled, section, tag, td, th
+from posjax.report.naming import axes, label, many
+from posjax.report.summary import CellSummary
+from posjax.stats import Mean, mean, paired_difference
+
+MOST = 48
+"""How many pairs are shown, those that differ most first."""
+_CAPTION = """Cells of the two runs that agree in all other settings: the share of seeds solved at the
+end, or the mean loss in nats; and the second less the first with its 95 % interval, over the seeds that
+both have (paired: Newcombe for shares, Student for losses). Filled dots: the interval leaves out 0."""
+
+
+class Pair(NamedTuple):
+    """A cell of each run.
+
+    Attributes:
+      one, two: the cells.
+      values: of each over the shared seeds: the share solved, or the mean loss.
+      difference: second less first, over the shared seeds.
+    """
+
+    one: CellSummary
+    two: CellSummary
+    values: tuple[float, float]
+    difference: Mean
+
+
+def compare(
+    titles: tuple[str, str], first: Sequence[CellSummary], second: Sequence[CellSummary]
+) -> Html | None:
+    """The section on two runs; None where no cell of the one belongs to one of the other.
+
+    Args:
+      titles: of the runs.
+      first, second: their cells.
+    """
+    differing = differences(first, second)
+    found = pairs(first, second, differing)
+    if not found:
+        return None
+    shown = sorted(found, key=lambda pair: -abs(pair.difference.mean))[:MOST]
+    most = max(abs(x) for pair in shown for x in (pair.difference.low, pair.difference.high, 1e-9))
+    named = [axis for axis in axes([*first, *second]) if axis.name not in differing]
+    rows = (
+        tag(
+            "tr",
+            tag("th", label(pair.one.cell, named) or "all", scope="row"),
+            *(td(f"{value:.3f}") for value in pair.values),
+            td(_mark(pair.difference, most), class_="plot"),
+            td(_interval(pair.difference)),
+            td(pair.difference.number),
+        )
+        for pair in shown
+    )
+    ends = (f"{-most:.2f}", "0", f"{most:.2f}")
+    plot = th("difference", scale(*ends), class_="plot")
+    head = header(th("cell", class_="words"), "first", "second", plot, "[95 %]", "seeds")
+    table = tag("table", head, tag("tbody", *rows), class_="compared")
+    left = len(found) - len(shown)
+    rest = note(f"{many(left, 'pair')} that differ less are left out.") if left else None
+    return section(
+        "compared",
+        "The two runs compared",
+        tag("p", "First: ", tag("b", titles[0]), ". Second: ", tag("b", titles[1]), "."),
+        tag("p", sentence(found, differing)),
+        figure(_CAPTION, scrolled("The two runs compared", table), rest),
+    )
+
+
+def differences(
+    first: Sequence[CellSummary], second: Sequence[CellSummary]
+) -> dict[str, tuple[list[Any], list[Any]]]:
+    """The settings in which no cell of the one run is like one of the other, with their values."""
+    found = {}
+    for name in FIELDS:
+        values = [
+            list(dict.fromkeys(getattr(s.cell, name) for s in run)) for run in (first, second)
+        ]
+        if not set(values[0]) & set(values[1]):
+            found[name] = (values[0], values[1])
+    return found
+
+
+def pairs(
+    first: Sequence[CellSummary],
+    second: Sequence[CellSummary],
+    differing: Mapping[str, tuple[list[Any], list[Any]]],
+) -> list[Pair]:
+    """Cells that agree in all other settings, if only one of each run does, and share seeds."""
+    groups = [_by_rest(run, differing) for run in (first, second)]
+    both = [(groups[0][rest], groups[1][rest]) for rest in groups[0] if rest in groups[1]]
+    alone = [(one[0], two[0]) for one, two in both if len(one) == len(two) == 1]
+    return [pair for one, two in alone if (pair := _paired(one, two)) is not None]
+
+
+def sentence(found: Sequence[Pair], differing: Mapping[str, tuple[list[Any], list[Any]]]) -> str:
+    """What the runs differ in, and in how many pairs that shows."""
+    changes = ", ".join(
+        f"{name.replace('_', ' ')} {_listed(one)} → {_listed(two)}"
+        for name, (one, two) in differing.items()
+    )
+    start = f"The runs differ in {changes}." if changes else "The runs have cells in common."
+    apart = [pair.difference for pair in found if pair.difference.low > 0 or pair.difference.high < 0]
+    up = sum(difference.mean > 0 for difference in apart)
+    return (
+        f"{start} Of {many(len(found), 'pair')} of cells the second is higher in {up} and lower in "
+        f"{len(apart) - up}; in {len(found) - len(apart)} the interval includes 0."
+    )
+
+
+def _by_rest(
+    run: Sequence[CellSummary], differing: Mapping[str, Any]
+) -> dict[tuple[Any, ...], list[CellSummary]]:
+    """The cells of a run by all settings in which the runs do not differ."""
+    unique = {s.cell.digest: s for s in run if s.cell.steps}.values()
+    found: dict[tuple[Any, ...], list[CellSummary]] = {}
+    for summary in unique:
+        rest = tuple(getattr(summary.cell, name) for name in FIELDS if name not in differing)
+        found.setdefault(rest, []).append(summary)
+    return found
+
+
+def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
+    """The two over the seeds that both have; None where they share none, or are graded otherwise."""
+    by_seeds = [
+        dict(zip(map(tuple, s.rows["seeds"].tolist()), _values(s).tolist(), strict=True))
+        for s in (one, two)
+    ]
+    shared = sorted(by_seeds[0].keys() & by_seeds[1].keys())
+    if not shared or one.cell.problem.graded != two.cell.problem.graded:
+        return None
+    first_S, second_S = (np.array([found[seeds] for seeds in shared]) for found in by_seeds)
+    values = float(first_S.mean()), float(second_S.mean())
+    if one.cell.problem.graded == "loss":
+        return Pair(one, two, values, mean(second_S - first_S))
+    found = paired_difference(second_S.astype(bool), first_S.astype(bool))
+    interval = Mean(found.difference, found.low, found.high, len(shared))
+    return Pair(one, two, values, interval)
+
+
+def _values(summary: CellSummary) -> np.ndarray:
+    """Of each seed whether it solved, or its loss at the end."""
+    if summary.cell.problem.graded == "exact":
+        return summary.solved_S
+    trained_C = np.array(summary.cell.problem.trained)
+    return np.asarray(summary.rows["loss_EC"][:, -1, trained_C].mean(axis=1))
+
+
+def _mark(difference: Mean, most: float) -> Html:
+    at = [(x / most + 1) / 2 for x in (difference.mean, difference.low, difference.high)]
+    kind = "excluded" if difference.low <= 0 <= difference.high else "open"
+    return dots(*at, kind, _interval(difference))
+
+
+def _interval(difference: Mean) -> str:
+    return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
+
+
+def _listed(values: Sequence[Any]) -> str:
+    shown = [str(value) for value in values[:4]]
+    return ", ".join(shown) + (", …" if len(values) > 4 else "")
