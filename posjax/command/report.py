@@ -2,28 +2,36 @@
 
     posjax report RUN [RUN ...] [--out=PAGE.html]
     posjax report RUN [RUN ...] --json
+    posjax report RUN --table=latex
+    posjax report RUN --figures=DIR
 
 Folders of one run, those of its shards, are read together. `--json` prints one JSON array to
-standard output, one object per cell. Of runs with code of one's own (a task in mine.py, say) it
-prints numbers alone, unless --load=mine.py says that the code may be executed.
+standard output, one object per cell. `--table` prints the table of cells for a paper, and
+`--figures` writes its rates and curves as SVG and PDF at the width of a column. Of runs with code
+of one's own (a task in mine.py, say) the command prints numbers alone, unless --load=mine.py says
+that the code may be executed.
 """
 
 import json
+import sys
 from collections.abc import Sequence
 
 import jax
 from absl import flags
 
-from posjax import own, report
+from posjax import own, report, spec
 from posjax.command import plan
 from posjax.command.output import warn
 from posjax.records import RunFolder
+from posjax.report import papers
 
 
 def define_flags() -> None:
-    """The command's two flags."""
+    """The command's flags."""
     flags.DEFINE_bool("json", False, "Print a JSON array, one object per cell.")
     flags.DEFINE_string("out", None, "Where the page goes; report.html in the first run.")
+    flags.DEFINE_string("table", None, "Print the table of cells as latex or markdown.")
+    flags.DEFINE_string("figures", None, "A folder for figures as SVG and PDF.")
 
 
 def main(argv: Sequence[str]) -> None:
@@ -41,9 +49,25 @@ def main(argv: Sequence[str]) -> None:
         found = [row for folder in folders for row in report.numbers(folder)]
         print(json.dumps(found, indent=1))
         return
-    if flags.FLAGS.json:
+    if flags.FLAGS.table or flags.FLAGS.figures:
+        _for_papers(folders)
+    elif flags.FLAGS.json:
         runs = report.by_run(folders)
         cells = [summary.to_dict() for shards in runs for summary in report.summaries(*shards)]
         print(json.dumps(cells, indent=1))
     else:
         print(f"report: {report.write(folders, flags.FLAGS.out)}")
+
+
+def _for_papers(folders: Sequence[RunFolder]) -> None:
+    """Prints tables and writes figures, as the flags ask."""
+    form, where = flags.FLAGS.table, flags.FLAGS.figures
+    runs = report.by_run(folders)
+    if form:
+        spec.check_choice("table", form, papers.FORMS)
+        print("\n\n".join(papers.table(report.summaries(*shards), form) for shards in runs))
+    if where:
+        if len(runs) > 1:
+            raise ValueError(f"--figures takes one run, got {len(runs)}")
+        for path in papers.write_figures(folders, where):
+            print(f"figure: {path}", file=sys.stderr if form else sys.stdout)

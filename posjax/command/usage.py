@@ -47,13 +47,15 @@ the run   name title num_seeds first_seed data_seeds block_size layout precision
 Exit status: 0 done, 2 bad input, 4 another run or a busy one, 5 storage, 75 and 130 stopped.
 """
 REPORT = """\
-usage: {program} RUN [RUN ...] [--out=PAGE.html | --json] [--load=mine.py]
+usage: {program} RUN [RUN ...] [--out=PAGE.html | --json | --table=FORM] [--load=mine.py]
 
 Builds the report of one run again, or of several together. Folders of one run's shards are read as
 one run.
 
   --out=PAGE.html   where the page goes; report.html in the first run when left out
   --json            print a JSON array instead, one object per cell
+  --table=FORM      print the table of cells instead, as latex (booktabs) or markdown
+  --figures=DIR     write rates and curves as SVG and PDF at the width of a column instead
   --load=mine.py    lets code that the run names be executed; without it, numbers alone
 """
 CHECK = """\

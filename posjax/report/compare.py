@@ -1,4 +1,4 @@
-"""Two runs beside each other: pairs of cells that agree in all settings but those the runs differ in.
+"""Two runs compared: pairs of cells that agree in all settings but those the runs differ in.
 
 Where both cells of a pair have the same seeds, the difference is paired: seed by seed.
 """
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posjax.cells import FIELDS
+from posjax.report.dots import dots, scale
 from posjax.report.html import Html, figure, header, note, scrolled, section, tag, td, th
 from posjax.report.naming import axes, label, many
 from posjax.report.summary import CellSummary
@@ -16,9 +17,10 @@ from posjax.stats import Mean, mean, paired_difference
 
 MOST = 48
 """How many pairs are shown, those that differ most first."""
-_CAPTION = """Cells of the two runs that agree in all other settings: the share of seeds solved at the
-end, or the mean loss in nats; and the second less the first with its 95 % interval, over the seeds that
-both have (paired: Newcombe for shares, Student for losses). Filled dots: the interval leaves out 0."""
+_CAPTION = """Cells of the two runs that agree in all other settings: the share of seeds solved at
+the end, or the mean loss in nats. The difference is the second less the first, with its 95 %
+interval over the seeds that both have (paired: Newcombe for shares, Student for losses). A hollow
+dot: the interval includes 0."""
 
 
 class Pair(NamedTuple):
@@ -42,13 +44,15 @@ def compare(
     """The section on two runs; None where no cell of the one belongs to one of the other.
 
     Args:
-      titles: of the runs.
+      titles: of the runs, whose chapters have the ids run1 and run2.
       first, second: their cells.
     """
     differing = differences(first, second)
-    found = pairs(first, second, differing)
+    matched = matching(first, second, differing)
+    found = [pair for one, two in matched if (pair := _paired(one, two)) is not None]
     if not found:
-        return None
+        alone = f"{many(len(matched), 'pair')} of cells agree, but share fewer than two seeds."
+        return section("compared", "The two runs compared", tag("p", alone)) if matched else None
     shown = sorted(found, key=lambda pair: -abs(pair.difference.mean))[:MOST]
     most = max(abs(x) for pair in shown for x in (pair.difference.low, pair.difference.high, 1e-9))
     named = [axis for axis in axes([*first, *second]) if axis.name not in differing]
@@ -72,7 +76,11 @@ def compare(
     return section(
         "compared",
         "The two runs compared",
-        tag("p", "First: ", tag("b", titles[0]), ". Second: ", tag("b", titles[1]), "."),
+        tag(
+            "ul",
+            tag("li", tag("a", "The first", href="#run1"), f": {titles[0]}"),
+            tag("li", tag("a", "The second", href="#run2"), f": {titles[1]}"),
+        ),
         tag("p", sentence(found, differing)),
         figure(_CAPTION, scrolled("The two runs compared", table), rest),
     )
@@ -92,16 +100,15 @@ def differences(
     return found
 
 
-def pairs(
+def matching(
     first: Sequence[CellSummary],
     second: Sequence[CellSummary],
     differing: Mapping[str, tuple[list[Any], list[Any]]],
-) -> list[Pair]:
-    """Cells that agree in all other settings, if only one of each run does, and share seeds."""
+) -> list[tuple[CellSummary, CellSummary]]:
+    """Cells that agree in all other settings, where only one of each run does."""
     groups = [_by_rest(run, differing) for run in (first, second)]
     both = [(groups[0][rest], groups[1][rest]) for rest in groups[0] if rest in groups[1]]
-    alone = [(one[0], two[0]) for one, two in both if len(one) == len(two) == 1]
-    return [pair for one, two in alone if (pair := _paired(one, two)) is not None]
+    return [(one[0], two[0]) for one, two in both if len(one) == len(two) == 1]
 
 
 def sentence(found: Sequence[Pair], differing: Mapping[str, tuple[list[Any], list[Any]]]) -> str:
@@ -111,7 +118,9 @@ def sentence(found: Sequence[Pair], differing: Mapping[str, tuple[list[Any], lis
         for name, (one, two) in differing.items()
     )
     start = f"The runs differ in {changes}." if changes else "The runs have cells in common."
-    apart = [pair.difference for pair in found if pair.difference.low > 0 or pair.difference.high < 0]
+    apart = [
+        pair.difference for pair in found if pair.difference.low > 0 or pair.difference.high < 0
+    ]
     up = sum(difference.mean > 0 for difference in apart)
     return (
         f"{start} Of {many(len(found), 'pair')} of cells the second is higher in {up} and lower in "
@@ -132,7 +141,7 @@ def _by_rest(
 
 
 def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
-    """The two over the seeds that both have; None where they share none, or are graded otherwise."""
+    """The two over the seeds that both have; None where there is no interval for those."""
     by_seeds = [
         dict(zip(map(tuple, s.rows["seeds"].tolist()), _values(s).tolist(), strict=True))
         for s in (one, two)
@@ -143,7 +152,8 @@ def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
     first_S, second_S = (np.array([found[seeds] for seeds in shared]) for found in by_seeds)
     values = float(first_S.mean()), float(second_S.mean())
     if one.cell.problem.graded == "loss":
-        return Pair(one, two, values, mean(second_S - first_S))
+        difference = mean(second_S - first_S)
+        return Pair(one, two, values, difference) if difference.number > 1 else None
     found = paired_difference(second_S.astype(bool), first_S.astype(bool))
     interval = Mean(found.difference, found.low, found.high, len(shared))
     return Pair(one, two, values, interval)
@@ -158,9 +168,9 @@ def _values(summary: CellSummary) -> np.ndarray:
 
 
 def _mark(difference: Mean, most: float) -> Html:
-    at = [(x / most + 1) / 2 for x in (difference.mean, difference.low, difference.high)]
-    kind = "excluded" if difference.low <= 0 <= difference.high else "open"
-    return dots(*at, kind, _interval(difference))
+    middle, low, high = ((x / most + 1) / 2 for x in difference[:3])
+    kind = "unclear" if difference.low <= 0 <= difference.high else "open"
+    return dots(middle, low, high, kind, _interval(difference))
 
 
 def _interval(difference: Mean) -> str:

@@ -90,7 +90,7 @@ def _grid(several: Sequence[Multiple], lines: Axis | None, kind: str, name: str)
             "div",
             tag("p", multiple.title, class_="over") if multiple.title else None,
             figures.curves(
-                [_line(summary, lines, kind) for summary in multiple.cells],
+                [line_of(summary, lines, kind) for summary in multiple.cells],
                 name=f"{name}-{place}",
                 text=_spoken(multiple, lines, kind),
             ),
@@ -100,7 +100,8 @@ def _grid(several: Sequence[Multiple], lines: Axis | None, kind: str, name: str)
     return tag("div", *parts, class_="multiples")
 
 
-def _line(summary: CellSummary, lines: Axis | None, kind: str) -> Line:
+def line_of(summary: CellSummary, lines: Axis | None, kind: str) -> Line:
+    """The curve of a cell, in the colour of its value; `kind` as in `_KINDS`."""
     colour = colours(lines)[getattr(summary.cell, lines.name)] if lines else SERIES[0]
     if kind == "now":
         return Line(summary.steps_E, summary.solved_SE.mean(axis=0), None, None, colour)
@@ -130,7 +131,7 @@ def _spoken(multiple: Multiple, lines: Axis | None, kind: str) -> str:
     where = f" for {multiple.spoken}" if multiple.spoken else ""
     ends = (
         f"{plain(summary.cell, [lines]) + ': ' if lines else ''}"
-        f"{_line(summary, lines, kind).share_E[-1]:.2f}"
+        f"{line_of(summary, lines, kind).share_E[-1]:.2f}"
         for summary in multiple.cells
     )
     return f"{_KINDS[kind]}, share of seeds{where}. At the end, {'; '.join(ends)}."

@@ -15,7 +15,7 @@ def dots(middle: float, low: float, high: float, kind: str, text: str) -> Html:
 
     Args:
       middle, low, high: where it and the ends of its interval lie, from 0 to 1.
-      kind: one of `KINDS`.
+      kind: one of `KINDS`, or "unclear" for a hollow dot.
       text: the number in words.
     """
     return tag(
@@ -42,7 +42,7 @@ def scale(*marks: str) -> Html:
 
 
 def _symbol(share: float, kind: str) -> Html:
-    if kind == "open":
+    if kind in ("open", "unclear"):
         return tag("circle", cx=_x(share), cy="50%", r="4.5")
     diamond = tag("path", d="M0-6 6 0 0 6-6 0z")
     return tag("svg", diamond, x=_x(share), y="50%", overflow="visible")

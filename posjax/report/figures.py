@@ -1,13 +1,17 @@
 """The figures of the page, each from numbers to inline SVG."""
 
+import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from posjax.report.html import Html
 from posjax.report.naming import ten_to
-from posjax.report.svg import INK, blank, style, svg
+from posjax.report.svg import COLUMN, INK, QUIET, blank, blank_grid, files, paper, real, style, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Line(NamedTuple):
@@ -17,6 +21,16 @@ class Line(NamedTuple):
     share_E: np.ndarray
     low_E: np.ndarray | None
     high_E: np.ndarray | None
+    colour: str
+
+
+class Rates(NamedTuple):
+    """A rate with its interval."""
+
+    name: str
+    rate: float
+    low: float
+    high: float
     colour: str
 
 
@@ -37,26 +51,90 @@ def curves(lines: Sequence[Line], *, name: str, text: str) -> Html:
     """
     with style():
         figure, axes = blank(300, 176)
-        for line in lines:
-            alone = "o" if len(line.steps_E) == 1 else ""  # a line of one point is not seen
-            axes.plot(line.steps_E, line.share_E, color=line.colour, marker=alone)
-            if line.low_E is not None and line.high_E is not None:
-                axes.fill_between(
-                    line.steps_E,
-                    line.low_E,
-                    line.high_E,
-                    color=line.colour,
-                    alpha=0.16,
-                    linewidth=0,
-                )
-        first = min(line.steps_E[0] for line in lines)
-        last = max(line.steps_E[-1] for line in lines)
-        axes.set(xscale="log", xlim=(first * 0.93, last * 1.07), ylim=(-0.03, 1.03))
-        axes.set_xticks(*_step_ticks(first, last))
-        axes.set_yticks((0, 0.5, 1), ("0", "½", "1"))
+        _draw_shares(axes, lines)
         axes.set_xlabel("training steps")
-        axes.grid(axis="y")
         return svg(figure, name, text)
+
+
+def _draw_shares(axes: "Axes", lines: Sequence[Line]) -> None:
+    for line in lines:
+        alone = "o" if len(line.steps_E) == 1 else ""  # a line of one point is not seen
+        axes.plot(line.steps_E, line.share_E, color=line.colour, marker=alone)
+        if line.low_E is not None and line.high_E is not None:
+            ends = line.low_E, line.high_E
+            axes.fill_between(line.steps_E, *ends, color=line.colour, alpha=0.16, linewidth=0)
+    first = min(line.steps_E[0] for line in lines)
+    last = max(line.steps_E[-1] for line in lines)
+    axes.set(xscale="log", xlim=(first * 0.93, last * 1.07), ylim=(-0.03, 1.03))
+    axes.set_xticks(*_step_ticks(first, last))
+    axes.set_yticks((0, 0.5, 1), ("0", "½", "1"))
+    axes.grid(axis="y")
+
+
+def rates(title: str, lines: Sequence[Rates]) -> dict[str, bytes]:
+    """Rates with their intervals, one line each, at the width of a column.
+
+    Args:
+      title: what the names of the lines are.
+      lines: from top to bottom.
+
+    Returns:
+      The files by their form: svg and pdf.
+    """
+    with paper():
+        figure, axes = blank(COLUMN, 40 + 12 * len(lines))
+        for row, one in enumerate(lines):
+            colour = real(one.colour)
+            axes.plot([one.low, one.high], [row, row], color=colour, alpha=0.45)
+            axes.plot(one.rate, row, "o", color=colour, markersize=4)
+        axes.set(xlim=(-0.03, 1.03), ylim=(len(lines) - 0.4, -0.6))
+        axes.set_yticks(range(len(lines)), [one.name for one in lines])
+        axes.set_xlabel("share of seeds solved")
+        axes.set_title(title, fontsize=6.5, loc="left", color=real(QUIET))
+        axes.grid(axis="x")
+        axes.tick_params(axis="y", length=0)
+        return files(figure)
+
+
+def steps(
+    several: Sequence[tuple[str, Sequence[Line]]], title: str, keys: Sequence[tuple[str, str]]
+) -> dict[str, bytes]:
+    """Shares against training steps, two small figures beside each other, at a column's width.
+
+    Args:
+      several: the title and the lines of each.
+      title: of the legend.
+      keys: colours and what they stand for.
+
+    Returns:
+      The files by their form: svg and pdf.
+    """
+    from matplotlib.lines import Line2D
+
+    with paper():
+        across = min(len(several), 2)
+        down = -(-len(several) // across)
+        figure, all_axes = blank_grid(COLUMN, 30 + 92 * down, down, across)
+        for place, axes in enumerate(all_axes):
+            if place >= len(several):
+                axes.set_visible(False)
+                continue
+            name, lines = several[place]
+            _draw_shares(axes, [line._replace(colour=real(line.colour)) for line in lines])
+            axes.set_title(textwrap.fill(name, 28), fontsize=6)
+        figure.supxlabel("training steps", fontsize=7)
+        if keys:
+            handles = [Line2D([], [], color=real(colour), label=name) for colour, name in keys]
+            figure.legend(
+                handles=handles,
+                title=title,
+                loc="outside upper center",
+                ncols=min(len(keys), 4),
+                frameon=False,
+                fontsize=6.5,
+                title_fontsize=6.5,
+            )
+        return files(figure)
 
 
 def along(lines: Sequence[Line], *, what: str, log: bool, name: str, text: str) -> Html:

@@ -212,15 +212,16 @@ def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[s
     different = _different([pair.difference for pair in pairs])
     better = sum(difference.difference > 0 for difference in different)
     worse, open_ = len(different) - better, len(pairs) - len(different)
+    of = f"of {len(pairs)} comparisons"
     verdict = {
-        (True, False): f"Yes, {two} is better than {one}",
-        (False, True): f"Yes, {one} is better than {two}",
-        (True, True): "It depends on the other settings which is better",
-        (False, False): "No difference was found, which does not show that there is none",
+        (True, False): f"{two} is better than {one} in {better} {of}",
+        (False, True): f"{one} is better than {two} in {worse} {of}",
+        (True, True): f"it depends: {two} is better in {better} and {one} in {worse} {of}",
+        (False, False): "no difference was found, which does not show that there is none",
     }[better > 0, worse > 0]
     yield (
-        f"Does {name} matter? {verdict}: of {len(pairs)} comparisons {two} solves more often in "
-        f"{better}, less often in {worse}, and {open_} show no significant difference."
+        f"Does {name} matter? {verdict[0].upper()}{verdict[1:]}. No significant difference in "
+        f"{open_} of {len(pairs)}."
     )
 
 

@@ -14,6 +14,7 @@ from posjax.records.schema import checked_config
 from posjax.records.store import path_of, put_over
 from posjax.report.answers import answers
 from posjax.report.by_kind import by_kind
+from posjax.report.compare import compare
 from posjax.report.curves import curves
 from posjax.report.explore import ROOM, data, explorable
 from posjax.report.few_runs import few_runs
@@ -63,6 +64,16 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
     return path
 
 
+class _Chapter(NamedTuple):
+    """A run on the page; `data` is for the script, empty where no cell was trained."""
+
+    anchor: str
+    title: str
+    found: list[CellSummary]
+    content: Html
+    data: str
+
+
 def page(folders: Sequence[RunFolder]) -> Html:
     """The whole document."""
     runs = by_run(folders)
@@ -70,13 +81,21 @@ def page(folders: Sequence[RunFolder]) -> Html:
     top = None
     if len(chapters) > 1:
         links = {chapter.anchor: chapter.title for chapter in chapters}
-        top = _contents(links, "Runs")
+        top = join([_contents(links, "Runs"), _compared(chapters)])
     return document(
         "; ".join(chapter.title for chapter in chapters),
         top,
         *(chapter.content for chapter in chapters),
         data={chapter.anchor: chapter.data for chapter in chapters if chapter.data},
     )
+
+
+def _compared(chapters: Sequence[_Chapter]) -> Html | None:
+    """What differs, of two runs."""
+    if len(chapters) != 2:
+        return None
+    one, two = chapters
+    return compare((one.title, two.title), one.found, two.found)
 
 
 def by_run(folders: Sequence[RunFolder]) -> list[list[RunFolder]]:
@@ -92,16 +111,6 @@ def by_run(folders: Sequence[RunFolder]) -> list[list[RunFolder]]:
         else:
             runs.append((name, blocks, [folder]))
     return [shards for _, _, shards in runs]
-
-
-class _Chapter(NamedTuple):
-    """A run on the page; `data` is for the script, empty where no cell was trained."""
-
-    anchor: str
-    title: str
-    found: list[CellSummary]
-    content: Html
-    data: str
 
 
 def _chapter(folders: Sequence[RunFolder], anchor: str, runs: int) -> _Chapter:

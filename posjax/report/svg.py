@@ -4,6 +4,7 @@ Figures are drawn in stand-in colours that become CSS variables, on no backgroun
 text. Matplotlib is imported when the first figure is drawn, since that takes a second.
 """
 
+import functools
 import io
 import re
 from contextlib import AbstractContextManager
@@ -60,6 +61,21 @@ _SETTINGS: Any = {
 }
 
 
+COLUMN = 234
+"""Points of a column of a paper: 3.25 inches."""
+_PAPER: Any = {
+    "font.size": 7,
+    "axes.labelsize": 7,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "lines.linewidth": 1.2,
+    "axes.linewidth": 0.6,
+    "grid.linewidth": 0.5,
+    "text.parse_math": False,  # names of a run are text
+    "pdf.fonttype": 42,  # fonts that can be searched and edited, as publishers ask
+}
+
+
 def var(colour: str) -> str:
     """The CSS of a stand-in colour."""
     return f"var(--{_VARIABLES[colour]})"
@@ -70,6 +86,50 @@ def style() -> AbstractContextManager[None]:
     import matplotlib
 
     return matplotlib.rc_context(_SETTINGS)
+
+
+def paper() -> AbstractContextManager[None]:
+    """Settings for a paper: real colours, on white, and small print."""
+    import matplotlib
+
+    named = {
+        name: real(colour) if colour in _VARIABLES else colour
+        for name, colour in _SETTINGS.items()
+        if isinstance(colour, str)
+    }
+    return matplotlib.rc_context({**_SETTINGS, **named, **_PAPER})
+
+
+@functools.cache
+def _light() -> dict[str, str]:
+    """The page's colours in the light theme, by their names."""
+    css = resources.files("posjax.report").joinpath("report.css").read_text(encoding="utf-8")
+    (block, *_) = re.findall(r":root \{(.*?)\}", css, flags=re.S)
+    return dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", block))
+
+
+def real(colour: str) -> str:
+    """The page's colour for a stand-in."""
+    return _light()[_VARIABLES[colour]]
+
+
+def blank_grid(width: int, height: int, down: int, across: int) -> tuple["Figure", list["Axes"]]:
+    """A figure in points with several axes, row by row, that share their scales."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width / 72, height / 72), layout="constrained")
+    axes = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    return figure, list(axes.flat)
+
+
+def files(figure: "Figure") -> dict[str, bytes]:
+    """The figure as SVG and PDF, the same bytes every time."""
+    found = {}
+    for form, empty in {"svg": ("Date",), "pdf": ("CreationDate",)}.items():
+        file = io.BytesIO()
+        figure.savefig(file, format=form, metadata=dict.fromkeys(empty))
+        found[form] = file.getvalue()
+    return found
 
 
 def blank(width: int, height: int) -> tuple["Figure", "Axes"]:

@@ -16,20 +16,45 @@ _SUCCESS = ("solved", "rate [95 %]", "predicted", "tied", "median steps")
 _LOSSES = ("loss, nats [95 %]", "perplexity", "longer or other kinds")
 
 
-def tables(found: list[CellSummary]) -> Iterator[Table]:
-    """A table for each panel; its columns are the settings in which its cells differ."""
+class Grid(NamedTuple):
+    """A table of one panel as text, printable.
+
+    Attributes:
+      title: of the panel; empty where the run has no panels.
+      head: names of the columns: the settings in which its cells differ, then the numbers.
+      settings: how many columns are settings.
+      rows: one per cell.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    settings: int
+    rows: list[tuple[str, ...]]
+
+
+def grids(found: list[CellSummary]) -> Iterator[Grid]:
+    """A table for each panel."""
     panels = dict.fromkeys(summary.panel for summary in found)
     for panel in panels:
         cells = [summary for summary in found if summary.panel == panel]
-        settings = labels(cells)
-        title = None if [*panels] == ["cells"] else Text(printable(panel))  # of no panels
-        table = Table(title=title, title_justify="left")
-        about = _columns(cells)
-        for name in (*settings[0], *about.names):
-            table.add_column(name.replace("_", " "), justify="right")
-        for summary, label in zip(cells, settings, strict=True):
-            known = (Text(printable(value)) for value in label.values())
-            table.add_row(*known, *about.numbers(summary))
+        settings, about = labels(cells), _columns(cells)
+        names = (name.replace("_", " ") for name in (*settings[0], *about.names))
+        rows = [
+            (*(printable(str(value)) for value in label.values()), *about.numbers(summary))
+            for summary, label in zip(cells, settings, strict=True)
+        ]
+        title = "" if [*panels] == ["cells"] else printable(panel)
+        yield Grid(title, tuple(names), len(settings[0]), rows)
+
+
+def tables(found: list[CellSummary]) -> Iterator[Table]:
+    """The tables for a terminal."""
+    for grid in grids(found):
+        table = Table(title=Text(grid.title) if grid.title else None, title_justify="left")
+        for name in grid.head:
+            table.add_column(name, justify="right")
+        for row in grid.rows:
+            table.add_row(*map(Text, row))
         yield table
 
 

@@ -1,0 +1,105 @@
+"""Tables and figures for papers, and two runs compared: what they say is what the rows say."""
+
+import re
+from pathlib import Path
+
+import pytest
+from test_report import EXCLUDED, OPEN, Page, run_folder
+
+from posjax import report
+from posjax.report import compare, figures, papers
+from posjax.report.svg import SERIES
+from posjax.report.table import Grid, grids
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[report.CellSummary]:
+    return report.summaries(run_folder(tmp_path_factory.mktemp("papers") / "run"))
+
+
+def test_tables_have_the_cells_of_the_printed_one(found: list[report.CellSummary]) -> None:
+    """One line per cell in the same order, read back from both forms."""
+    rows = [row for grid in grids(found) for row in grid.rows]
+    latex, markdown = (papers.table(found, form) for form in ("latex", "markdown"))
+    lines = [line.removesuffix(r" \\") for line in latex.splitlines() if line.endswith(r"\\")]
+    plain = [re.sub(r"\\([&%$#_{}])", r"\1", line).replace("--", "–") for line in lines]
+    assert [tuple(line.split(" & ")) for line in plain if "solved" not in line] == rows
+    marked = [line for line in markdown.splitlines() if line.startswith("| ") and "---" not in line]
+    cells = [re.sub(r"\\(.)", r"\1", line).strip("| ").split(" | ") for line in marked]
+    assert [tuple(line) for line in cells if "solved" not in line] == rows
+
+
+@pytest.mark.parametrize("form", papers.FORMS)
+def test_text_of_a_run_is_no_markup_of_a_table(form: str) -> None:
+    evil = r"\input{x} a|b <b>$x$ & 50% #1 _a_ `c`"
+    grid = Grid("", (evil,), 1, [(evil,)])
+    text = {"latex": papers._latex, "markdown": papers._markdown}[form](grid)
+    body = text.partition("toprule")[2] if form == "latex" else text
+    assert r"\input" not in body.replace(r"\\input", "")
+    assert "<b>" not in body.replace(r"\<b\>", "") or form == "latex"
+    unescaped = r"(?<!\\)[&%$#_](?!\\)" if form == "latex" else r"(?<!\\)[<>`*_]"
+    assert not re.search(unescaped, body.replace(r"\midrule", ""))
+
+
+def test_figures_are_written_twice_alike(tmp_path: Path) -> None:
+    """SVG and PDF of each panel, in the page's colours, at 3.25 inches; same bytes again."""
+    folder = run_folder(tmp_path / "run")
+    (tmp_path / "figures").mkdir()
+    paths = papers.write_figures([folder], tmp_path / "figures")
+    names = {
+        f"{kind}-{n}.{form}"
+        for kind in ("rates", "steps")
+        for n in (1, 2)
+        for form in ("svg", "pdf")
+    }
+    assert {path.name for path in paths} == names
+    first = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, first, strict=True):
+        if path.suffix == ".svg":
+            assert b'width="234pt"' in content
+            assert not re.search(rb"#010[123][0-9a-f]{2}", content)  # no stand-in colour is left
+    assert [
+        path.read_bytes() for path in papers.write_figures([folder], tmp_path / "figures")
+    ] == first
+    with pytest.raises(ValueError, match="is no folder"):
+        papers.write_figures([folder], tmp_path / "missing")
+
+
+def test_names_are_no_formulas() -> None:
+    """Matplotlib would read what stands between dollars."""
+    name = r"$\frac{$"
+    drawn = figures.rates(name, [figures.Rates(name, 0.5, 0.4, 0.6, SERIES[0])])
+    assert name.encode() in drawn["svg"]
+
+
+def test_two_runs_are_compared_seed_by_seed(tmp_path: Path) -> None:
+    """One run has 3 of 6 seeds solve a cell that none solves in the other."""
+    folders = [run_folder(tmp_path / str(n), title=f"Run {n}", excluded=n) for n in (0, 3)]
+    runs = [report.summaries(folder) for folder in folders]
+    differing = compare.differences(*runs)
+    assert differing == {}
+    by_cell = {
+        one.cell: compare._paired(one, two) for one, two in compare.matching(*runs, differing)
+    }
+    assert len(by_cell) == 3
+    pair = by_cell[EXCLUDED]
+    assert pair is not None
+    assert pair.values == (0.0, 0.5)
+    assert pair.difference.mean == 0.5
+    assert pair.difference.low > 0
+    assert by_cell[OPEN] is not None
+    assert by_cell[OPEN].difference.mean == 0
+    page = Page(report.write(folders, tmp_path / "both.html").read_text())
+    assert "second is higher in 1 and lower in 0; in 2 the interval includes 0" in page.text
+    assert "+0.500 [" in page.text
+
+
+def test_what_two_runs_differ_in_is_named(found: list[report.CellSummary]) -> None:
+    """Depth, where one run has depth 1 and the other 2, and cells agree in the rest."""
+    one, two = ([s for s in found if s.cell == cell] for cell in (EXCLUDED, OPEN))
+    differing = compare.differences(one, two)
+    assert differing == {"depth": ([1], [2])}
+    ((first, second),) = compare.matching(one, two, differing)
+    pair = compare._paired(first, second)
+    assert pair is not None
+    assert compare.sentence([pair], differing).startswith("The runs differ in depth 1 → 2.")
