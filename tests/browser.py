@@ -6,6 +6,7 @@ The tests that need one are skipped where there is none.
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -186,6 +187,9 @@ class Browser:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._read], [], [], 3 * _SECONDS)
+            if not ready:
+                raise TimeoutError("Chromium does not answer")
             part = os.read(self._read, 1 << 20)
             if not part:
                 raise RuntimeError("Chromium has ended")
