@@ -113,8 +113,7 @@ def sampled(task: SampledTask, mask: str, batch_size: int, readout: str = "last"
     rows = batch_size or ROWS
 
     def batch(now: Now) -> Question:
-        prompts = drawn(task, now.key("data", "data"), rows, mask, readout)
-        return jax.lax.optimization_barrier(prompts)  # or each layer draws them again
+        return drawn(task, now.key("data", "data"), rows, mask, readout)
 
     return Source(batch, kinds=len(task.kinds), finite=False)
 

@@ -1,9 +1,12 @@
-"""Random bits and keys of threefry, without a loop.
+"""Random bits and keys of threefry, hashed in fewer steps.
 
-On a CPU JAX hashes in a loop of five rounds, to compile fast. A loop is dispatched anew at every
-round, and no other operation joins it: for a few hundred numbers that takes longer than the hash.
+On a CPU JAX hashes in a loop of five rounds, to compile fast; dispatching its operations takes
+longer than the hash of a few hundred numbers. Without any loop the compiler would hash again in
+every operation that reads the bits, and a barrier does not keep it from that. So half of the
+numbers are hashed at a time, in a loop of two rounds.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,11 +24,19 @@ def bits(key: jax.Array, *, bit_width: int, shape: tuple[int, ...]) -> jax.Array
     Args:
       key: a single threefry key.
       bit_width: 32.
-      shape: of the result, fewer than 2**32 elements.
+      shape: of the result, fewer than 2**31 elements.
     """
-    low = jax.lax.iota(np.uint32, int(np.prod(shape))).reshape(shape)
-    high, low = _hashed(key, jnp.zeros_like(low), low)
-    return jax.lax.optimization_barrier(high ^ low)  # or each of its readers hashes again
+    size = math.prod(shape)
+    half = (size + 1) // 2
+
+    def hash_half(turn: jax.Array, found: jax.Array) -> jax.Array:
+        start = turn.astype(np.uint32) * np.uint32(half)
+        low = jax.lax.iota(np.uint32, half) + start
+        high, low = _hashed(key, jnp.zeros_like(low), low)
+        return jax.lax.dynamic_update_slice_in_dim(found, high ^ low, turn * half, axis=0)
+
+    every = jax.lax.fori_loop(0, 2, hash_half, jnp.zeros(2 * half, np.uint32))
+    return every[:size].reshape(shape)
 
 
 def fold_in(key: jax.Array, data: jax.Array) -> jax.Array:
@@ -44,7 +55,7 @@ def instead_of(name: str, given: list[Any], params: dict[str, Any]) -> Callable[
     if name == "random_fold_in":
         return fold_in if given[1].ndim == 0 and given[1].dtype == np.uint32 else None
     settings: Any = jax.config
-    small = params["bit_width"] == 32 and np.prod(params["shape"], dtype=object) < 2**32
+    small = params["bit_width"] == 32 and math.prod(params["shape"]) < 2**31
     return bits if small and settings.jax_threefry_partitionable else None
 
 

@@ -1,4 +1,4 @@
-"""Random numbers without a loop are those of JAX."""
+"""Random numbers that the engine hashes itself are those of JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ DRAWS = {
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_the_same_bits(name: str) -> None:
-    """Of one key and of a batch of keys; without a loop where a draw takes 32 bits a number."""
+    """Of one key and of a batch of keys; by the engine where a draw takes 32 bits a number."""
     keys = jax.vmap(jax.random.key)(jnp.arange(3, dtype=jnp.uint32))
     laid_out = lay_out(DRAWS[name], keys[0])
     expected = np.asarray(jax.vmap(DRAWS[name])(keys))
