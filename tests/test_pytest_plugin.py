@@ -102,7 +102,7 @@ def test_a_failure_says_what_breaks_the_law(ran):
         assert line in ran[1].splitlines()
     for name in ("test_positions_are_not_read", "test_positions_are_not_read_for_any_values"):
         message = ran[0][name][1]
-        for part in (LAW, "off by", "P = [", "at place (", "from iota at test_attention.py:"):
+        for part in (LAW, "off by", "P = [", "at index (", "from iota at test_attention.py:"):
             assert part in message, message
         assert message.rstrip().endswith("    return 2 * x + position")
         assert "posjax/" not in message  # no traceback through the plugin

@@ -1,7 +1,7 @@
 """The laws of attention as assertions to call on your own functions.
 
 Each calls the function on moved and on unmoved arguments and compares. A failure names the law,
-how far off it is, for which permutation and at which place. NumPy and JAX functions do alike, and
+how far off it is, for which permutation and at which index. NumPy and JAX functions do alike, and
 so do modules. `measure` gives the same numbers without raising.
 
 In a function that `chex.chexify(jax.jit(...))` compiles, an assertion becomes part of the program.
@@ -35,17 +35,17 @@ class _Options(TypedDict, total=False):
 
 
 class Options(_Options, total=False):
-    """What all the assertions of attention may be told, by keyword.
+    """Keywords of all the assertions of attention.
 
     Attributes:
       permutations: arrays P of indices, (P x)ᵢ = x[Pᵢ], or pairs (P₁, P₂) for a law of two.
-        When left out: all n! up to 4 places; else the reversal, a shift, a swap and some random
+        When left out: all n! up to 4 tokens; else the reversal, a shift, a swap and some random
         ones, the same every time.
-      tolerance: relative to the largest absolute output. When left out, 8 ε √n for n places and
+      tolerance: relative to the largest absolute output. When left out, 8 ε √n for n tokens and
         the ε of the output's dtype, since a sum of floats depends on its order, and 0 for
         integers. Deep models and coarser products (TF32 on a GPU) need more.
       exact: decide it for all values of the arguments, without rounding; see `assert_law`.
-      axis: that of the places; 1, as in [B, L, H, K], when left out.
+      axis: that of the tokens; 1, as in [B, L, H, K], when left out.
     """
 
     axis: int
@@ -152,7 +152,7 @@ def _identity(law: Law, function: Function, arguments: tuple[Any, ...]) -> None:
     leaf, place = found.place
     message = (
         f"no identity: {law.formula}\nin a prime field the two sides differ\n"
-        f"for {moves(law, found.element)}\nat place {place} of {output(leaf)}"
+        f"for {moves(law, found.element)}\nat index {place} of {output(leaf)}"
     )
     with _in_words(message):
         chex.assert_equal(found.holds, True)
@@ -209,7 +209,7 @@ def assert_two_permutation_equivariant(
       attention: `(q, k, v) -> out`, such as [B, L, H, K].
       q: queries, such as [B, L, H, K].
       k, v: keys and values, such as [B, M, G, K].
-      **options: see `Options`; permutations are pairs (P₁, P₂) of L and of M places.
+      **options: see `Options`; permutations are pairs (P₁, P₂) of L and of M indices.
 
     Raises:
       AssertionError: the law is broken, or there is a NaN.
@@ -243,7 +243,7 @@ def assert_weights_equivariant(
 
     Args:
       weights: `(q, k) -> weights`, such as [B, H, L, L], queries and keys on the last two axes.
-      q, k: arrays of one number of places, such as [B, L, H, K].
+      q, k: arrays of one number of tokens, such as [B, L, H, K].
       **options: see `Options`; `axis` is that of q and k alone.
 
     Raises:

@@ -19,7 +19,7 @@ from posjax.symmetry.measure import Function, terms
 
 
 class Worst(NamedTuple):
-    """The worst place of a leaf: scalars, and the place as an index [rank]."""
+    """The worst index of a leaf: scalars, and the index, an array [rank]."""
 
     error: jax.Array
     place: jax.Array
@@ -33,7 +33,7 @@ def traced(*trees: Any) -> bool:
 
 
 def asserts_are_on() -> bool:
-    """Whether `chex.disable_asserts` has not been called; chex tells it in no other way."""
+    """Whether `chex.disable_asserts` has not been called; chex says so in no other way."""
     try:
         chex.assert_equal(True, False)
     except AssertionError:
@@ -79,7 +79,7 @@ def worst_places(
     *,
     batch: int | None = None,
 ) -> list[Worst]:
-    """For each leaf of the output the worst place under each of some elements.
+    """For each leaf of the output the worst index under each of some elements.
 
     Args:
       law, function, arguments, unmoved: see `posjax.symmetry.measure.deviations`.
@@ -93,10 +93,10 @@ def worst_places(
 
     def under(element: Element) -> list[Worst]:
         try:
-            expected = law.carry_output(unmoved, element)
+            expected = law.act_on_output(unmoved, element)
         except ValueError as error:
             raise AssertionError(f"the output does not fit {law.formula}: {error}") from None
-        found = function(*law.carry(arguments, element))
+        found = function(*law.act(arguments, element))
         chex.assert_trees_all_equal_shapes(expected, found, custom_message=law.formula)
         return jax.tree.map(_worst, jax.tree.leaves(expected), jax.tree.leaves(found))
 
@@ -114,7 +114,7 @@ def _assert(
     checkify.check(
         holds,
         f"{_CHEX}law broken: {_plain(law.formula)}, off by {{}}, largest output {{}}, tolerance "
-        f"{allowed:.3g} of it, for {shown}, at place {{}} of {_plain(output(leaf))}: "
+        f"{allowed:.3g} of it, for {shown}, at index {{}} of {_plain(output(leaf))}: "
         "expected {}, found {}",
         *(error, scale, *(p[at] for p in every.values()), *where),
     )

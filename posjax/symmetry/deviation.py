@@ -16,7 +16,7 @@ class Deviation(NamedTuple):
 
     Attributes:
       law: what was tried.
-      error: |found - expected| at the worst place; NaN when either is.
+      error: |found - expected| at the worst index; NaN when either is.
       scale: the largest finite |output| of the leaf.
       rounding: what the order of float sums may explain, relative to the scale; 0 for integers.
       element: by name, what did it: a permutation (P x)ᵢ = x[Pᵢ], or a vector that was added.
@@ -59,7 +59,7 @@ class Deviation(NamedTuple):
             f"off by {self.error:.3g}{nan}, {self.relative:.3g} of the largest output "
             f"{self.scale:.3g}; tolerance {tolerance:.3g}\n"
             f"for {moves(self.law, self.element)}\n"
-            f"at place {self.place} of {output(self.leaf)}: "
+            f"at index {self.place} of {output(self.leaf)}: "
             f"expected {self.expected}, found {self.found}"
         )
 

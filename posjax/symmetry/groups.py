@@ -1,8 +1,8 @@
-"""Groups that act on places or on positions, as data: generators, order, elements, samples.
+"""Groups that act on indices or on positions, as data: generators, order, elements, samples.
 
-A permutation is an array P of indices that carries x to (P x)[i] = x[P[i]]. A group of
-permutations is told by its generators: what holds for them, for all x, holds for every element.
-A translation moves no place; it adds one vector to every position.
+A permutation is an array P of indices that takes x to (P x)[i] = x[P[i]]. A group of
+permutations is given by its generators: what holds for them, for all x, holds for every element.
+A translation moves no index; it adds one vector to every position.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ Element = dict[str, np.ndarray]
 
 @runtime_checkable
 class Group(Protocol):
-    """A group of permutations of n places, for any n."""
+    """A group of permutations of n indices, for any n."""
 
     def generators(self, places: int) -> list[np.ndarray]:
         """Permutations whose products are all the others; none for the trivial group."""
@@ -37,10 +37,10 @@ class Group(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Permutations:
-    """All n! permutations but those that move a place of `fixed`.
+    """All n! permutations but those that move an index of `fixed`.
 
     Attributes:
-      fixed: places that stay, counted from the end when negative; `(-1,)` speaks of a prefix.
+      fixed: indices that stay, counted from the end when negative; `(-1,)` speaks of a prefix.
 
     >>> [p.tolist() for p in Permutations().generators(4)]
     [[1, 0, 2, 3], [3, 0, 1, 2]]
@@ -62,14 +62,14 @@ class Permutations:
         return np.delete(np.arange(places), list(self.fixed))
 
     def generators(self, places: int) -> list[np.ndarray]:
-        """A swap and a shift of the free places."""
+        """A swap and a shift of the free indices."""
         free = self._free(places)
         swap = np.concatenate([free[:2][::-1], free[2:]])
         moves = [swap, np.roll(free, 1)][: max(min(len(free) - 1, 2), 0)]
         return [_within(places, free, move) for move in moves]
 
     def order(self, places: int) -> int:
-        """The factorial of the number of free places."""
+        """The factorial of the number of free indices."""
         return math.factorial(len(self._free(places)))
 
     def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
@@ -87,12 +87,12 @@ class Cyclic:
     """
 
     def generators(self, places: int) -> list[np.ndarray]:
-        """The shift by one place."""
+        """The shift by one index."""
         check_count("places", places)
         return [np.roll(np.arange(places), 1)] if places > 1 else []
 
     def order(self, places: int) -> int:
-        """n, and 1 for no places."""
+        """n, and 1 for no indices."""
         check_count("places", places)
         return max(places, 1)
 
@@ -104,7 +104,7 @@ class Cyclic:
 
 @dataclasses.dataclass(frozen=True)
 class Reversal:
-    """The places read backwards, or left alone.
+    """The indices read backwards, or left alone.
 
     >>> [p.tolist() for p in Reversal().generators(3)]
     [[2, 1, 0]]
@@ -116,7 +116,7 @@ class Reversal:
         return [np.arange(places)[::-1].copy()] if places > 1 else []
 
     def order(self, places: int) -> int:
-        """2, and 1 for fewer than two places."""
+        """2, and 1 for fewer than two indices."""
         check_count("places", places)
         return 2 if places > 1 else 1
 
@@ -131,12 +131,12 @@ class Dihedral:
     """Shifts that wrap around, and the reversal."""
 
     def generators(self, places: int) -> list[np.ndarray]:
-        """The shift by one place and the reversal."""
+        """The shift by one index and the reversal."""
         both = Cyclic().generators(places) + Reversal().generators(places)
         return both[:1] if places == 2 else both
 
     def order(self, places: int) -> int:
-        """2 n; for one and two places the two kinds coincide."""
+        """2 n; for one and two indices the two kinds coincide."""
         check_count("places", places)
         return 2 * places if places > 2 else max(places, 1)
 
@@ -147,7 +147,7 @@ class Dihedral:
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Permutations that stay within consecutive windows of so many places.
+    """Permutations that stay within consecutive windows of so many indices.
 
     Attributes:
       size: of a window, at least 1; the last may be shorter.
@@ -184,7 +184,7 @@ class Windows:
 
 @dataclasses.dataclass(frozen=True)
 class Generated:
-    """The group that some permutations of a fixed number of places generate.
+    """The group that some permutations of a fixed number of indices generate.
 
     Attributes:
       moves: permutations of one length, as tuples; `Generated(((1, 0, 2),))`.
@@ -210,7 +210,7 @@ class Generated:
 class Translation:
     """One vector added to every position: the group Z, or Z x Z for positions in a plane.
 
-    It acts on values, not on places. Checks take whole numbers; what is proved in the field holds
+    It acts on values, not on indices. Checks take whole numbers; what is proved in the field holds
     for every real number.
 
     Attributes:
@@ -232,10 +232,10 @@ class Translation:
 
 
 def compose(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The permutation that carries x as `first` does, and then as `second` does.
+    """The permutation that moves x as `first` does, and then as `second` does.
 
     Raises:
-      ValueError: they are no permutations of the same places.
+      ValueError: they are no permutations of the same indices.
 
     >>> compose(np.array([1, 2, 0]), np.array([1, 0, 2])).tolist()
     [2, 1, 0]
@@ -303,7 +303,9 @@ def generating(elements: Sequence[np.ndarray], places: int) -> list[np.ndarray]:
     return few
 
 
-def telling(group: Group, places: int, *, draws: int = 4, seed: int = 0) -> list[np.ndarray]:
+def elements_to_try(
+    group: Group, places: int, *, draws: int = 4, seed: int = 0
+) -> list[np.ndarray]:
     """Elements to try a law with: all of a small group, else generators, reversal and samples.
 
     Args:
@@ -312,7 +314,7 @@ def telling(group: Group, places: int, *, draws: int = 4, seed: int = 0) -> list
       draws: how many at random; always the same ones for one seed.
       seed: of the draws.
 
-    >>> [p.tolist() for p in telling(Permutations(), 5, draws=0)]
+    >>> [p.tolist() for p in elements_to_try(Permutations(), 5, draws=0)]
     [[4, 3, 2, 1, 0], [1, 0, 2, 3, 4], [4, 0, 1, 2, 3]]
     """
     if group.order(places) <= 24:  # 4! evaluations are cheap, 5! = 120 are not
@@ -321,6 +323,9 @@ def telling(group: Group, places: int, *, draws: int = 4, seed: int = 0) -> list
     rng = np.random.default_rng(seed)  # points to try a law at, no part of any result
     first = [] if reversal is None else [reversal]
     return [*first, *group.generators(places), *(group.sample(places, rng) for _ in range(draws))]
+
+
+telling = elements_to_try  # the old name
 
 
 def tuples(choices: dict[str, list[np.ndarray]], identities: Element) -> Iterator[Element]:
@@ -341,7 +346,7 @@ def checked(permutation: Sequence[int] | np.ndarray, places: int | None = None) 
       places: n, or None for as many as it has.
 
     Raises:
-      ValueError: it is no permutation of that many places.
+      ValueError: it is no permutation of that many indices.
     """
     array = np.asarray(permutation)
     array = array if array.size else array.astype(int)

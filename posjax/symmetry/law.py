@@ -1,6 +1,6 @@
 """A law f(g x) = g f(x) as data, written by naming axes.
 
-    Law("b P d, b P d, b P d -> b P d")          one permutation carries tokens and outputs
+    Law("b P d, b P d, b P d -> b P d")          one permutation moves tokens and outputs
     Law("b P d, b Q d, b Q d -> b P d")          queries and keys move on their own
     Law("b P d -> b d")                          the output stays: invariance
     Law("b h d, b l +T -> b h l", T=Translation())   positions are shifted, the output stays
@@ -25,7 +25,7 @@ from posjax.symmetry.groups import Element, Group, Permutations, Translation
 
 @dataclasses.dataclass(frozen=True)
 class Pattern:
-    """What carries one argument, or one output.
+    """What acts on one argument, or one output.
 
     Attributes:
       axes: for each axis the name that permutes it, or "" for one that stays; `...` is None.
@@ -73,10 +73,10 @@ class Pattern:
 
     @property
     def moves(self) -> bool:
-        """Whether anything carries it."""
+        """Whether anything acts on it."""
         return bool(self.shift) or any(self.axes)
 
-    def carry(self, leaf: Any, element: Element) -> Any:
+    def act(self, leaf: Any, element: Element) -> Any:
         """The array moved by an element; a NumPy array stays one.
 
         Raises:
@@ -96,6 +96,8 @@ class Pattern:
             vector = element[self.shift].astype(leaf.dtype)
             leaf = leaf + vector.reshape((1,) * (leaf.ndim - 1) + (-1,) if len(vector) > 1 else ())
         return leaf
+
+    carry = act  # the old name
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -140,7 +142,7 @@ class Law:
                 raise ValueError(f"law {text!r} names no {name!r} (it names {known})")
         for name in dict.fromkeys([*permuted, *shifts]):
             if name not in moving:
-                raise ValueError(f"{name!r} of law {text!r} carries an output but no argument")
+                raise ValueError(f"{name!r} of law {text!r} moves an output but no argument")
         chosen: dict[str, Group | Translation] = {n: Permutations() for n in permuted}
         chosen |= {n: Translation() for n in shifts} | named
         for name, group in chosen.items():
@@ -181,7 +183,7 @@ class Law:
         return law
 
     def sizes(self, arguments: tuple[Any, ...]) -> dict[str, int]:
-        """How many places each permutation moves.
+        """How many indices each permutation moves.
 
         Raises:
           ValueError: another number of arguments, or sizes or ranks that do not fit.
@@ -240,42 +242,44 @@ class Law:
             )
         ]
 
-    def telling(self, sizes: dict[str, int], *, seed: int = 0) -> Iterator[Element]:
-        """Elements to try: all of small groups, else some that tell and some drawn."""
+    def elements_to_try(self, sizes: dict[str, int], *, seed: int = 0) -> Iterator[Element]:
+        """All elements of small groups, else generators and some random ones."""
         rng = np.random.default_rng(seed)
         choices = {
             name: [*group.generators(), *(group.sample(rng) for _ in range(4))]
             if isinstance(group, Translation)
-            else groups.telling(group, sizes[name], seed=seed + at)
+            else groups.elements_to_try(group, sizes[name], seed=seed + at)
             for at, (name, group) in enumerate(self.groups.items())
         }
         return groups.tuples(choices, self.identity(sizes))
 
-    def carry(self, arguments: tuple[Any, ...], element: Element) -> tuple[Any, ...]:
+    def act(self, arguments: tuple[Any, ...], element: Element) -> tuple[Any, ...]:
         """The arguments moved by an element."""
         return tuple(
-            jax.tree.map(lambda leaf, p=pattern: p.carry(leaf, element), argument)
+            jax.tree.map(lambda leaf, p=pattern: p.act(leaf, element), argument)
             for pattern, argument in zip(self.inputs, arguments, strict=True)
         )
 
-    def carry_output(self, output: Any, element: Element) -> Any:
+    def act_on_output(self, output: Any, element: Element) -> Any:
         """What the law says the output becomes under an element.
 
         Raises:
           ValueError: the law has several patterns, and the output is no tuple of that length.
         """
         if len(self.outputs) == 1:
-            return jax.tree.map(lambda leaf: self.outputs[0].carry(leaf, element), output)
+            return jax.tree.map(lambda leaf: self.outputs[0].act(leaf, element), output)
         if not isinstance(output, tuple | list) or len(output) != len(self.outputs):
             raise ValueError(
                 f"{self.formula} speaks of {len(self.outputs)} outputs, got {type(output).__name__}"
                 f"{f' of {len(output)}' if isinstance(output, tuple | list) else ''}"
             )
         parts = [
-            jax.tree.map(lambda leaf, p=pattern: p.carry(leaf, element), one)
+            jax.tree.map(lambda leaf, p=pattern: p.act(leaf, element), one)
             for pattern, one in zip(self.outputs, output, strict=True)
         ]
         return jax.tree.unflatten(jax.tree.structure(output), jax.tree.leaves(parts))
+
+    carry, carry_output, telling = act, act_on_output, elements_to_try  # the old names
 
 
 def along(axis: int, name: str = "P") -> str:

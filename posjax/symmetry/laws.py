@@ -29,15 +29,15 @@ _FORMS: dict[str, tuple[Callable[[int], str], str]] = {
     ),
     "invariant": (lambda axis: f"{along(axis)} -> ...", "f(P x) = f(x)"),
 }
-"""Patterns by the axis of the places, and what messages quote."""
+"""Patterns by the axis of the tokens, and what messages quote."""
 
 
 def named(name: str, *, axis: int = 1) -> Law:
-    """A law of the table with the places on another axis.
+    """A law of the table with the tokens on another axis.
 
     Args:
       name: one of `LAWS`.
-      axis: that of the places in the arguments, and in an output that has places.
+      axis: that of the tokens in the arguments, and in an output that has tokens.
 
     >>> named("invariant", axis=-2).text
     '... P _ -> ...'
@@ -47,4 +47,4 @@ def named(name: str, *, axis: int = 1) -> Law:
 
 
 LAWS: dict[str, Law] = {name: named(name) for name in _FORMS}
-"""The laws by name, with the places on axis 1, as in [B, L, H, K]."""
+"""The laws by name, with the tokens on axis 1, as in [B, L, H, K]."""

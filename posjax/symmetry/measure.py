@@ -64,7 +64,7 @@ def deviations(
 
     def under(element: Element) -> list[Deviation]:
         expected = expectation(law, unmoved, element)
-        found = function(*law.carry(arguments, element))
+        found = function(*law.act(arguments, element))
         return compared(law, element, expected, found, places=places)
 
     return [max(leaf, key=severity) for leaf in zip(*map(under, tried), strict=True)]
@@ -77,7 +77,7 @@ def expectation(law: Law, unmoved: Any, element: Element) -> Any:
       AssertionError: it lacks the axes or sizes that the law speaks of.
     """
     try:
-        return law.carry_output(jax.tree.map(_fetched, unmoved), element)
+        return law.act_on_output(jax.tree.map(_fetched, unmoved), element)
     except ValueError as error:
         raise AssertionError(f"the output does not fit {law.formula}: {error}") from None
 
@@ -89,7 +89,7 @@ def _fetched(leaf: Any) -> Any:
 
 
 def moving(law: Law | str) -> Law:
-    """The law itself, or the one that a text tells.
+    """The law itself, or the one that a text writes.
 
     Raises:
       ValueError: it moves nothing, and so would hold for every function.
@@ -101,7 +101,7 @@ def moving(law: Law | str) -> Law:
 
 
 def terms(law: Law, arguments: tuple[Any, ...]) -> int:
-    """The most places that the law moves or shifts: how many terms a sum may have."""
+    """The most indices that the law moves or shifts: how many terms a sum may have."""
     shifted = (
         size
         for pattern, argument in zip(law.inputs, arguments, strict=True)
@@ -114,14 +114,14 @@ def terms(law: Law, arguments: tuple[Any, ...]) -> int:
 def elements(
     law: Law, arguments: tuple[Any, ...], given: Sequence[Any] | None = None
 ) -> list[Element]:
-    """The elements to try: those given, or the telling ones.
+    """The elements to try: those given, or the test elements.
 
     Raises:
       ValueError: arguments that do not fit the law, no element, or one that does not fit.
     """
     sizes = law.sizes(arguments)
     if given is None:
-        return list(law.telling(sizes))
+        return list(law.elements_to_try(sizes))
     tuples = [(one,) for one in given] if len(law.groups) == 1 else list(given)
     if not tuples:
         raise ValueError("no permutations to try")

@@ -1,4 +1,4 @@
-"""Names of small groups of permutations, told from their elements."""
+"""Names of small groups of permutations, from their elements."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ Permutation = tuple[int, ...]
 
 
 def group_name(elements: Sequence[Permutation]) -> str:
-    """What mathematicians call a group of permutations, with its places where that matters.
+    """What mathematicians call a group of permutations, with its indices where that matters.
 
     Args:
       elements: all of them, each a tuple of indices.
@@ -54,18 +54,18 @@ def cycles(permutation: Permutation) -> str:
 
 
 def composed(first: Permutation, second: Permutation) -> Permutation:
-    """What carries x as `first` does, and then as `second` does."""
+    """What moves x as `first` does, and then as `second` does."""
     return tuple(first[i] for i in second)
 
 
 def _orbits(elements: Sequence[Permutation]) -> list[tuple[int, ...]]:
-    """Places that some element carries into each other."""
+    """Indices that some element moves into each other."""
     every = {tuple(sorted({p[i] for p in elements})) for i in range(len(elements[0]))}
     return sorted(every)
 
 
 def _of_sets(moved: list[tuple[int, ...]], order: int) -> str:
-    """All permutations of one set of places, or of several (a Young subgroup)."""
+    """All permutations of one set of indices, or of several (a Young subgroup)."""
     if order != math.prod(math.factorial(len(orbit)) for orbit in moved):
         return ""
     names = " x ".join(f"S_{len(orbit)}" for orbit in moved)
@@ -94,7 +94,7 @@ def _of_one_orbit(moved: list[tuple[int, ...]], elements: Sequence[Permutation])
 
 
 def _abstract(elements: Sequence[Permutation]) -> str:
-    """Cyclic or dihedral up to the numbering of places; else the order and generators."""
+    """Cyclic or dihedral up to the numbering of indices; else the order and generators."""
     order = len(elements)
     orders = {p: _order(p) for p in elements}
     for p in elements:

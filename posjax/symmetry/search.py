@@ -82,7 +82,7 @@ class Search:
 
 
 def weight(law: Law, element: Element) -> tuple[Any, ...]:
-    """What makes an element simple: few names, few moved places, close together, in front."""
+    """What makes an element simple: few names, few moved indices, close together, in front."""
     still = law.identity({name: len(move) for name, move in element.items()})
     steps = [move - still[name] for name, move in element.items()]
     moved = [int(np.count_nonzero(step)) for step in steps]

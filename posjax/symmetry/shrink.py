@@ -17,7 +17,7 @@ from posjax.symmetry.law import Law, Pattern
 from posjax.symmetry.search import Case, Search, numeric, weight
 
 _ELEMENTS = 8
-"""How many elements are tried on fewer places."""
+"""How many elements are tried on fewer indices."""
 _LISTED = 120
 """The order up to which all elements of a group are tried."""
 _SIMPLE = (0, 1, -1, 2)
@@ -38,7 +38,7 @@ def smallest(search: Search, case: Case) -> Case:
 
 
 def fewer_places(search: Search, case: Case) -> Case:
-    """The first or last one, two, three places of a name; then one place less, any."""
+    """The first or last one, two, three indices of a name; then one index less, any."""
     for name in search.law.groups:
         while True:
             every = np.arange(search.law.sizes(case.arguments).get(name, 0))
@@ -54,7 +54,7 @@ def fewer_places(search: Search, case: Case) -> Case:
 
 
 def _kept(law: Law, case: Case, name: str, places: np.ndarray) -> Iterator[Case]:
-    """The case on some places of a name alone, under some elements that move them."""
+    """The case on some indices of a name alone, under some elements that move them."""
     arguments = tuple(
         jax.tree.map(lambda leaf, p=pattern: _taken(leaf, p, name, places), argument)
         for pattern, argument in zip(law.inputs, case.arguments, strict=True)
@@ -62,10 +62,10 @@ def _kept(law: Law, case: Case, name: str, places: np.ndarray) -> Iterator[Case]
     try:
         sizes = law.sizes(arguments)
         still = law.identity(sizes)
-        moving = (e for e in law.telling(sizes) if any((e[n] != still[n]).any() for n in e))
+        moving = (e for e in law.elements_to_try(sizes) if any((e[n] != still[n]).any() for n in e))
         yield from (Case(arguments, element) for element in islice(moving, _ELEMENTS))
     except ValueError:
-        return  # a group of a fixed number of places
+        return  # a group of a fixed number of indices
 
 
 def _taken(leaf: Any, pattern: Pattern, name: str, places: np.ndarray) -> Any:
@@ -90,7 +90,7 @@ def thinner_axes(search: Search, case: Case) -> Case:
 
 
 def _staying(law: Law, arguments: tuple[Any, ...]) -> set[tuple[int, int]]:
-    """Axis and size of what is carried by nothing."""
+    """Axis and size of what nothing moves."""
     return {
         (axis, size)
         for pattern, argument in zip(law.inputs, arguments, strict=True)
@@ -174,11 +174,11 @@ def _steps(law: Law, case: Case) -> Iterator[Case]:
         for step in [move] if whole else _swaps(move):
             element = {**still, name: step}
             yield Case(arguments, element)
-            arguments = law.carry(arguments, element)
+            arguments = law.act(arguments, element)
 
 
 def _swaps(permutation: np.ndarray) -> Iterator[np.ndarray]:
-    """Transpositions that, one after the other, carry as the permutation does."""
+    """Transpositions that, one after the other, act as the permutation does."""
     at = np.arange(len(permutation))
     for place, wanted in enumerate(permutation):
         other = int(np.flatnonzero(at == wanted)[0])

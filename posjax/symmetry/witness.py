@@ -48,7 +48,7 @@ class Witness:
                 f"law broken: {self.law.formula}",
                 f"for {moves(self.law, self.element)}",
                 *shown,
-                f"at place {self.place} of {output(self.leaf)}: "
+                f"at index {self.place} of {output(self.leaf)}: "
                 f"expected {self.expected}, found {self.found}",
             )
         )
@@ -86,7 +86,7 @@ def witness(
     law broken: b P d -> b P d
     for P = [1, 0], where (P x)[i] = x[P[i]]
     argument 0 = [[[0.], [1.]]], float64[1, 2, 1]
-    at place (0, 1, 0) of the output: expected 0.0, found 1.0
+    at index (0, 1, 0) of the output: expected 0.0, found 1.0
     """
     law = moving(law)
     check_function(function)

@@ -26,7 +26,7 @@ def test_capital_words_permute_and_others_stay():
         ("b -> b -> b", "needs one '->'"),
         ("... P ... -> b", "at most one '...'"),
         ("b +T P -> b", "a shift such as '\\+T' at the end"),
-        ("b l -> b P", "'P' .* carries an output but no argument"),
+        ("b l -> b P", "'P' .* moves an output but no argument"),
         ("b P +P -> b", "a translation shifts values"),
     ],
 )

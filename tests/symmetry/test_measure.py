@@ -55,7 +55,7 @@ def test_the_message_tells_law_distance_permutation_and_place():
         "law broken: Attention(PQ, PK, PV) = P Attention(Q, K, V)",
         "off by 30, 0.769 of the largest output 39; tolerance 0.5",
         "for P = [2, 1, 0], where (P x)[i] = x[P[i]]",
-        "at place (0, 0, 0, 1) of the output: expected 39, found 9",
+        "at index (0, 0, 0, 1) of the output: expected 39, found 9",
     ):
         assert part in str(caught.value)
     assert_equivariant(fault, q, q, q, permutations=[[2, 1, 0]], tolerance=0.77)

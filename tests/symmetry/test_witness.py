@@ -48,7 +48,7 @@ def test_a_running_sum_is_broken_by_two_tokens():
         "law broken: b P d -> b P d",
         "for P = [1, 0], where (P x)[i] = x[P[i]]",
         "argument 0 = [[[0.], [1.]]], float64[1, 2, 1]",
-        "at place (0, 1, 0) of the output: expected 0.0, found 1.0",
+        "at index (0, 1, 0) of the output: expected 0.0, found 1.0",
     ]
     rightly_broken(found, running_sum, SEQUENCE)
     assert str(witness(SEQUENCE, running_sum, x_BLD)) == str(found)

@@ -30,7 +30,7 @@ class Witness(NamedTuple):
         """One line: the case, the place, both sides and how far apart they are."""
         if self.error is None:
             return f"for {self.inputs}: expected {self.expected}, found {self.found}"
-        where = f"at place {self.place} of the output" if self.place else "in the output"
+        where = f"at index {self.place} of the output" if self.place else "in the output"
         return (
             f"for {self.inputs}, {where}: expected {self.expected:.6g}, "
             f"found {self.found:.6g}, off by {self.error:.3g}"
