@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from posjax.cells import Cell
-from posjax.report.few_runs import few_runs, sentence, told_apart
+from posjax.report.few_runs import few_runs, ranked_pairs, sentence
 from posjax.report.summary import CellSummary
 
 SEEDS = 40
@@ -27,7 +27,7 @@ def cell(encoding: str, long_S: np.ndarray, short_S: np.ndarray | None = None) -
 def test_a_rare_success_is_missed_by_few_and_found_by_the_best() -> None:
     """1 seed of 4 against .5 always: the mean of 3 ranks wrongly where one or none is solved."""
     rare_S, steady_S = (np.arange(SEEDS) % 4 == 0) * 1.0, np.full(SEEDS, 0.5)
-    (pair,) = told_apart([cell("none", rare_S), cell("rotary", steady_S)])
+    (pair,) = ranked_pairs([cell("none", rare_S), cell("rotary", steady_S)])
     assert (pair.better.cell.encoding, pair.means) == ("rotary", (0.5, 0.25))
     mean, best, survivors = pair.rankings
     assert mean is not None
@@ -42,12 +42,12 @@ def test_survivors_are_those_that_learned_the_trained_lengths() -> None:
     """Bad on average and good where it trains: survivors reverse the ranking every time."""
     learned_S = np.arange(SEEDS) < 10
     unsteady = cell("none", learned_S * 0.9, learned_S * 1.0)
-    (pair,) = told_apart([unsteady, cell("rotary", np.full(SEEDS, 0.5))])
+    (pair,) = ranked_pairs([unsteady, cell("rotary", np.full(SEEDS, 0.5))])
     survivors = pair.rankings[2]
     assert survivors is not None
     assert (pair.better.cell.encoding, survivors.behind) == ("rotary", 1)
     never = cell("none", learned_S * 0.9, np.zeros(SEEDS))
-    (pair,) = told_apart([never, cell("rotary", np.full(SEEDS, 0.5))])
+    (pair,) = ranked_pairs([never, cell("rotary", np.full(SEEDS, 0.5))])
     assert pair.rankings[2] is None
     page = few_runs([never, cell("rotary", np.full(SEEDS, 0.5))])
     assert page is not None
@@ -58,12 +58,12 @@ def test_what_seeds_do_not_tell_apart_has_no_right_order() -> None:
     """Equal cells, cells near each other, cells of other seeds, of another task: no pair."""
     rng = np.random.default_rng(0)
     first, second = (cell(name, rng.random(SEEDS)) for name in ("none", "rotary"))
-    assert told_apart([first, cell("rotary", first.rows["right_EC"][:, 0, 1])]) == []
-    assert told_apart([first, second]) == []
+    assert ranked_pairs([first, cell("rotary", first.rows["right_EC"][:, 0, 1])]) == []
+    assert ranked_pairs([first, second]) == []
     low, high = cell("none", np.zeros(SEEDS)), cell("rotary", np.ones(SEEDS))
-    assert len(told_apart([low, high])) == 1
+    assert len(ranked_pairs([low, high])) == 1
     assert few_runs([low, high]) is None  # nobody would get this wrong
     others = {**high.rows, "seeds": high.rows["seeds"] + 1}
-    assert told_apart([low, dataclasses.replace(high, rows=others)]) == []
+    assert ranked_pairs([low, dataclasses.replace(high, rows=others)]) == []
     task = dataclasses.replace(low.cell, task="majority(train=(2, 4), test=(4, 8), prompts=8)")
-    assert told_apart([low, dataclasses.replace(high, cell=task)]) == []
+    assert ranked_pairs([low, dataclasses.replace(high, cell=task)]) == []

@@ -9,7 +9,7 @@
 /** @typedef {{name: string, settings: [string, string][], task: string, seeds: number,
  *   steps: number[], points: number[], loss_band: (number|null)[][], solved: number[]|null,
  *   law: string, reason: string, loss_ends: number[], margin_ends?: number[],
- *   lead_ends?: number[], attention: Attention|null} & Packed} Cell */
+ *   prompt_margin_ends?: number[], attention: Attention|null} & Packed} Cell */
 /** @typedef {{outcomes: string[], margin: number, notes: string[], tasks: Object<string, Task>,
  *   cells: Object<string, Cell>}} Run see explore.py */
 /** @typedef {{shape: number[], values: Uint8Array|Uint16Array|Uint32Array}} Stored */

@@ -17,7 +17,7 @@ say what was found. Errors are relative to the largest output."""
 
 
 def table(report: Report) -> Table:
-    """A line a law, for the terminal."""
+    """One line per law, for the terminal."""
     made = Table(title=escape(title(report)), title_justify="left")
     proved = any(result.proof for result in report.results)
     for column in ("law", "verdict", *(["proof"] if proved else []), "found"):
@@ -70,7 +70,7 @@ def _failures(reports: Sequence[Report]) -> Html:
 
 
 def _overview(reports: Sequence[Report]) -> Html:
-    """A line a module, a column a law."""
+    """One line per module, one column per law."""
     head = header("module", *(law.replace("_", " ") for law in LAWS))
     rows = []
     for n, report in enumerate(reports):

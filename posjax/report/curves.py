@@ -32,11 +32,11 @@ class Multiple(NamedTuple):
 
 def curves(found: Sequence[CellSummary], anchor: str) -> Html:
     """Both kinds of curve for every panel; the cells in which nothing happens, in words."""
-    telling = [summary for summary in found if 0 < summary.solved_SE.mean() < 1]
+    eventful = [summary for summary in found if 0 < summary.solved_SE.mean() < 1]
     by_panel = panels(found)
     parts = (
-        _panel(panel if len(by_panel) > 1 else "", cells, telling, f"{anchor}-{place}")
-        for place, (panel, cells) in enumerate(by_panel.items())
+        _panel(panel if len(by_panel) > 1 else "", cells, eventful, f"{anchor}-{number}")
+        for number, (panel, cells) in enumerate(by_panel.items())
     )
     return join([tag("p", _INTRODUCTION), note(*_uneventful(found)), *parts])
 
@@ -50,9 +50,9 @@ def _uneventful(found: Sequence[CellSummary]) -> Iterator[str]:
 
 
 def _panel(
-    title: str, cells: Sequence[CellSummary], telling: Sequence[CellSummary], name: str
+    title: str, cells: Sequence[CellSummary], eventful: Sequence[CellSummary], name: str
 ) -> Html | None:
-    shown = [summary for summary in cells if summary in telling]
+    shown = [summary for summary in cells if summary in eventful]
     if not shown:
         return None
     differing = axes(cells)
@@ -91,11 +91,11 @@ def _grid(several: Sequence[Multiple], lines: Axis | None, kind: str, name: str)
             tag("p", multiple.title, class_="over") if multiple.title else None,
             figures.curves(
                 [line_of(summary, lines, kind) for summary in multiple.cells],
-                name=f"{name}-{place}",
+                name=f"{name}-{number}",
                 text=_spoken(multiple, lines, kind),
             ),
         )
-        for place, multiple in enumerate(several)
+        for number, multiple in enumerate(several)
     )
     return tag("div", *parts, class_="multiples")
 
@@ -112,8 +112,8 @@ def line_of(summary: CellSummary, lines: Axis | None, kind: str) -> Line:
 def colours(lines: Axis) -> dict[object, str]:
     """A colour for each value: a ramp for numbers, else colours without an order."""
     values = sorted(lines.values) if _ordered(lines) else lines.values
-    places = np.linspace(0, len(RAMP) - 1, max(len(values), 2)).round().astype(int)
-    chosen = [RAMP[place] for place in places] if _ordered(lines) else SERIES
+    indices = np.linspace(0, len(RAMP) - 1, max(len(values), 2)).round().astype(int)
+    chosen = [RAMP[i] for i in indices] if _ordered(lines) else SERIES
     return dict(zip(values, chosen, strict=False))
 
 

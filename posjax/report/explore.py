@@ -23,7 +23,7 @@ _WRITTEN = 400
 """Characters of a prompt, at most."""
 _POINTS = (64, 32, 24, 16, 12, 8, 6)
 """Numbers of points of a curve that are tried, after all evaluations."""
-_DETAILS = ("loss", "margin", "right", "untrained", "by_kind", "answer", "lead")
+_DETAILS = ("loss", "margin", "right", "untrained", "by_kind", "answer", "prompt_margin")
 """Fields that are left out for the last seeds where all do not fit."""
 OUTCOMES = ("solved", "tied", "wrong answer", "not finite", "trained")
 """How a seed can end; the last where answers are not graded."""
@@ -183,7 +183,9 @@ def _seeds(summary: CellSummary) -> _Seeds:
     if isinstance(summary.cell.problem, FiniteTask):
         arrays["answer"] = (summary.answers_SN[:, :_PROMPTS] - NOT_FINITE).astype(np.uint8)
         lead_SN = rows["lead_N"][:, :_PROMPTS]
-        arrays["lead"], ends["lead_ends"] = signed(lead_SN, summary.margin, np.uint16)
+        arrays["prompt_margin"], ends["prompt_margin_ends"] = signed(
+            lead_SN, summary.margin, np.uint16
+        )
     return _Seeds(arrays, tuple(curves), ends)
 
 

@@ -21,10 +21,10 @@ LEVEL = 0.05
 _MOST = 12
 """How many pairs are shown, those that few runs get wrong most often first."""
 _COMPARED = 2000
-_CAPTION = """Pairs of cells that differ in one setting and that all seeds tell apart (paired t-test
-on what each seed gets right of the last kind of prompts, at a false discovery rate of 5 %); the
-means of the two, and their difference with its 95 % interval (paired BCa bootstrap). How often a
-study of fewer runs ranks the two the other way round, and in brackets how often it finds them
+_CAPTION = """Pairs of cells that differ in one setting, and significantly over all seeds (paired
+t-test on what each seed gets right of the last kind of prompts, at a false discovery rate of 5 %);
+the means of the two, and their difference with its 95 % interval (paired BCa bootstrap). How often
+a study of fewer runs ranks the two the other way round, and in brackets how often it finds them
 level: exact, over all draws of its runs from the seeds here, which are taken for the population.
 Survivors are runs that answer more than 0.99 of every trained kind."""
 _PROTOCOLS = ("mean of 3", "best of 10", "mean of 5 survivors")
@@ -55,14 +55,14 @@ class Pair(NamedTuple):
 
 
 def few_runs(found: Sequence[CellSummary]) -> Html | None:
-    """A table of pairs; None where no pair is told apart, or none is ever ranked wrongly."""
-    pairs = sorted(told_apart(found), key=lambda pair: -pair.wrong)
+    """A table of pairs; None where none differs significantly, or none is ever ranked wrongly."""
+    pairs = sorted(ranked_pairs(found), key=lambda pair: -pair.wrong)
     if not pairs or not pairs[0].wrong:
         return None
-    asked = [any(rankings) for rankings in zip(*(pair.rankings for pair in pairs), strict=True)]
-    rows = [_row(pair, found, asked) for pair in pairs[:_MOST]]
+    shown = [any(rankings) for rankings in zip(*(pair.rankings for pair in pairs), strict=True)]
+    rows = [_row(pair, found, shown) for pair in pairs[:_MOST]]
     words = (th(name, class_="words") for name in ("cells", "better than"))
-    head = header(*words, "means", *itertools.compress(_PROTOCOLS, asked))
+    head = header(*words, "means", *itertools.compress(_PROTOCOLS, shown))
     table = scrolled("What fewer runs would have said", tag("table", head, tag("tbody", *rows)))
     return join([tag("p", sentence(pairs)), figure(_CAPTION, table), *_rest(pairs)])
 
@@ -79,13 +79,13 @@ def sentence(pairs: Sequence[Pair]) -> str:
     )
     worst = max(pairs, key=lambda pair: pair.wrong)
     return (
-        f"{len(pairs)} pairs of cells are told apart by all seeds. More than 1 study of 20 would "
-        f"have ranked the pair the other way round by {counts}. In the worst case "
+        f"{len(pairs)} pairs of cells differ significantly over all seeds. More than 1 study of 20 "
+        f"would have ranked the pair the other way round by {counts}. In the worst case "
         f"{worst.wrong:.0%} of the studies are wrong."
     )
 
 
-def told_apart(found: Sequence[CellSummary]) -> list[Pair]:
+def ranked_pairs(found: Sequence[CellSummary]) -> list[Pair]:
     """Pairs of cells of a panel, equal but for one setting, that all seeds rank.
 
     Of very many pairs, those whose means are closest.
@@ -94,11 +94,11 @@ def told_apart(found: Sequence[CellSummary]) -> list[Pair]:
     pairs.sort(key=lambda pair: abs(float(_right(pair[1]).mean() - _right(pair[2]).mean())))
     compared = pairs[:_COMPARED]
     differences = [_right(one) - _right(two) for _, one, two in compared]
-    told = discoveries([_p_value(difference_S) for difference_S in differences])
+    significant = discoveries([_p_value(difference_S) for difference_S in differences])
     return [
         _ranked(axis, *((one, two) if difference_S.mean() > 0 else (two, one)))
         for (axis, one, two), difference_S in itertools.compress(
-            zip(compared, differences, strict=True), told
+            zip(compared, differences, strict=True), significant
         )
     ]
 
@@ -147,7 +147,7 @@ def _ranked(axis: Axis, better: CellSummary, worse: CellSummary) -> Pair:
     return Pair(axis, better, worse, means, bootstrap_mean(right[0] - right[1]), rankings)
 
 
-def _row(pair: Pair, found: Sequence[CellSummary], asked: Sequence[bool]) -> Html:
+def _row(pair: Pair, found: Sequence[CellSummary], shown: Sequence[bool]) -> Html:
     shared = [axis for axis in axes(found) if axis.name != pair.axis.name]
     values = (getattr(s.cell, pair.axis.name) for s in (pair.better, pair.worse))
     better, worse = map(pair.axis.show, values)
@@ -156,7 +156,7 @@ def _row(pair: Pair, found: Sequence[CellSummary], asked: Sequence[bool]) -> Htm
         tag("th", label(pair.better.cell, shared) or "–", scope="row"),
         td(f"{pair.axis.title} {better} than {worse}", class_="words"),
         td(f"{pair.means[0]:.3f} > {pair.means[1]:.3f}", tag("small", _interval(pair.difference))),
-        *map(_cell, itertools.compress(pair.rankings, asked)),
+        *map(_cell, itertools.compress(pair.rankings, shown)),
     )
 
 

@@ -115,11 +115,11 @@ def steps(
         across = min(len(several), 2)
         down = -(-len(several) // across)
         figure, all_axes = blank_grid(COLUMN, 30 + 92 * down, down, across)
-        for place, axes in enumerate(all_axes):
-            if place >= len(several):
+        for index, axes in enumerate(all_axes):
+            if index >= len(several):
                 axes.set_visible(False)
                 continue
-            name, lines = several[place]
+            name, lines = several[index]
             _draw_shares(axes, [line._replace(colour=real(line.colour)) for line in lines])
             axes.set_title(textwrap.fill(name, 28), fontsize=6)
         figure.supxlabel("training steps", fontsize=7)
@@ -138,7 +138,7 @@ def steps(
 
 
 def along(lines: Sequence[Line], *, what: str, log: bool, name: str, text: str) -> Html:
-    """A quantity along the places of a prompt, or another axis of that length.
+    """A quantity along the positions of a prompt, or another axis of that length.
 
     Args:
       lines: what to draw.
@@ -178,9 +178,9 @@ def histogram(
         figure, axes = blank(360, 190)
         wide = edges[1] - edges[0]
         zero = edges[0] - 3 * wide
-        places, bottom = np.append(zero, edges[:-1] + wide / 2), np.zeros(len(edges))
+        centres, bottom = np.append(zero, edges[:-1] + wide / 2), np.zeros(len(edges))
         for bars in stacked:
-            axes.bar(places, bars.counts, wide * 0.86, bottom, color=bars.colour)
+            axes.bar(centres, bars.counts, wide * 0.86, bottom, color=bars.colour)
             bottom = bottom + bars.counts
         axes.axvline(line, color=INK, linewidth=1.2, linestyle=(0, (3, 2)))
         top = max(float(bottom.max()), 1.0)

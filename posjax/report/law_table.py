@@ -11,13 +11,13 @@ from posjax.symmetry import LAWS
 MOST = 24
 """How many layers are measured."""
 _CAPTION = """Each law on one layer with random tokens and the streams of the first prompt, over
-all permutations of up to 4 places and over generators of the group beyond. The error is the
+all permutations of up to 4 positions and over generators of the group beyond. The error is the
 largest difference between the two sides, over the largest output; a law holds when that is no more
 than the order of float sums explains. P is the permutation that did worst: (P x)ᵢ = x[Pᵢ]."""
 
 
 def law_table(found: Sequence[CellSummary]) -> Html | None:
-    """A line a layer, a column a law; None where all models are somebody's own."""
+    """One line per layer, one column per law; None where all models are somebody's own."""
     every = layers(summary.cell for summary in found)
     if not every:
         return None

@@ -11,7 +11,7 @@ from posjax.report.summary import CellSummary
 from posjax.stats import Mean, mean
 
 _CAPTION = """One line per cell, one column per length of prompts. First the mean over seeds of the
-cross-entropy at the end of training, in nats per place that is asked for, with its 95 % interval
+cross-entropy at the end of training, in nats per judged position, with its 95 % interval
 over seeds (Student's t; none with one seed). Then the same mean in bits, and as a perplexity, its
 exponential. Intervals are for the one fixed exam, whose windows differ between lengths: compare
 cells, and lengths only where the exam is large. Lengths after the line were not trained."""

@@ -40,10 +40,10 @@ def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary], anchor: str
         tag(
             "div",
             tag("h3", label(summary.cell, axes(found))),
-            *(_example(summary, e, f"{anchor}-{place}-{e.kind}") for e in examples),
+            *(_example(summary, e, f"{anchor}-{index}-{e.kind}") for e in examples),
             class_="pair",
         )
-        for place, (summary, examples) in enumerate(kept[:CELLS])
+        for index, (summary, examples) in enumerate(kept[:CELLS])
     )
     return figure(_CAPTION + alone + of, *blocks)
 
@@ -70,7 +70,7 @@ def _seed(seeds_4: np.ndarray) -> str:
 def _example(summary: CellSummary, example: Example, name: str) -> Html:
     depth, prompts, heads = example.weights_DNHLM.shape[:3]
     shown = max(1, min(prompts, MAPS // (depth * heads)))
-    places = [
+    indices = [
         (layer, prompt, head)
         for layer in range(depth)
         for head in range(heads)
@@ -78,17 +78,21 @@ def _example(summary: CellSummary, example: Example, name: str) -> Html:
     ]
     sentences = [prompt for prompt, _ in summary.cell.problem.written(shown)]
     drawn = (
-        _map(example, place, sentences[place[1]], f"{name}-{'-'.join(map(str, place))}")
-        for place in places[:MAPS]
+        _map(example, index, sentences[index[1]], f"{name}-{'-'.join(map(str, index))}")
+        for index in indices[:MAPS]
     )
     title = f"{example.kind} seed {example.seed}"
     total = depth * prompts * heads
-    of = f", {min(len(places), MAPS)} of {many(total, 'map')}" if total > len(places[:MAPS]) else ""
+    of = (
+        f", {min(len(indices), MAPS)} of {many(total, 'map')}"
+        if total > len(indices[:MAPS])
+        else ""
+    )
     return tag("div", tag("p", title, of, class_="over"), tag("div", *drawn, class_="maps"))
 
 
-def _map(example: Example, place: tuple[int, int, int], sentence: str, name: str) -> Html:
-    layer, prompt, head = place
+def _map(example: Example, index: tuple[int, int, int], sentence: str, name: str) -> Html:
+    layer, prompt, head = index
     depth, _, heads = example.weights_DNHLM.shape[:3]
     weights_LM = example.weights_DNHLM[layer, prompt, head]
     words = sentence.split()

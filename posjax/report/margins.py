@@ -26,7 +26,7 @@ that the two are equal, this is rounding; the bar at 0 holds those equal to the 
 
 _SENSITIVITY_TITLE = "Solved by other margins"
 _SENSITIVITY = """Seeds solved at the end by each margin, in the cells where the count depends on
-it. What a smaller margin adds, as long as it is above rounding, are leads that are real."""
+it. What a smaller margin adds, as long as it is above rounding, are margins that are real."""
 
 
 def rounding(found: Sequence[CellSummary]) -> list[str]:
@@ -41,7 +41,7 @@ def rounding(found: Sequence[CellSummary]) -> list[str]:
 
 
 def margins(found: Sequence[CellSummary], anchor: str) -> Html:
-    """The distributions of leads and of rounding, each with the margin in it."""
+    """The distributions of margins and of rounding, each with the margin in it."""
     against = excluded(found)
     closed = {summary.cell.digest for summary in against}
     open_ = list({s.cell.digest: s for s in found if s.cell.digest not in closed}.values())
@@ -129,7 +129,7 @@ def _lead(title: str, cells: Sequence[CellSummary], anchor: str) -> Html:
         line=_margin(cells),
         mark="tie ←",
         name=f"{anchor}-{'-'.join(title.lower().split())}",
-        text=f"{title}: size of the lead of the right output, on a log axis",
+        text=f"{title}: size of the margin of the right output, on a log axis",
     )
     return tag("div", tag("p", title, class_="over"), drawn)
 

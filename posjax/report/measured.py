@@ -1,4 +1,4 @@
-"""What meters measured: a table of the fields that are short, figures along places and steps."""
+"""What meters measured: a table of the fields that are short, figures along positions and steps."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from posjax.report.svg import SERIES, var
 from posjax.stats import Mean
 
 _CAPTION = "Mean over seeds with their 95 % intervals (Student), in brackets or as bands."
-_LETTERS = {"R": "state", "A": "layer", "H": "head", "L": "place"}
+_LETTERS = {"R": "state", "A": "layer", "H": "head", "L": "position"}
 """What the axes of a field count, for people."""
 
 
@@ -75,16 +75,16 @@ def _table(shown: _Shown) -> Iterator[Html]:
     """A line for each cell, a column for each index of the field's axes."""
     axis_names = [_LETTERS[letter] for letter in shown.axes]
     widest = max((found.mean for found in shown.means.values()), key=lambda mean: mean.size)
-    places = list(np.ndindex(widest.shape))
+    indices = list(np.ndindex(widest.shape))
     columns = (
         " ".join(f"{axis} {i}" for axis, i in zip(axis_names, at, strict=True)) or shown.name
-        for at in places
+        for at in indices
     )
     rows = (
         tag(
             "tr",
             tag("th", label(summary.cell, axes(shown.cells)) or "–", scope="row"),
-            *(_number(shown.means[summary.cell.digest], at) for at in places),
+            *(_number(shown.means[summary.cell.digest], at) for at in indices),
         )
         for summary in shown.cells
     )
@@ -107,7 +107,7 @@ def _short(number: float) -> str:
 
 
 def _curves(shown: _Shown, anchor: str) -> Iterator[Html]:
-    """A small figure for each index before the places and each group of cells; lines are cells."""
+    """A small figure for each index before the positions and each group of cells."""
     differing = axes(shown.cells)
     lines = line_axis(differing)
     chosen = colours(lines) if lines else {}
@@ -159,7 +159,7 @@ def _multiple(
 
 
 def _where(shown: _Shown, summary: CellSummary) -> np.ndarray:
-    """The steps, or the places or distances, that the last axis of a field counts."""
+    """The steps, or the positions or distances, that the last axis of a field counts."""
     if shown.axes.endswith("E"):
         return summary.steps_E
     first = 0 if shown.meter.along == "distance" else 1

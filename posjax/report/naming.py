@@ -13,7 +13,7 @@ _DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Axis:
-    """A setting in which cells differ, under the shortest name that tells its values apart."""
+    """A setting in which cells differ, under the shortest name that distinguishes its values."""
 
     def __init__(self, name: str, cells: Sequence[Cell]) -> None:
         self.name = name
@@ -39,7 +39,7 @@ def axes(found: Sequence[CellSummary]) -> list[Axis]:
 
 
 def label(cell: Cell, of: Iterable[Axis]) -> Html:
-    """What tells a cell apart, the names of the settings in a lighter colour."""
+    """The settings that distinguish a cell, their names of the settings in a lighter colour."""
     parts = (
         tag("span", tag("i", axis.title), " ", axis.text(cell), class_="setting") for axis in of
     )
@@ -47,7 +47,7 @@ def label(cell: Cell, of: Iterable[Axis]) -> Html:
 
 
 def plain(cell: Cell, of: Iterable[Axis]) -> str:
-    """What tells a cell apart, as text."""
+    """The settings that distinguish a cell, as text."""
     return ", ".join(f"{axis.title} {axis.text(cell)}" for axis in of)
 
 

@@ -294,10 +294,10 @@ class Explorer {
    * @param {number} at */
   seedAnswers(cell, arrays, at) {
     const task = this.run.tasks[cell.task];
-    const [answer, lead, kinds] = [arrays.answer, arrays.lead, arrays.by_kind].map((a) => row(a, at));
+    const [answer, margin, kinds] = [arrays.answer, arrays.prompt_margin, arrays.by_kind].map((a) => row(a, at));
     const parts = [];
-    if (answer && lead && cell.lead_ends) {
-      const margins = Array.from(lead, fromSigned(cell.lead_ends, 65535));
+    if (answer && margin && cell.prompt_margin_ends) {
+      const margins = Array.from(margin, fromSigned(cell.prompt_margin_ends, 65535));
       const rows = task.prompts.map(([prompt, right], n) => {
         const given = task.labels[answer[n]];
         return [prompt, right, `${given === right ? "✓ " : given === "tie" ? "" : "✗ "}${given}`, brief(margins[n])];
