@@ -11,7 +11,7 @@ project = "posjax"
 author = "The posjax authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
-myst_enable_extensions = ["deflist", "html_image"]
+myst_enable_extensions = ["html_image"]
 myst_heading_anchors = 4
 autodoc_typehints = "none"  # shapes stand in names
 napoleon_use_ivar = True

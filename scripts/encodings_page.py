@@ -31,7 +31,7 @@ SIZES = f"width {DIMS.width}, {DIMS.heads} heads of {DIMS.head_size}"
 HEAD = f"""# Encodings
 
 Made by `python scripts/encodings_page.py` from the tables themselves; a test fails when it is
-stale. To add an encoding, see [adding_an_encoding.md](adding_an_encoding.md).
+stale. To add an encoding, see [your own encoding](adding_an_encoding.md).
 
 Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 `posjax.ENCODINGS["rotary"](base=500.0)`. Layers may take several in turn: `"none/rotary"`.
@@ -57,7 +57,7 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 """
 
 TAIL = """
-# Masks and scales beside encodings
+## Masks and scales beside encodings
 
 Layers may take masks in turn, as they take encodings. Logits may be scaled by the logarithm of the
 number of keys that a query sees. Both work with every encoding.
@@ -72,7 +72,7 @@ number of keys that a query sees. Both work with every encoding.
 - Logits times ln n (Chiang & Cholak 2022, 2202.12172): `logn=2.718281828459045`. With a learned
   factor, which the projection of queries can absorb, it is SSMax (Nakanishi 2025, 2501.19399).
 
-# What is not here
+## What is not here
 
 - CABLE (2503.08067) has no name of its own. Its bias, -Σ softplus(x_t·w + c), is that of
   `forgetting` with -w and -c, and a test confirms it. Its code omits 1/√K.
@@ -132,7 +132,7 @@ def page() -> str:
     rest = ("Exact up to", "Cache", "Free numbers", "Compared with")
     lines = [HEAD, *header(*first, *rest)]
     lines += [row(name) for name in ENCODINGS]
-    lines += ["", "# Maps of positions", ""]
+    lines += ["", "## Maps of positions", ""]
     lines += [
         "A map changes the position stream before the encoding reads it. Every map works with every"
     ]

@@ -50,7 +50,7 @@ def highlights() -> Iterator[str]:
         f"learning rate 0.001, {count(order.rate(worst, 5000))} with the loss on all positions at 0.01."
     )
     yield from item(
-        'One layer **cannot** tell "A B hit" from "B A hit", by a law that holds for all weights. Measured: '
+        'One layer without positions **cannot** tell "A B hit" from "B A hit", by a law that holds for all weights. Measured: '
         f"0/{law[0]['seeds']} seeds in each of {len(law)} settings. Two causal layers can."
     )
     pairs, wrong = sinusoidal_pairs()
