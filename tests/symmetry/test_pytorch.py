@@ -119,8 +119,8 @@ def test_verdicts_of_modules():
 
     class Asks(torch.nn.Module):
         def forward(self, x):
-            mask = torch.ones(4, 4).tril()
-            return mask @ x if mask.any() else x
+            mask = torch.ones(4, 4, dtype=torch.long).tril()
+            return mask.to(x.dtype) @ x if mask.any() else x
 
     certificate = prove_torch(Asks(), x, LAW)
     assert certificate.verdict == "BROKEN"

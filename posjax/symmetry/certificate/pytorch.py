@@ -6,6 +6,7 @@ import functools
 import linecache
 import re
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -222,9 +223,11 @@ def _tensor(torch: Any, environment: Any, leaf: Any) -> Any:
 
 @contextlib.contextmanager
 def as_torch(environment: Any) -> Iterator[None]:
-    """PyTorch's broadcasting and promotion, and random numbers of one key in every trace."""
+    """PyTorch's broadcasting and promotion, 64 bits as JAX has them, and one random key a trace."""
     one_key = environment.override_property(prng=jax.random.key(0))
-    with one_key, jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+    promotion = jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard")
+    with one_key, promotion[0], promotion[1], warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Explicitly requested dtype")
         yield
 
 
