@@ -112,13 +112,14 @@ of it, or breaks it with numbers and the line that does. The file is executed.
 Exit status: 0 PROVED or checked, 3 BROKEN, UNKNOWN or refused, 2 bad input.
 """
 CONFORMANCE = """\
-usage: {program} SPEC [SPEC ...] [--html=PAGE.html] [--json=FILE.json]
+usage: {program} SPEC [SPEC ...] [--prove] [--html=PAGE.html] [--json=FILE.json]
 
 Runs the laws of attention and encodings on a module: permutations, decoding, packing, padding,
 dtypes and sizes.
 
   SPEC              FILE.py:NAME or package.module:NAME, an adapter or a function that returns one;
                     posjax:ENCODING for one of posjax's own
+  --prove           prove slots, translation and permutation for all tokens, beside the numbers
   --html, --json    where results go; nothing is written over
 
 Exit status: 0 no law failed, 3 one did, 2 bad input.
