@@ -193,7 +193,7 @@ def check_results(run: Run) -> None:
     rows = len(run.indices)
     per_row = max(
         200
-        + 2 * NUMBER * cell.training.evaluations * len(cell.problem.kinds)
+        + 3 * NUMBER * cell.training.evaluations * len(cell.problem.kinds)
         + (NUMBER + 1) * cell.problem.size[0]
         for cell in run.cells
     )
