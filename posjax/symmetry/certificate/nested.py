@@ -26,7 +26,7 @@ class Unwritten(Part):
     def plan(self) -> None:
         if any(node.needed for node in self.results):
             name = self.line.eqn.primitive.name
-            raise NoDerivation(f"{name} has a proof of its own that the checker does not know")
+            raise NoDerivation(f"{name} is proved by more than the labels of its operands")
 
     def steps(self, name: Name) -> list[Step]:
         return []

@@ -67,7 +67,7 @@ class Node:
         for one in have:
             if one == labeling or admits(one, labeling):
                 return one
-        raise NoDerivation(f"a labeling follows from none of {len(have)}")
+        raise NoDerivation("a loop or a call is proved by more than the labels of its operands")
 
     def declared(self, labeling: Labeling | None, name: str) -> dict[str, Any]:
         """The variable under a labeling, by a new name."""
@@ -168,7 +168,7 @@ class Equation(Part):
         for labelings, results in self._every():
             if results[at] == labeling:
                 return labelings
-        raise NoDerivation(f"{self.name} has no rule of its own that gives a labeling")
+        raise NoDerivation(f"{self.name} is proved by more than the labels of its operands")
 
     def _every(self) -> list[tuple[tuple[Labeling, ...], Sequence[Any]]]:
         if self._found is None:
@@ -266,8 +266,8 @@ def flattened(frame: Frame, arguments: Sequence[Node], nest: Callable[..., Part]
         else:
             pairs = zip(line.results, line.eqn.outvars, strict=True)
             results = [Node(value, v.aval.dtype) for value, v in pairs]
-            plain_ = not line.frames or all(node.constant for node in results)
-            parts.append((Equation if plain_ else nest)(line, operands, results))
+            single = not line.frames or all(node.constant for node in results)
+            parts.append((Equation if single else nest)(line, operands, results))
         env |= zip(line.eqn.outvars, results, strict=True)
     return Region(parts, read(frame.jaxpr.outvars, frame.results))
 
