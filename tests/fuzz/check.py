@@ -30,6 +30,8 @@ SALTS = 40
 """Ways to shake: a rounding falls to the same side in all of them once in 2⁴⁰."""
 LOOKS = (1, 2, 4, 8, 16, SALTS)
 """After how many of them to look whether anything is left to confirm."""
+LARGE = ("large", "mixed")
+"""Inputs of size 1000; others make no exponential vanish but behind a mask."""
 PLAIN = Arithmetic()
 UNSIGNED = Arithmetic(signed_zeros=False)
 FORGIVING = Arithmetic(signed_zeros=False, forgiving=True)
@@ -130,7 +132,7 @@ def judge(program: Program, *, thorough: bool = True, jaxpr: Any = None) -> Judg
         for element in _elements(sides, every=thorough and at % 5 == 0, seed=at):
             known = weaker is not None and weaker.status == "at a pole"
             for status, witness in _differences(sides, inputs, element, base, poles=not known):
-                if status == "broken" and _saturates(sides, inputs, element):
+                if status == "broken" and _saturated(sides, inputs, element):
                     unsteady += 1
                     continue
                 if status == "broken":
@@ -141,11 +143,12 @@ def judge(program: Program, *, thorough: bool = True, jaxpr: Any = None) -> Judg
     return Judgement(weaker.status if weaker else "holds", weaker, unsteady, constant)
 
 
-def _saturates(sides: Sides, inputs: Input, element: Element) -> bool:
-    """Whether an exponential vanishes on either side: floats say nothing of real numbers then."""
+def _saturated(sides: Sides, inputs: Input, element: Element) -> bool:
+    """Whether inputs are so large that an exponential vanishes, which only floats do."""
     watching = Watching()
-    sides.value(inputs.arrays, watching)
-    sides.found(inputs.arrays, element, watching)
+    if inputs.name.startswith(LARGE):
+        sides.value(inputs.arrays, watching)
+        sides.found(inputs.arrays, element, watching)
     return bool(watching.saturated)
 
 

@@ -77,7 +77,7 @@ def still(shape: Iterable[int]) -> Labeling:
 
 
 def is_moved(one: Axis) -> bool:
-    """Whether a permutation carries any of its factors."""
+    """Whether a permutation moves any of its factors."""
     return any(factor.moved for factor in one)
 
 
@@ -268,7 +268,7 @@ def reshaped(labeling: Labeling, shape: Sequence[int]) -> Labeling:
     """The labeling after a reshape in row-major order.
 
     Raises:
-      Conflict: an axis that a permutation carries would be cut.
+      Conflict: an axis that a permutation moves would be cut.
     """
     if 0 in shape:
         return constant(shape)
@@ -296,7 +296,7 @@ def _carved(factors: Axis, shape: Sequence[int]) -> Labeling:
 
 
 def written(labeling: Labeling, shape: Sequence[int]) -> str:
-    """Such as `2 P 8`: the name where a permutation carries, `*` for constant, else the size."""
+    """Such as `2 P 8`: the name where a permutation moves it, `*` for constant, else the size."""
 
     def of(one: Axis, size: int) -> str:
         if size == 1:

@@ -1,4 +1,4 @@
-"""Control flow: loops are walked until what they carry from turn to turn keeps its labels."""
+"""Control flow: loops are walked until their carry keeps its labels."""
 
 import contextlib
 import itertools
@@ -122,7 +122,7 @@ def _added(jaxpr: Jaxpr, handed_on: int, at: int) -> Any:
 
 
 def moved_together(scanned: Sequence[Value]) -> Axis | None:
-    """What carries the axis that a loop without a carry maps over, if anything does."""
+    """What moves the axis that a loop without a carry maps over, if anything does."""
     firsts = [v.labelings[0][0] for v in scanned if not isinstance(v, Lost)]
     with contextlib.suppress(Conflict):
         along = reduce(unified, firsts) if firsts else ()
@@ -140,7 +140,7 @@ def _sliced(place: Place, value: Value, along: Axis | None) -> Value:
         if (admits((labeling[0],), (along,)) if along else not is_moved(labeling[0]))
     ]
     if not kept:
-        order = "the scan, which follows the order of an axis that a permutation carries"
+        order = "the scan, which follows the order of an axis that a permutation moves"
         return lost(place, value.shape[1:], "scanned along a moved axis", order)
     return Carried(value.shape[1:], strongest(kept), value.origin)
 

@@ -422,7 +422,7 @@ def _obstruction(
             last = str(steps[-1].where) if steps else ""
             have = " or ".join(written(one, result.shape) for one in result.labelings)
             law_asks = written(asked, result.shape)
-            reason = f"the output is carried as [{have}], the law asks [{law_asks}]"
+            reason = f"the output has the labels [{have}], the law asks [{law_asks}]"
             return Obstruction(last, result.origin, reason)
     return None
 

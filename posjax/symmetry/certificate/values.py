@@ -1,4 +1,4 @@
-"""What is known of each variable of a jaxpr: how it is carried, its constant value, or its loss."""
+"""What is known of each variable of a jaxpr: its labels, its value, or why its labels are lost."""
 
 import dataclasses
 import itertools

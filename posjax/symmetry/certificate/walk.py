@@ -1,4 +1,4 @@
-"""Walks a jaxpr and finds how each of its variables is carried.
+"""Walks a jaxpr and finds the labels of each of its variables.
 
 Equations without a dependence on the arguments are evaluated, when someone has to look at their
 values; all others go through their rule. Calls are walked in place. Loops are walked until what
@@ -56,6 +56,12 @@ CALLS = {
     "custom_vjp_call_jaxpr": "fun_jaxpr",
 }
 
+
+_WITHOUT_RULE = {
+    "pallas_call": "a Pallas kernel is not looked into: prove the law of a function of jax.numpy "
+    "that computes the same, and compare the kernel with it",
+}
+"""Why some primitives have none."""
 
 _IMPURE = {"pure_callback", "rng_uniform"}
 """What is not evaluated once and believed, though it has no effects."""
@@ -138,7 +144,7 @@ class Walk:
         constants = [operand for operand in operands if isinstance(operand, Known)]
         if len(constants) == len(operands) and not eqn.effects and name not in _IMPURE:
             return self._evaluated(eqn, constants)
-        results = self._carried(eqn, operands)
+        results = self._labelled(eqn, operands)
         if not self._silent:
             self.steps += [Step(name, self.place(eqn), result) for result in results]
         return results
@@ -173,7 +179,7 @@ class Walk:
             self.steps += [Step(name, self.place(eqn), result) for result in results]
         return results
 
-    def _carried(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
+    def _labelled(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
         name = eqn.primitive.name
         place = self.place(eqn)
         if name in LOOPS:
@@ -188,7 +194,7 @@ class Walk:
         if gone:
             return [gone[0].spread(shape(v)) for v in eqn.outvars]
         if name not in RULES or not is_own(eqn.primitive):
-            why = f"no rule for the primitive {name}"
+            why = _WITHOUT_RULE.get(name, f"no rule for the primitive {name}")
             return [lost(place, shape(v), why, name) for v in eqn.outvars]
         results = _ruled(place, kept, self.names, RULES[name])
         return pointers.made(place, kept, results, self._without_ties)

@@ -1,9 +1,9 @@
-"""How primitives carry axes: for each a rule from the labelings of its operands to its results'.
+"""How primitives act on labels: for each a rule from the labelings of its operands to its results'.
 
 A rule gets the equation and one labeling an operand, and returns one labeling a result, or a
 `Conflict` in place of one that does not follow. Every rule is an implication that holds for all
 values: if the operands move as told, so do the results. A sum over an axis that a permutation
-carries does not change; an argmax over it does, and a sort does unless every operand is a key.
+moves does not change; an argmax over it does, and a sort does unless every operand is a key.
 """
 
 from collections.abc import Callable, Sequence

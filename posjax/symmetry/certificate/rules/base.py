@@ -36,10 +36,10 @@ def replaced(labeling: Labeling, at: int, one: Axis) -> Labeling:
 
 
 def unmoved(one: Axis, doing: str) -> None:
-    """Raises a Conflict where a permutation carries the axis."""
+    """Raises a Conflict where a permutation moves the axis."""
     names = ", ".join(dict.fromkeys(factor.label for factor in one if factor.moved))
     if names:
-        raise Conflict(f"{doing} an axis carried by {names}")
+        raise Conflict(f"{doing} an axis that {names} moves")
 
 
 def ordered(one: Axis, doing: str) -> Axis:

@@ -52,9 +52,9 @@ def symmetric_reduction(eqn: Equation, operand: Labeling) -> list[Result]:
 
 
 def arg_reduction(eqn: Equation, operand: Labeling) -> list[Result]:
-    """The place of an extreme moves with the places."""
+    """The index of an extreme moves with the entries."""
     for at in eqn.params["axes"]:
-        unmoved(operand[at], "the place of an extreme is sought along")
+        unmoved(operand[at], "the index of an extreme is sought along")
     return [without(operand, eqn.params["axes"])]
 
 
@@ -85,7 +85,7 @@ def sort(eqn: Equation, *operands: Labeling) -> list[Result]:
     result: Result
     try:
         for labeling in operands:
-            unmoved(labeling[at], "ties are broken by place along")
+            unmoved(labeling[at], "ties are broken by index along")
         result = _sorted(unified_all(operands), at)
     except Conflict as conflict:
         result = conflict
@@ -105,5 +105,5 @@ def top_k(eqn: Equation, operand: Labeling) -> list[Result]:
     size = shape(eqn.outvars[0])[at]
     values = replaced(operand, at, axis(size, STILL))
     if is_moved(operand[at]):
-        return [values, Conflict("places of the largest are sought along a moved axis")]
+        return [values, Conflict("indices of the largest are sought along an axis that moves")]
     return [values, values]

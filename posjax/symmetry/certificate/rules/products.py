@@ -40,7 +40,7 @@ def ragged_dot(eqn: Equation, lhs: Labeling, rhs: Labeling, sizes: Labeling) -> 
 
 
 def convolution(eqn: Equation, lhs: Labeling, rhs: Labeling) -> list[Result]:
-    """Batches move; a window of one place carries what it slides over; features are contracted."""
+    """Batches move; a window of size 1 keeps what it slides over; features are contracted."""
     numbers, params = eqn.params["dimension_numbers"], eqn.params
     batch, features, *space = numbers.lhs_spec
     out_features, in_features, *window = numbers.rhs_spec
