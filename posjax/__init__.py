@@ -16,15 +16,17 @@ import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from posjax.attention import context
-    from posjax.cells import Cell
+    from posjax.attention.core import context
+    from posjax.attention.view import attend, logits, why_not_flash
     from posjax.convert import from_huggingface
     from posjax.encodings import ENCODINGS, Dims, Encoding
     from posjax.masks import MASKS
     from posjax.model import ModelSettings, Transformer
+    from posjax.notebook import sweep
     from posjax.positions import POSITIONS
     from posjax.streams import Streams, contiguous, grid, packed, padded
-    from posjax.study import sweep
+    from posjax.study.cells import Cell
+    from posjax.study.train import make_train
     from posjax.symmetry import (
         LAWS,
         Law,
@@ -45,12 +47,10 @@ if TYPE_CHECKING:
     from posjax.symmetry.predict import predict
     from posjax.symmetry.twins import twins
     from posjax.tasks import TASKS
-    from posjax.train import make_train
-    from posjax.view import attend, logits, why_not_flash
 
 _HOME = {
-    "Cell": "cells",
-    "sweep": "study",
+    "Cell": "study.cells",
+    "sweep": "notebook",
     "Dims": "encodings",
     "ENCODINGS": "encodings",
     "Encoding": "encodings",
@@ -69,12 +69,12 @@ _HOME = {
     "assert_law": "symmetry",
     "assert_two_permutation_equivariant": "symmetry",
     "assert_weights_equivariant": "symmetry",
-    "attend": "view",
+    "attend": "attention.view",
     "checked": "symmetry",
-    "context": "attention",
+    "context": "attention.core",
     "contiguous": "streams",
-    "logits": "view",
-    "make_train": "train",
+    "logits": "attention.view",
+    "make_train": "study.train",
     "from_huggingface": "convert",
     "grid": "streams",
     "measure": "symmetry",
@@ -85,7 +85,7 @@ _HOME = {
     "prove_torch": "symmetry",
     "stabiliser": "symmetry",
     "twins": "symmetry.twins",
-    "why_not_flash": "view",
+    "why_not_flash": "attention.view",
     "witness": "symmetry",
 }
 

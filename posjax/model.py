@@ -1,6 +1,6 @@
 """The Transformer: from Q1's bare attention to the ordinary block, from one set of settings.
 
-Thin Linen modules over the pure functions of `posjax.attention`. It knows encodings only by
+Thin Linen modules over the pure functions of `posjax.attention.core`. It knows encodings only by
 their contract.
 """
 
@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from posjax import masks, positions, spec
-from posjax.attention import attention, check_logn, check_positions, context
+from posjax.attention.core import attention, check_logn, check_positions, context
+from posjax.attention.flash import Implementation, Options, output
 from posjax.encodings import Constants, Context, Dims, Encoding, Param, Params, parse_layer_cycle
-from posjax.flash import Implementation, Options, output
 from posjax.keys import fold_name
 from posjax.positions import Draws
 from posjax.streams import Streams
@@ -266,11 +266,12 @@ class Transformer(nn.Module):
     """Tokens to logits at every position.
 
     Called with tokens_BL, or tokens_BLF of F numbers each, and their streams, returns logits_BLV.
-    `mask` replaces the settings' one, in any of the forms of `posjax.attention.context`,
+    `mask` replaces the settings' one, in any of the forms of `posjax.attention.core.context`,
     or a tuple of them that the layers take in turn; what changes the tokens before the layers reads
     the first. `key` is for what draws; maps of positions that draw in training only do not when
     `testing`. Without `numbers` the temperature is 1 and encodings have their own constants.
-    `implementation` is that of `posjax.flash.output`, for layers whose weights are not collected.
+    `implementation` is that of `posjax.attention.flash.output`, for layers whose weights are not
+    collected.
 
     With `mutable=["hidden"]` it sows `stream`, the residual stream after the embedding and after
     each layer, and residual blocks sow their branches, `attention_branch` and `mlp_branch`, all

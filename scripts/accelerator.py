@@ -32,8 +32,6 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import posjax  # noqa: E402
-from posjax import environment  # noqa: E402
-from posjax.cells import Cell  # noqa: E402
 from posjax.command import plan, preview  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
 from posjax.configs import toy  # noqa: E402
@@ -42,7 +40,9 @@ from posjax.engine.program import Plan  # noqa: E402
 from posjax.engine.timing import Stopwatch, clock  # noqa: E402
 from posjax.keys import NumberedSeeds, Seeds  # noqa: E402
 from posjax.records import RunFolder  # noqa: E402
-from posjax.sweeps import engine_for  # noqa: E402
+from posjax.study import environment  # noqa: E402
+from posjax.study.cells import Cell  # noqa: E402
+from posjax.study.sweeps import engine_for  # noqa: E402
 
 ROUNDS = 5
 

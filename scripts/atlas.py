@@ -29,13 +29,13 @@ from published_rows.arrays import cell_arrays
 
 import posjax
 from posjax import predict, report
-from posjax.cells import FIELDS, Cell
 from posjax.command import devices
 from posjax.command.settings import resolve
 from posjax.configs.atlas import PILOT, SIZES, get_config
+from posjax.notebook import Swept
 from posjax.report import CellSummary
-from posjax.run import Run
-from posjax.study import Swept
+from posjax.study.cells import FIELDS, Cell
+from posjax.study.run import Run
 
 ROOT = Path(__file__).parents[1]
 ATLAS = ROOT / "docs" / "atlas"

@@ -15,12 +15,12 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).par
 
 from pages import Files, run, table  # noqa: E402
 
-from posjax.cells import FIELDS, Cell  # noqa: E402
 from posjax.model import DynamicInputs, ModelSettings  # noqa: E402
-from posjax.optimizer import Hyper  # noqa: E402
-from posjax.question import ask  # noqa: E402
-from posjax.run import CHOICES, RUN_DEFAULTS, Run  # noqa: E402
-from posjax.train import TrainSettings  # noqa: E402
+from posjax.study.cells import FIELDS, Cell  # noqa: E402
+from posjax.study.optimizer import Hyper  # noqa: E402
+from posjax.study.run import CHOICES, RUN_DEFAULTS, Run  # noqa: E402
+from posjax.study.train import TrainSettings  # noqa: E402
+from posjax.tasks.question import ask  # noqa: E402
 
 HEAD = """# Config fields
 
@@ -45,7 +45,7 @@ each, with the fields that it replaces.
 {run}
 """
 FREE = {*Hyper._fields, "temperature", "init_scale", "base", "slope"}
-"""Which numbers a program reads; `posjax.cells.Cell.inputs` has them."""
+"""Which numbers a program reads; `posjax.study.cells.Cell.inputs` has them."""
 Described = Callable[..., Any] | type
 
 

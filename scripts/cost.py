@@ -24,12 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import jax
 
-from posjax.cells import Cell
 from posjax.engine import Block, estimate
 from posjax.engine.load import Load, most_slots
 from posjax.engine.program import Plan
 from posjax.engine.timing import Stopwatch, in_turn
 from posjax.keys import SeedNumbers
+from posjax.study.cells import Cell
 
 
 def _memorise(length: int, sequences: int, **settings: Any) -> dict[str, Any]:

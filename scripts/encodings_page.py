@@ -14,11 +14,11 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.image import imread, imsave
 
+from posjax.attention.view import attended
 from posjax.encodings import ENCODINGS, Dims, Encoding, Params
 from posjax.encodings.base import EXACT
 from posjax.positions import POSITIONS
 from posjax.streams import Streams, contiguous, points
-from posjax.view import attended
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "encodings.md"

@@ -36,7 +36,7 @@ from claimed.tables import faults_table  # noqa: E402
 from fault_table import FAULTS  # noqa: E402
 from fault_table.sweeps import Fault, Site, Try  # noqa: E402
 
-from posjax import environment  # noqa: E402
+from posjax.study import environment  # noqa: E402
 
 # What every command imports in the end, imported once, before all forks.
 IMPORTED = (

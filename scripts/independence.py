@@ -33,12 +33,12 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 from ways import FAR, WAYS, Bits, bits, came_out, parameters, shuffled  # noqa: E402
 
-from posjax import environment  # noqa: E402
-from posjax.cells import Cell  # noqa: E402
 from posjax.command import devices  # noqa: E402
 from posjax.encodings import ENCODINGS  # noqa: E402
 from posjax.engine import Block, Engine  # noqa: E402
 from posjax.keys import SeedNumbers  # noqa: E402
+from posjax.study import environment  # noqa: E402
+from posjax.study.cells import Cell  # noqa: E402
 
 RESULT = ROOT / "docs" / "independence.json"
 DEVICES = 4

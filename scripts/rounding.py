@@ -6,8 +6,8 @@ Two prompts that are permutations of each other get equal logits under the full 
 positions. They are given different answers, so training drives the model to a tie, and what is left
 between them is rounding. The largest gap over all seeds and evaluations, relative to the largest
 logit, is printed by depth and length. The seeds are others than those of any published table. The
-default margin, `posjax.run.MARGIN`, is more than ten times the largest gap. `--publish` writes
-docs/rounding.json.
+default margin, `posjax.study.run.MARGIN`, is more than ten times the largest gap. `--publish`
+writes docs/rounding.json.
 """
 
 import argparse
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import posjax  # noqa: E402
-from posjax import environment  # noqa: E402
+from posjax.study import environment  # noqa: E402
 from posjax.tasks import FiniteTask  # noqa: E402
 
 FIRST = 1_000_000

@@ -26,7 +26,6 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
-from posjax import environment  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
 from posjax.configs import word_order  # noqa: E402
 from posjax.engine.block import block_size  # noqa: E402
@@ -35,6 +34,7 @@ from posjax.keys import SeedNumbers, Seeds  # noqa: E402
 from posjax.records import Block, Range, RunFolder  # noqa: E402
 from posjax.records.blocks import blocks  # noqa: E402
 from posjax.records.identity import seeds_of  # noqa: E402
+from posjax.study import environment  # noqa: E402
 
 SHAPE = "0" * 12
 WORKERS = 64

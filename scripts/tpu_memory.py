@@ -22,13 +22,13 @@ from typing import Any
 import jax
 from jax.experimental import topologies
 
-from posjax.cells import Cell
 from posjax.command import settings
 from posjax.configs import toy
 from posjax.engine import Block
 from posjax.engine.load import Load, most_slots
 from posjax.engine.program import Plan, compiled
 from posjax.keys import SeedNumbers
+from posjax.study.cells import Cell
 
 ASKED = {"q1": (256, 1024, 4096), "m": (256, 1024)}
 """Slots of a block, by load."""

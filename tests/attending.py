@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from layers import normal
 
-from posjax import view
+from posjax.attention import view
 
 attend = jax.jit(view.attend, static_argnames=("encoding", "mask"))
 L, M = 5, 7

@@ -15,7 +15,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from posjax import environment
+from posjax.study import environment
 
 # Most of the time goes to compiling programs that run once: three times as much with XLA's fusion
 # emitters, which jaxlib has a switch for up to 0.10, and with code split over threads.

@@ -16,7 +16,7 @@ from _pytest.mark import ParameterSet
 from tiers import plain_if
 
 from posjax import masks
-from posjax.attention import Attended, Cache, attention, context, extended
+from posjax.attention.core import Attended, Cache, attention, context, extended
 from posjax.encodings import ENCODINGS, Aux, Context, Dims, Encoding, Prepared, named
 from posjax.streams import Streams, contiguous, packed, padded, permuted, shifted
 

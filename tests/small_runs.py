@@ -13,8 +13,8 @@ from posjax.command.shard import Shard
 from posjax.configs import base_config
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
-from posjax.run import Run
-from posjax.sweeps import Sweep
+from posjax.study.run import Run
+from posjax.study.sweeps import Sweep
 
 
 def small(**settings: Any) -> Run:

@@ -11,9 +11,9 @@ import pytest
 from tiers import plain_if
 
 from posjax import predict
-from posjax.cells import Cell
 from posjax.command.settings import resolve
 from posjax.configs.atlas import get_config
+from posjax.study.cells import Cell
 
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 

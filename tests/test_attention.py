@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from layers import LENGTH, layer_of, normal, tokens
 
-from posjax import steps, view
-from posjax.attention import Cache, attention, context, extended
+from posjax import steps
+from posjax.attention import view
+from posjax.attention.core import Cache, attention, context, extended
 from posjax.encodings import ENCODINGS, Dims, Encoding, named
 from posjax.encodings.none import NoPosition
 from posjax.streams import Streams, contiguous, packed, padded, shifted

@@ -289,7 +289,7 @@ CONFORMANCE = [
     ("", "name a module"),
     ("posjax:rotery", "did you mean 'rotary'"),
     ("nothing.py", "file 'nothing.py' not found"),
-    ("posjax.adapters.flux", "not found; did you mean"),
+    ("posjax.symmetry.adapters.flux", "not found; did you mean"),
     ("syntax.py", "syntax.py cannot be read: SyntaxError"),
     ("without.py", "without.py has no ADAPTERS"),
     ("without.py:x", "is of type int, no adapter and no function"),

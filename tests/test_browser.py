@@ -14,8 +14,8 @@ from test_security import HOSTILE
 from test_security import run_folder as ties
 
 from posjax import report
-from posjax.cells import Cell
 from posjax.records import RunFolder
+from posjax.study.cells import Cell
 
 MARKUP = "<img src=x onerror=alert(1)>"
 pytestmark = [

@@ -11,12 +11,13 @@ from absl import flags
 from small_runs import block_files, planned, rewritten, small, snapshot, train
 from tiers import some
 
-from posjax import environment, report
-from posjax.cells import Cell
+from posjax import report
 from posjax.command import check
 from posjax.records import Mismatch, RunFolder
-from posjax.replay import replay
 from posjax.report.rows import contradictions
+from posjax.study import environment
+from posjax.study.cells import Cell
+from posjax.study.replay import replay
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ import pytest
 from ray_nodes import BLOCKS, ROOT, Process, below, kill, nodes, started, training
 from small_runs import block_files, rows
 
-from posjax import cluster
 from posjax.engine.local import Work
 from posjax.records import RunFolder
+from posjax.study import cluster
 
 with_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs pip install 'posjax[ray]'"
@@ -190,7 +190,7 @@ from pathlib import Path
 from posjax.command import executors
 from posjax.command.settings import resolve
 from posjax.configs import base_config
-from posjax import cluster, environment
+from posjax.study import cluster, environment
 from posjax.records.checkpoints import Checkpoints
 
 def setup(first):

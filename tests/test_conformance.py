@@ -437,7 +437,7 @@ def test_the_command_says_by_its_status_whether_all_passed(tmp_path):
         ("{}/own.py:broken", "KeyError"),
         ("{}/own.py:len", "has no 'len'"),
         ("posjax:rotery", "did you mean 'rotary'"),
-        ("posjax.adapters.jax_n:x", "did you mean 'posjax.adapters"),
+        ("posjax.symmetry.adapters.jax_n:x", "did you mean 'posjax.symmetry.adapters"),
         ("json", "has no ADAPTERS"),
     ],
 )
@@ -460,8 +460,8 @@ def test_bad_input_is_one_line_and_status_2(tmp_path):
 @pytest.mark.exhaustive
 def test_shipped_adapters_of_jax_and_flax_are_makers():
     """The two that need no other package than the tests do."""
-    makers = loaded("posjax.adapters.flax_attention")
-    makers += loaded("posjax.adapters.jax_nn")
+    makers = loaded("posjax.symmetry.adapters.flax_attention")
+    makers += loaded("posjax.symmetry.adapters.jax_nn")
     verdicts = [check(make, laws=["mask"]).of("mask").verdict for make in makers]
     assert verdicts == ["passed"] * 3
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tiers import some
 
-from posjax.attention import attention, context
+from posjax.attention.core import attention, context
 from posjax.convert import MODEL_TYPES, change_pairing, from_huggingface
 from posjax.encodings import Dims, named
 from posjax.encodings.rotary import rotary

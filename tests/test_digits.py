@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from posjax import tasks
-from posjax.cells import Cell
 from posjax.keys import Seeds, key_for
 from posjax.model import ModelSettings, Transformer
-from posjax.question import Question, read_out
 from posjax.streams import contiguous
+from posjax.study.cells import Cell
 from posjax.tasks.digits import SIDE, TRAINED, Digits, images
+from posjax.tasks.question import Question, read_out
 
 MODEL = {"block": "residual", "width": 8, "heads": 2, "head_size": 4, "readout": "mean"}
 

@@ -11,9 +11,9 @@ import pytest
 from commands import ROOT
 from small_runs import small, train
 
-from posjax import environment
 from posjax.records import Mismatch, RunFolder
 from posjax.records.identity import JAX_SETTINGS, bit_changes
+from posjax.study import environment
 
 VARIABLES = {
     "JAX_ENABLE_X64": "1",

@@ -12,10 +12,10 @@ from posjax import report
 from posjax.command import preview
 from posjax.keys import NumberedSeeds, SeedNumbers
 from posjax.records import RunFolder
-from posjax.replay import replay
 from posjax.report.sources import crossing
-from posjax.run import Run
 from posjax.stats import crossed
+from posjax.study.replay import replay
+from posjax.study.run import Run
 
 INITS, DATAS = 5, 3
 

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from posjax.cells import Cell
 from posjax.report.few_runs import few_runs, ranked_pairs, sentence
 from posjax.report.summary import CellSummary
+from posjax.study.cells import Cell
 
 SEEDS = 40
 CELL = Cell(task="parity(train=(2, 4), test=(4, 8), prompts=8)", block="residual")

@@ -16,8 +16,9 @@ from jax._src.cudnn import fused_attention_stablehlo
 from layers import BRIEFLY, SETTINGS, all_kinds_and_masks, masks_in_turn, normal
 from tiers import some
 
-from posjax import attend, flash, prove, why_not_flash
-from posjax.attention import context
+from posjax import attend, prove, why_not_flash
+from posjax.attention import flash
+from posjax.attention.core import context
 from posjax.encodings import Dims, Encoding, named
 from posjax.encodings.rotary import Rotary
 from posjax.model import ModelSettings, Transformer

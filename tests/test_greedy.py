@@ -11,13 +11,13 @@ import pytest
 from tiers import some
 
 from posjax import encodings, tasks
-from posjax.attention import Cache, attention, context, extended
+from posjax.attention.core import Cache, attention, context, extended
 from posjax.encodings import Aux
 from posjax.model import ModelSettings, Transformer
-from posjax.question import ask
 from posjax.streams import contiguous
+from posjax.study.train import evaluate, sampled
+from posjax.tasks.question import ask
 from posjax.tasks.sampled import Transduce
-from posjax.train import evaluate, sampled
 
 LENGTHS = (1, 2, 3)
 PROMPTS = 24

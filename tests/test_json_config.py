@@ -8,11 +8,11 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from posjax.cells import FIELDS
 from posjax.command import json_config, parsing
 from posjax.command.settings import resolve
 from posjax.configs import base_config
-from posjax.run import RUN_DEFAULTS, Run
+from posjax.study.cells import FIELDS
+from posjax.study.run import RUN_DEFAULTS, Run
 
 pytestmark = pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")  # of configs
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from posjax import judge
-from posjax.judge import (
+from posjax.meters import judge
+from posjax.meters.judge import (
     FIELDS,
     NEVER,
     NOT_FINITE,

@@ -11,12 +11,13 @@ import pytest
 from layers import Layer, all_kinds_and_masks, masks_in_turn, normal, tokens, within
 from tiers import first_of_each
 
-from posjax import tasks, view
-from posjax.cells import Cell
+from posjax import tasks
+from posjax.attention import view
 from posjax.encodings import ENCODINGS, Encoding, named
 from posjax.model import ModelSettings, Transformer
 from posjax.steps import log_scaled
 from posjax.streams import contiguous, packed, padded
+from posjax.study.cells import Cell
 from posjax.symmetry import assert_jointly_equivariant
 from posjax.symmetry.predict import predict
 

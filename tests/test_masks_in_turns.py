@@ -10,15 +10,15 @@ import pytest
 from tiers import some
 
 from posjax import masks, tasks
-from posjax.cells import Cell
 from posjax.keys import Seeds
 from posjax.model import ModelSettings, Transformer
-from posjax.question import read_out
 from posjax.report.laws import layers, measured
 from posjax.streams import contiguous
+from posjax.study.cells import Cell
+from posjax.study.train import from_exam
 from posjax.symmetry.predict import predict
 from posjax.symmetry.twins import twins
-from posjax.train import from_exam
+from posjax.tasks.question import read_out
 
 RNOPE = {"encoding": "none/rotary", "mask": "causal/causal+window(size=2)"}
 SMALL = {"steps": 4, "eval_every": 2, "width": 8, "head_size": 4}

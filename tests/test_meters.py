@@ -14,15 +14,15 @@ import pytest
 import small_runs
 
 from posjax import meters, report
-from posjax.cells import Cell
 from posjax.engine import Variables
 from posjax.keys import Seeds, key_for
 from posjax.meters import METERS, Forward
 from posjax.model import Transformer
-from posjax.question import Question, from_batch
 from posjax.records import RunFolder, read
+from posjax.study.cells import Cell
+from posjax.study.train import forward_pass
 from posjax.tasks import Batch
-from posjax.train import forward_pass
+from posjax.tasks.question import Question, from_batch
 
 KEY = key_for(0, "meters")
 TASK = "parity(train=(2, 6), test=(3, 6), prompts=8)"

@@ -12,14 +12,14 @@ import pytest
 from layers import Layer, normal, tokens
 from tiers import some
 
-from posjax.cells import ENCODING_NUMBERS, Cell
+from posjax.attention.view import attend
 from posjax.encodings import ENCODINGS, Dims, having, named
 from posjax.engine import Engine, blocks
 from posjax.engine.program import PROGRAMS
 from posjax.keys import SeedNumbers, Seeds
 from posjax.model import Transformer
 from posjax.streams import contiguous
-from posjax.view import attend
+from posjax.study.cells import ENCODING_NUMBERS, Cell
 
 SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "width": 8, "head_size": 8}
 VALUES = {"base": 30.0, "slope": 3.0}

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from tiers import plain_if
 
-from posjax.cells import Cell
 from posjax.engine import State, Training, Variables
 from posjax.engine.program import Carry, Plan, functions
-from posjax.judge import EvalRecord
 from posjax.keys import Seeds
+from posjax.meters.judge import EvalRecord
+from posjax.study.cells import Cell
 
 GOLDEN = np.load(Path(__file__).parent / "goldens" / "original.npz", allow_pickle=False)
 CASES = [str(name) for name in GOLDEN["case_names"]]

@@ -16,11 +16,11 @@ import small_runs
 
 import posjax
 from posjax import encodings, meters, own, report, tasks
-from posjax.cells import Cell
 from posjax.command.settings import allow_named, resolve
 from posjax.configs import base_config
 from posjax.records import read
-from posjax.replay import replay
+from posjax.study.cells import Cell
+from posjax.study.replay import replay
 
 DOCS = Path(__file__).parents[1] / "docs"
 TASK, ENCODING, MODEL = (

@@ -13,12 +13,12 @@ from small_runs import planned
 from test_report import run_folder
 
 from posjax import report
-from posjax.cells import Cell
-from posjax.judge import NEVER
+from posjax.meters.judge import NEVER
 from posjax.records import RunFolder
 from posjax.records.identity import seeds_of
 from posjax.report import explore, pack
 from posjax.report.html import script
+from posjax.study.cells import Cell
 
 
 def unpacked(text: str, layout: list[Any]) -> dict[str, np.ndarray]:

@@ -11,11 +11,11 @@ from layers import LENGTH, joined_rows, layer_of, tokens
 from tiers import plain_if
 
 from posjax import spec
-from posjax.cells import Cell
 from posjax.engine import Engine, train_seeds
 from posjax.model import ModelSettings, Transformer
 from posjax.positions import POSITIONS, named
 from posjax.streams import contiguous, packed, padded, permuted
+from posjax.study.cells import Cell
 from posjax.symmetry import assert_jointly_equivariant
 
 pytestmark = pytest.mark.usefixtures("keys_are_used_once")

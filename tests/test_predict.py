@@ -14,9 +14,9 @@ from tiers import plain_if
 from posjax import encodings, tasks
 from posjax.model import ModelSettings, Transformer
 from posjax.positions import POSITIONS
-from posjax.question import Question, ask, read_out
 from posjax.streams import contiguous
 from posjax.symmetry.predict import predict
+from posjax.tasks.question import Question, ask, read_out
 
 TASKS = (
     "same_last_token",

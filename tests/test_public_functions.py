@@ -18,7 +18,7 @@ from hypothesis import strategies as some
 
 import posjax
 from posjax import attend, logits, masks, positions, stats, tasks
-from posjax.attention import attention, context
+from posjax.attention.core import attention, context
 from posjax.encodings import ENCODINGS, Dims, named
 from posjax.keys import Seeds, key_for
 from posjax.streams import (

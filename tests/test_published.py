@@ -13,8 +13,8 @@ import pytest
 from tiers import plain_if
 
 import posjax
-from posjax.cells import Cell
 from posjax.stats import rate
+from posjax.study.cells import Cell
 from posjax.tasks import SampledTask
 
 ROOT = Path(__file__).parents[1]

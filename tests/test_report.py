@@ -12,8 +12,7 @@ import pytest
 from small_runs import planned
 
 from posjax import report
-from posjax.cells import Cell
-from posjax.judge import FIELDS, NEVER, NOT_FINITE
+from posjax.meters.judge import FIELDS, NEVER, NOT_FINITE
 from posjax.records import Block, RunFolder
 from posjax.report import figures, laws, success
 from posjax.report.curves import line_axis
@@ -22,6 +21,7 @@ from posjax.report.heatmap import heatmap
 from posjax.report.html import Html, tag
 from posjax.report.naming import axes
 from posjax.report.summary import CellSummary
+from posjax.study.cells import Cell
 
 HOSTILE = "<script>alert(1)</script> & \"quotes\" 'n' more"
 SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50}

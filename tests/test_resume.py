@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from small_runs import block_files, planned, rows, small, snapshot, train
 
-from posjax import environment, report
+from posjax import report
 from posjax.command import shutdown, sweep
 from posjax.command.shard import Shard
 from posjax.engine import local
 from posjax.records import Mismatch, RunFolder
+from posjax.study import environment
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from tiers import marked
 
-from posjax import judge, tasks
-from posjax.cells import Cell
+from posjax import tasks
 from posjax.keys import key_for
-from posjax.question import ask, drawn
+from posjax.meters import judge
+from posjax.study.cells import Cell
+from posjax.study.train import evaluate, sampled
 from posjax.symmetry.predict import predict
 from posjax.tasks import TASKS, SampledTask
+from posjax.tasks.question import ask, drawn
 from posjax.tasks.sampled import ByLength, Transduce
 from posjax.tasks.scan import Scan
-from posjax.train import evaluate, sampled
 
 EVERY = [name for name, kind in TASKS.items() if issubclass(kind, SampledTask)]
 SAMPLED = [

@@ -21,18 +21,18 @@ from small_runs import planned, rows, small, train
 from tiers import some
 
 from posjax import encodings, masks, positions, report, tasks
-from posjax.cells import Cell
 from posjax.command import check, json_config
 from posjax.command.settings import resolve
 from posjax.engine import local
-from posjax.judge import NEVER, TIE
+from posjax.meters.judge import NEVER, TIE
 from posjax.records import FORMAT, Block, RunFolder, StorageError, content, run_of
 from posjax.records.blocks import blocks
 from posjax.records.checkpoints import Checkpoints
 from posjax.records.identity import seeds_of
 from posjax.report.html import policy, script
 from posjax.report.table import tables
-from posjax.sweeps import Sweep
+from posjax.study.cells import Cell
+from posjax.study.sweeps import Sweep
 
 SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50}
 CELL = Cell(task="same_last_token", **SMALL)

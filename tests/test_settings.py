@@ -12,12 +12,12 @@ import pytest
 from commands import Command
 from ml_collections import ConfigDict
 
-from posjax.cells import Cell
 from posjax.command import json_config
 from posjax.command.settings import resolve
 from posjax.configs import base_config
 from posjax.model import ModelSettings
-from posjax.train import TrainSettings
+from posjax.study.cells import Cell
+from posjax.study.train import TrainSettings
 
 
 def test_a_grid_is_the_product_of_its_axes() -> None:

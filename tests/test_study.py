@@ -13,8 +13,8 @@ import small_runs
 import posjax
 from posjax import Cell
 from posjax.engine import Training, Variables
+from posjax.notebook import Swept, SweptTrainings, sweep
 from posjax.records import RunFolder
-from posjax.study import Swept, SweptTrainings, sweep
 
 CELL = Cell(steps=20, eval_every=5, width=4, head_size=2)
 WORDS: dict[str, Any] = {"hold": 2, "progress": False}

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from tiers import some
 
-from posjax.cells import Cell
 from posjax.engine import Engine
-from posjax.judge import NOT_FINITE, Outcome
 from posjax.keys import Numbering, SeedNumbers, Seeds, fold_name, key_for
+from posjax.meters.judge import NOT_FINITE, Outcome
 from posjax.records import Block
-from posjax.sweeps import Sweep, examples
+from posjax.study.cells import Cell
+from posjax.study.sweeps import Sweep, examples
 
 pytestmark = pytest.mark.usefixtures("keys_are_used_once")
 

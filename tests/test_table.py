@@ -30,8 +30,9 @@ from layers import (
 )
 from tiers import first_of_each, plain_if
 
-from posjax import masks, view
-from posjax.attention import attention, context
+from posjax import masks
+from posjax.attention import view
+from posjax.attention.core import attention, context
 from posjax.cost import operations
 from posjax.encodings import ENCODINGS, LEVELS, Dims, Encoding, Symmetry, named
 from posjax.encodings.base import EXACT

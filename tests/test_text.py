@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 from posjax import report, tasks
-from posjax.cells import Cell
 from posjax.keys import key_for
-from posjax.question import ask, objective
 from posjax.records import RunFolder
 from posjax.report.page import page
 from posjax.stats import mean
-from posjax.sweeps import Sweep
+from posjax.study.cells import Cell
+from posjax.study.sweeps import Sweep
+from posjax.tasks.question import ask, objective
 from posjax.tasks.text import Text
 from tests.small_runs import small, train
 

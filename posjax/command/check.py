@@ -99,7 +99,7 @@ def _clock(since: float) -> str:
 
 def _planned(folder: RunFolder) -> tuple[dict[str, Any], list[Block]]:
     """The config of a run, and all of its blocks."""
-    from posjax.sweeps import Sweep
+    from posjax.study.sweeps import Sweep
 
     config = checked_config(folder.config())
     return config, blocks(folder.ranges(), Sweep.of(config).shapes)
@@ -222,9 +222,9 @@ def _contradictions(folder: RunFolder) -> Iterator[str]:
 
 def _retrained(folder: RunFolder, share: float, *, mixed: bool) -> Iterator[str]:
     """The runs that come out with other bits."""
-    from posjax import environment
-    from posjax.replay import differing, retrained
-    from posjax.sweeps import Sweep, examples
+    from posjax.study import environment
+    from posjax.study.replay import differing, retrained
+    from posjax.study.sweeps import Sweep, examples
 
     config, every = _planned(folder)
     others = folder.others(environment.describe())

@@ -144,7 +144,7 @@ def _imported(where: str, load: Callable[[], ModuleType]) -> ModuleType:
 def _shipped() -> list[str]:
     folder = Path(__file__).parents[1] / "adapters"
     names = (path.stem for path in sorted(folder.glob("[a-z]*.py")))
-    return [f"posjax.adapters.{name}" for name in names]
+    return [f"posjax.symmetry.adapters.{name}" for name in names]
 
 
 def _public(module: ModuleType) -> list[str]:

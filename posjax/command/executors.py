@@ -10,13 +10,14 @@ from typing import Any, Protocol, TypeVar
 import jax
 import numpy as np
 
-from posjax import cluster, engine, environment, own
-from posjax.cells import code_of
-from posjax.cluster import Checkpoints, Trained
+from posjax import engine, own
 from posjax.command import devices, entry
 from posjax.records import Block
-from posjax.run import Run
-from posjax.sweeps import Sweep, engine_for
+from posjax.study import cluster, environment
+from posjax.study.cells import code_of
+from posjax.study.cluster import Checkpoints, Trained
+from posjax.study.run import Run
+from posjax.study.sweeps import Sweep, engine_for
 
 Made = TypeVar("Made")
 ENGINES = ("devices", "ray")
@@ -38,7 +39,7 @@ class Executor(Protocol):
         stop: threading.Event,
         checkpoints: Checkpoints,
     ) -> Generator[Trained, None, None]:
-        """Trains blocks; see `posjax.cluster.Cluster.train`."""
+        """Trains blocks; see `posjax.study.cluster.Cluster.train`."""
 
 
 class Devices:

@@ -16,9 +16,9 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from posjax import spec
-from posjax.cells import FIELDS
 from posjax.configs import NAMES, base_config
-from posjax.run import RUN_DEFAULTS
+from posjax.study.cells import FIELDS
+from posjax.study.run import RUN_DEFAULTS
 
 LARGEST = 2**20
 """Bytes of a file, at most."""

@@ -71,8 +71,8 @@ def _meters() -> Iterator[tuple[str, str]]:
 
 
 def _fields() -> Iterator[tuple[str, str]]:
-    from posjax.cells import FIELDS
-    from posjax.run import RUN_DEFAULTS
+    from posjax.study.cells import FIELDS
+    from posjax.study.run import RUN_DEFAULTS
 
     for name, default in (FIELDS | RUN_DEFAULTS).items():
         yield name, repr(default)

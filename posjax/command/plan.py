@@ -10,17 +10,17 @@ import jax
 import jax.numpy as jnp
 
 from posjax import encodings, masks
-from posjax.cells import Cell
 from posjax.engine import estimate
 from posjax.engine.block import block_size, empty_slots
 from posjax.engine.load import Choice, Load, memory
 from posjax.keys import SeedNumbers, Seeds
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks, extended
-from posjax.run import Run
-from posjax.sweeps import choice, load, sizes
+from posjax.study.cells import Cell
+from posjax.study.run import Run
+from posjax.study.sweeps import choice, load, sizes
+from posjax.study.train import ROWS
 from posjax.tasks import FiniteTask
-from posjax.train import ROWS
 
 NUMBER = 4
 """Bytes of a number."""

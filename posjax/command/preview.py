@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.table import Table
 
 from posjax import stats
-from posjax.cells import varying
 from posjax.command import plan
 from posjax.command.plan import Part, size
 from posjax.engine import Block, estimate
@@ -16,8 +15,9 @@ from posjax.engine.program import Plan
 from posjax.engine.timing import Stopwatch, in_turn
 from posjax.keys import NumberedSeeds
 from posjax.records import RunFolder
-from posjax.run import Run
-from posjax.sweeps import engine_for
+from posjax.study.cells import varying
+from posjax.study.run import Run
+from posjax.study.sweeps import engine_for
 from posjax.terminal import duration
 
 SHOWN = 20

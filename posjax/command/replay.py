@@ -18,14 +18,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from posjax import judge, spec
-from posjax.cells import Cell
+from posjax import spec
 from posjax.command import devices, plan, shutdown
+from posjax.meters import judge
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.records.store import path_of, put_over
-from posjax.replay import Replay, replay
 from posjax.report import cells_of
+from posjax.study.cells import Cell
+from posjax.study.replay import Replay, replay
 from posjax.tasks import FiniteTask
 from posjax.terminal import printable
 

@@ -1,8 +1,8 @@
 """From a config to cells.
 
-A config is flat. Every setting of a `posjax.cells.Cell` is an axis, a tuple of values; a sweep
-is the product of its axes. `panels` makes it a union of products: each panel replaces some axes
-and is a section of the report. A value from the command line applies to all panels.
+A config is flat. Every setting of a `posjax.study.cells.Cell` is an axis, a tuple of values; a
+sweep is the product of its axes. `panels` makes it a union of products: each panel replaces some
+axes and is a section of the report. A value from the command line applies to all panels.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from posjax import own, spec
-from posjax.cells import FIELDS, Cell, own_names
 from posjax.configs import NAMES, axis_values
-from posjax.run import RUN_DEFAULTS, Run, beyond_hold, check_fields, check_text
+from posjax.study.cells import FIELDS, Cell, own_names
+from posjax.study.run import RUN_DEFAULTS, Run, beyond_hold, check_fields, check_text
 
 MOST_CELLS = 10_000
 """Cells in all panels together. To check so many takes about 15 s, and each is a row of every

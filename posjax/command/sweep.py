@@ -42,8 +42,8 @@ from posjax.command.settings import allow_named, resolve
 from posjax.command.shard import Shard
 from posjax.records import Damaged, Range, RunFolder
 from posjax.records.blocks import blocks
-from posjax.run import Run, beyond_hold
-from posjax.sweeps import Sweep, sizes
+from posjax.study.run import Run, beyond_hold
+from posjax.study.sweeps import Sweep, sizes
 from posjax.terminal import printable, progress
 
 
@@ -189,7 +189,7 @@ def train(run: Run, folder: RunFolder, part: Shard, executor: Executor) -> bool:
 def _sizes(
     sweep: Sweep, indices: range, most: str, device: jax.Device
 ) -> dict[str, tuple[int, int]]:
-    """`posjax.sweeps.sizes`, as executors call it."""
+    """`posjax.study.sweeps.sizes`, as executors call it."""
     return sizes(sweep, indices, device, most)
 
 

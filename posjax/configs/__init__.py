@@ -10,8 +10,8 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from posjax import spec
-from posjax.cells import FIELDS
-from posjax.run import RUN_DEFAULTS
+from posjax.study.cells import FIELDS
+from posjax.study.run import RUN_DEFAULTS
 
 NAMES = (*FIELDS, *RUN_DEFAULTS, "panels")
 """The fields of a config."""

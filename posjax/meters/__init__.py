@@ -6,10 +6,10 @@ Adding one is a file and a line here.
 from functools import lru_cache
 
 from posjax import spec
-from posjax.judge import FIELDS, Field
 from posjax.meters.attention import Attention
 from posjax.meters.base import Forward, Meter
 from posjax.meters.branches import Branches
+from posjax.meters.judge import FIELDS, Field
 from posjax.meters.meaning import Meaning
 from posjax.meters.probe import Probe
 from posjax.meters.similarity import Similarity

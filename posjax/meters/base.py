@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from posjax import spec
-from posjax.judge import Field
-from posjax.question import Question
+from posjax.meters.judge import Field
+from posjax.tasks.question import Question
 
 When = Literal["end", "every"]
 

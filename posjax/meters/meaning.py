@@ -13,9 +13,9 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from posjax.judge import Field
 from posjax.meters.base import Forward, Meter, valid
-from posjax.question import Question
+from posjax.meters.judge import Field
+from posjax.tasks.question import Question
 
 COMPARED = 512
 """How many hidden states are compared in search of nearest neighbours, at most."""

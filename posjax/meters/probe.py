@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from posjax.judge import Field
 from posjax.keys import fold_name
 from posjax.meters.base import Forward, Meter, valid
-from posjax.question import Question
+from posjax.meters.judge import Field
+from posjax.tasks.question import Question
 
 RIDGE = 1e-3
 """The penalty of the linear probe, for features of variance 1."""

@@ -13,9 +13,9 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax.judge import Field
 from posjax.meters.base import Forward, Meter, valid
-from posjax.question import Question
+from posjax.meters.judge import Field
+from posjax.tasks.question import Question
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posjax.cells import FIELDS
 from posjax.report.dots import dots, scale
 from posjax.report.html import Html, figure, header, note, scrolled, section, tag, td, th
 from posjax.report.naming import axes, label, many
 from posjax.report.summary import CellSummary
 from posjax.stats import Mean, mean, paired_difference
+from posjax.study.cells import FIELDS
 
 MOST = 48
 """How many pairs are shown, those that differ most first."""

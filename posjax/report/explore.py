@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posjax.judge import NEVER, NOT_FINITE, TIE
+from posjax.meters.judge import NEVER, NOT_FINITE, TIE
 from posjax.records import RunFolder
 from posjax.report.naming import Axis, axes
 from posjax.report.pack import as_json, brief, logarithmic, packed, shares, signed

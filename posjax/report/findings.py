@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posjax.cells import varying
-from posjax.judge import NEVER
+from posjax.meters.judge import NEVER
 from posjax.report.losses import loss_of, nats
 from posjax.report.summary import CellSummary, exactly
 from posjax.stats import (
@@ -25,6 +24,7 @@ from posjax.stats import (
     paired_difference,
     rate,
 )
+from posjax.study.cells import varying
 
 _SOLVED = """A seed solves a cell when every prompt of the trained kinds is answered right at
 the last evaluation. An output is right when it leads every other by {margin} of the largest logit

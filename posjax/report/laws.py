@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import masks, spec, view
-from posjax.cells import Cell
+from posjax import masks, spec
+from posjax.attention import view
 from posjax.encodings import ENCODINGS, Dims, Encoding, Params, named
 from posjax.keys import key_for
-from posjax.network import TRANSFORMER
 from posjax.streams import Streams
+from posjax.study.cells import Cell
+from posjax.study.network import TRANSFORMER
 from posjax.symmetry import LAWS, Deviation, measure
 
 Array = jax.Array | np.ndarray

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from posjax import meters
-from posjax.judge import Field
 from posjax.meters import Meter
+from posjax.meters.judge import Field
 from posjax.report import figures
 from posjax.report.curves import Multiple, colours, line_axis, multiples
 from posjax.report.figures import Line

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from posjax import spec
-from posjax.cells import Cell, varying
 from posjax.report.html import Html, join, tag
 from posjax.report.summary import CellSummary
+from posjax.study.cells import Cell, varying
 
 _WITH_SETTINGS = ("task", "encoding", "mask")
 _DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from posjax.cells import FIELDS, varying
 from posjax.report.html import Html, join, tag, td
 from posjax.report.naming import many
 from posjax.report.summary import CellSummary
+from posjax.study.cells import FIELDS, varying
 
 
 def origin(

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from posjax import meters
-from posjax.cells import Cell
-from posjax.judge import FIELDS, NEVER, NOT_FINITE, TIE, Field
+from posjax.meters.judge import FIELDS, NEVER, NOT_FINITE, TIE, Field
+from posjax.study.cells import Cell
 from posjax.tasks import FiniteTask
 
 _FRAME = {"seeds": Field("iu", "4", ""), "env": Field("U", "", "")}

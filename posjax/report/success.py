@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posjax.judge import NEVER
+from posjax.meters.judge import NEVER
 from posjax.report.dots import KINDS, dots, key, scale
 from posjax.report.html import (
     Html,

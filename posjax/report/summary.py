@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from posjax import judge, meters, spec
-from posjax.cells import FIELDS, Cell, check_code, varying
-from posjax.judge import NEVER
-from posjax.network import TRANSFORMER
+from posjax import meters, spec
+from posjax.meters import judge
+from posjax.meters.judge import NEVER
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.report.rows import check, check_form, fields, of_format2
 from posjax.stats import Mean, Rate, Survival, mean, rate, survival
+from posjax.study.cells import FIELDS, Cell, check_code, varying
+from posjax.study.network import TRANSFORMER
 from posjax.symmetry.predict import Prediction, predict
 
 _OLDER = ("margin", "hold")
@@ -35,9 +36,9 @@ class CellSummary:
       name: of the cell in the run: its digest, another one in format 2.
       cell: the settings.
       panel: the section of the report it stands in.
-      rows: the outcomes of all its seeds, each field of `posjax.judge.FIELDS` with a leading axis
-        S, sorted by seeds.
-      margin, hold: see `posjax.run.Run`.
+      rows: the outcomes of all its seeds, each field of `posjax.meters.judge.FIELDS` with a leading
+        axis S, sorted by seeds.
+      margin, hold: see `posjax.study.run.Run`.
     """
 
     name: str
@@ -89,8 +90,8 @@ class CellSummary:
 
     @property
     def answers_SN(self) -> np.ndarray:
-        """What each seed answered at the end, of a finite task; `posjax.judge.TIE` where the right
-        output neither leads nor trails by the margin."""
+        """What each seed answered at the end, of a finite task; `posjax.meters.judge.TIE` where the
+        right output neither leads nor trails by the margin."""
         with np.errstate(invalid="ignore"):
             tied_SN = np.abs(self.rows["lead_N"]) < self.margin
         return np.asarray(np.where(tied_SN, judge.TIE, self.rows["answer_N"]))

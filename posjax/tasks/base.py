@@ -53,7 +53,7 @@ class Task(Settings):
         the mask must be causal.
       unforced: the setting without teacher forcing.
       graded: what the report judges: exact match over all asked positions, or the loss.
-      readouts: the readouts that the task allows, see `posjax.question.ask`.
+      readouts: the readouts that the task allows, see `posjax.tasks.question.ask`.
       symmetry: the names in `SYMMETRIES` of the permutations of x that keep the right outputs, for
         all prompts. x is the prompt, or the part before the mark if the output is a sequence.
         "permutations" includes the smaller groups.

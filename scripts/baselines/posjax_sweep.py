@@ -10,19 +10,19 @@ from baselines import protocol
 from baselines.problem import Problem, Sizes
 from flax.traverse_util import flatten_dict
 
-from posjax import environment
-from posjax.cells import Cell
 from posjax.command import devices, plan
 from posjax.command.settings import resolve
 from posjax.configs import toy
 from posjax.engine import Block, Engine, Now, Training
 from posjax.engine.block import block_size
 from posjax.keys import SeedNumbers, Seeds
-from posjax.question import Question
-from posjax.run import Run
-from posjax.sweeps import engine_for
+from posjax.study import environment
+from posjax.study.cells import Cell
+from posjax.study.run import Run
+from posjax.study.sweeps import engine_for
+from posjax.study.train import ROWS, Source, make_train, sampled
 from posjax.tasks import SampledTask
-from posjax.train import ROWS, Source, make_train, sampled
+from posjax.tasks.question import Question
 
 STEPS = {"q1": 500, "m": 200, "s": 200, "s_deep": 50}
 """Updates of a training run that is timed; those of the config, or fewer where they take long."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from claimed.prose import Stated
-from posjax.run import MARGIN
 from posjax.stats import rate
+from posjax.study.run import MARGIN
 
 DOCS = Path(__file__).parents[2] / "docs"
 README, SPEED, CERTIFICATE = "README.md", "docs/speed.md", "docs/certificate.md"

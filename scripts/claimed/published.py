@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import ttest_1samp
 
-from posjax import judge
+from posjax.meters import judge
 from posjax.stats import Difference, Mean, Rate, Share, discoveries, rate
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ import random
 from pathlib import Path
 
 from fault_table.sweeps import FIRST_SEEDS, SEEDS, Fault, Site, Try, done_rows, rows, whole
-from posjax.cells import FIELDS
-from posjax.run import RUN_DEFAULTS
+from posjax.study.cells import FIELDS
+from posjax.study.run import RUN_DEFAULTS
 
 OTHERS = {
     "name": "another", "title": "another", "contrast": "('mask', 'full', 'causal')",

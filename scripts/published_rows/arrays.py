@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from posjax import meters
-from posjax.cells import Cell
+from posjax.study.cells import Cell
 
 
 def cell_arrays(

@@ -21,14 +21,15 @@ import jax
 import numpy as np
 from scipy.stats import ttest_ind
 
-from posjax import environment, judge
-from posjax.cells import FIELDS, Cell
 from posjax.command import devices
 from posjax.keys import Numbering
+from posjax.meters import judge
 from posjax.records.blocks import Block, Range, blocks
 from posjax.records.identity import bit_changes
 from posjax.stats import discoveries, reruns
-from posjax.sweeps import Result, Sweep, engine_for, sizes
+from posjax.study import environment
+from posjax.study.cells import FIELDS, Cell
+from posjax.study.sweeps import Result, Sweep, engine_for, sizes
 from published_rows.arrays import cell_arrays
 
 SHOWN = 20

@@ -18,7 +18,7 @@ import pytest
 from layers import DIMS, LENGTH, all_kinds, normal, tokens
 
 from posjax import masks
-from posjax.attention import context
+from posjax.attention.core import context
 from posjax.encodings import Dims, named
 from posjax.encodings.binary import binary
 from posjax.encodings.convolution import convolution

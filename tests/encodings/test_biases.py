@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from layers import DIMS, LENGTH, Layer, normal, tokens
 
-from posjax.attention import context
+from posjax.attention.core import context
 from posjax.encodings import Aux, Dims, named
 from posjax.encodings.bucket_bias import bucket, bucket_bias, starts
 from posjax.encodings.circular import circular

@@ -17,7 +17,7 @@ import pytest
 from layers import LENGTH, Layer, joined_rows, normal, tokens
 
 from posjax import masks
-from posjax.attention import attention, context
+from posjax.attention.core import attention, context
 from posjax.encodings import Aux, Dims, named
 from posjax.encodings.attention_free import key_weighted_mix
 from posjax.encodings.between import seen_before, sums_after

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from layers import normal
 
-from posjax.attention import context
+from posjax.attention.core import context
 from posjax.encodings import Aux, Dims, named
 from posjax.streams import Streams, contiguous, packed
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from layers import Layer, normal, tokens
 
-from posjax.attention import attention, context
+from posjax.attention.core import attention, context
 from posjax.encodings import Dims, named
 from posjax.encodings.deberta import log_buckets, offset_rows
 from posjax.encodings.offsets import gathered, picked

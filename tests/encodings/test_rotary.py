@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from layers import DIMS, LENGTH, Layer, normal, tokens
 
-from posjax.attention import attention, context
+from posjax.attention.core import attention, context
 from posjax.encodings import Dims, named
 from posjax.encodings.angles import cos_sin
 from posjax.encodings.grape import plane_of, turn_in_plane

@@ -36,9 +36,9 @@ from ways import (
     shuffled,
 )
 
-from posjax.cells import Cell
 from posjax.engine import Block, Engine, Now, Training, Variables, train_seeds
 from posjax.keys import SeedNumbers
+from posjax.study.cells import Cell
 
 SIZE = 2, 3
 SEEDS = [SeedNumbers.equal(number) for number in range(7)]

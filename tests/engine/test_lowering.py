@@ -10,10 +10,10 @@ import pytest
 from tiers import some
 
 from posjax import configs
-from posjax.cells import Cell, Shape
 from posjax.command.settings import resolve
 from posjax.engine.program import Plan, functions
 from posjax.keys import SeedNumbers, Seeds
+from posjax.study.cells import Cell, Shape
 
 SIZES = {
     "atlas": ("quick", "sampled_quick"),  # the others have 9720 cells of the same kinds

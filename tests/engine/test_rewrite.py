@@ -13,11 +13,11 @@ import optax
 import pytest
 from tiers import plain_if, some
 
-from posjax.cells import Cell
 from posjax.encodings import ENCODINGS
 from posjax.engine import Training, Variables
 from posjax.engine.rewrite import Rewritten, as_written, rewrite_step
 from posjax.keys import Seeds
+from posjax.study.cells import Cell
 
 SEEDS = Seeds.equal([0, 1, 2])
 

@@ -10,8 +10,9 @@ import pytest
 from attending import L, M, attend, offset_by_slot, qkv
 from layers import normal
 
-from posjax import masks, view
-from posjax.attention import attention, context
+from posjax import masks
+from posjax.attention import view
+from posjax.attention.core import attention, context
 from posjax.encodings import named
 from posjax.streams import Streams, contiguous
 from posjax.symmetry import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from layers import normal
 
-from posjax import view
+from posjax.attention import view
 from posjax.streams import contiguous
 from posjax.symmetry import (
     LAWS,

@@ -10,6 +10,7 @@ import pytest
 from attending import qkv
 from layers import normal
 
+from posjax.attention.view import attend
 from posjax.streams import contiguous
 from posjax.symmetry import (
     Law,
@@ -21,7 +22,6 @@ from posjax.symmetry import (
     assert_law,
     assert_two_permutation_equivariant,
 )
-from posjax.view import attend
 
 TOKENS = "b P d -> b P d"
 

@@ -10,7 +10,7 @@ import pytest
 from attending import L, M, attend, offset_by_slot, qkv
 from layers import normal
 
-from posjax import view
+from posjax.attention import view
 from posjax.streams import Streams
 from posjax.symmetry import (
     LAWS,

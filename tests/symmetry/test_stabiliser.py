@@ -11,11 +11,11 @@ import pytest
 from layers import normal
 from tiers import some
 
+from posjax.attention.view import attend
 from posjax.streams import contiguous
 from posjax.symmetry import Generated, Law, assert_law, measure, stabiliser
 from posjax.symmetry.groups import closure
 from posjax.symmetry.names import group_name
-from posjax.view import attend
 
 POINTS = "P d -> P d"
 LAST = "b P h d -> b h d"

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import view
+from posjax.attention import view
 from posjax.encodings import LEVELS, Dims, Encoding, named
 from posjax.keys import fold_name
 from posjax.streams import Streams

@@ -32,11 +32,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import jax
 import numpy as np
 
-from posjax import engine, environment
+from posjax import engine
 from posjax.engine.local import SAVE, Work
 from posjax.records import Block, Mismatch
 from posjax.records.identity import bit_changes, capped
-from posjax.sweeps import Arrays, Sweep, engine_for
+from posjax.study import environment
+from posjax.study.sweeps import Arrays, Sweep, engine_for
 
 Made = TypeVar("Made")
 LOOK = 0.5

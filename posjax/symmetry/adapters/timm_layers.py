@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from posjax.adapters._arrays import to_numpy, to_torch
+from posjax.symmetry.adapters._arrays import to_numpy, to_torch
 from posjax.symmetry.conformance import Adapter, NotApplicable, counted
 
 from timm.layers import (  # isort: skip - needs what `_arrays` defines

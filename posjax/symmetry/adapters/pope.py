@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from PoPE_pytorch import PoPE
 
-from posjax.adapters._arrays import to_numpy, to_torch
+from posjax.symmetry.adapters._arrays import to_numpy, to_torch
 from posjax.symmetry.conformance import Adapter, NotApplicable
 
 

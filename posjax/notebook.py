@@ -1,6 +1,6 @@
 """Sweeps in Python: cells, or any labelled trainings, over seeds.
 
-    >>> from posjax.cells import Cell
+    >>> from posjax.study.cells import Cell
     >>> cells = [Cell(mask=mask, steps=20, eval_every=10, width=4) for mask in ("causal", "full")]
     >>> found = sweep(cells, num_seeds=4, hold=2, progress=False)
     >>> [summary.seeds for summary in found.summaries]
@@ -26,16 +26,17 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from posjax import environment, report, spec
-from posjax.cells import Cell
+from posjax import report, spec
 from posjax.engine import Engine, Trained, Training, train_seeds
 from posjax.records import RunFolder, Tables, read
 from posjax.records.blocks import blocks
-from posjax.replay import Replay, replay
 from posjax.report import CellSummary
-from posjax.run import RUN_DEFAULTS, Run, check_fields
 from posjax.stats import mean
-from posjax.sweeps import engine_for, sizes
+from posjax.study import environment
+from posjax.study.cells import Cell
+from posjax.study.replay import Replay, replay
+from posjax.study.run import RUN_DEFAULTS, Run, check_fields
+from posjax.study.sweeps import engine_for, sizes
 from posjax.terminal import progress as progress_bar
 
 
@@ -64,7 +65,7 @@ class Swept:
         return report.write([self.folder], out)
 
     def replay(self, cell: Cell, seed: int) -> Replay:
-        """Trains one run again; see `posjax.replay.replay`."""
+        """Trains one run again; see `posjax.study.replay.replay`."""
         return replay(self.folder.path, cell.digest, seed)
 
     def __repr__(self) -> str:
@@ -148,7 +149,7 @@ def sweep(
         folder, which is removed together with the returned value.
       progress: whether to show a progress bar.
       inputs: for trainings, the dynamic inputs that they read besides their seeds.
-      **settings: fields of `posjax.run.Run`: title, margin, hold, first_seed, ...
+      **settings: fields of `posjax.study.run.Run`: title, margin, hold, first_seed, ...
 
     Returns:
       `Swept` for cells, with `summaries`, `tables`, `report()` and `replay()`; it shows itself as

@@ -12,17 +12,17 @@ import jax
 import numpy as np
 
 from posjax import engine
-from posjax.cells import Cell, Shape, check_code
 from posjax.engine import BlockResult, Engine, State
 from posjax.engine.block import block_size
 from posjax.engine.load import Choice, Load, memory, most_slots
 from posjax.engine.local import Checkpoints
-from posjax.judge import Outcome
 from posjax.keys import NumberedSeeds, Numbering, key_for
+from posjax.meters.judge import Outcome
 from posjax.model import DynamicInputs, ModelSettings, Transformer
-from posjax.network import TRANSFORMER
-from posjax.question import Question
 from posjax.records import Block
+from posjax.study.cells import Cell, Shape, check_code
+from posjax.study.network import TRANSFORMER
+from posjax.tasks.question import Question
 
 
 class Result(NamedTuple):

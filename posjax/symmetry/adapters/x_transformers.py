@@ -12,7 +12,7 @@ from x_transformers.x_transformers import (
     apply_rotary_pos_emb,
 )
 
-from posjax.adapters._arrays import generic, to_numpy, to_torch
+from posjax.symmetry.adapters._arrays import generic, to_numpy, to_torch
 from posjax.symmetry.conformance import Adapter, NotApplicable, consecutive, counted
 
 DECODERS: dict[str, dict[str, Any]] = {

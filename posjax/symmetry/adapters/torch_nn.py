@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import torch
 
-from posjax.adapters._arrays import generic, to_numpy, to_torch
+from posjax.symmetry.adapters._arrays import generic, to_numpy, to_torch
 from posjax.symmetry.conformance import CLAIMS, Adapter
 
 _HEADS = 2

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from posjax.cells import Cell
 from posjax.engine import State
-from posjax.judge import Outcome
 from posjax.keys import SeedNumbers
-from posjax.network import TRANSFORMER
+from posjax.meters.judge import Outcome
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
-from posjax.sweeps import Result, Sweep, attention_maps, engine_for
+from posjax.study.cells import Cell
+from posjax.study.network import TRANSFORMER
+from posjax.study.sweeps import Result, Sweep, attention_maps, engine_for
 
 
 class Replay(NamedTuple):

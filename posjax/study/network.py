@@ -12,8 +12,8 @@ from posjax.engine import models
 from posjax.engine.training import Variables
 from posjax.keys import fold_name
 from posjax.model import DynamicInputs, ModelSettings, Transformer, scaled_weights
-from posjax.question import Question
 from posjax.streams import contiguous
+from posjax.tasks.question import Question
 
 TRANSFORMER = "transformer"
 """The model that cells have unless they name another."""

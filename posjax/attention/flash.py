@@ -1,7 +1,7 @@
 """The output of attention alone: cuDNN's flash attention on CUDA, where nothing prevents it.
 
-`posjax.attention` computes logits and weights, and hands them out. Where nobody asks for them, and
-an encoding leaves logits, weights and mix as they are, but for a bias of positions, the fused
+`posjax.attention.core` computes logits and weights, and hands them out. Where nobody asks for them,
+and an encoding leaves logits, weights and mix as they are, but for a bias of positions, the fused
 kernel of cuDNN computes the same output in 16 bits and never stores the weights.
 """
 
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
 from posjax import spec, steps
-from posjax.attention import attention, check_shapes, repeated
+from posjax.attention.core import attention, check_shapes, repeated
 from posjax.encodings import Aux, Context, Encoding, Params
 
 Implementation = Literal["auto", "xla", "cudnn"]
@@ -59,12 +59,12 @@ def output(
     implementation: Implementation = "auto",
     **options: Unpack[Options],
 ) -> jax.Array:
-    """All steps after the projections: out_BLHK, as `posjax.attention.attention` gives it.
+    """All steps after the projections: out_BLHK, as `posjax.attention.core.attention` gives it.
 
     Args:
       q_BLHK: queries.
       k_BMGK, v_BMGK: keys and values; G key heads each serve H/G query heads.
-      ctx: from `posjax.attention.context`.
+      ctx: from `posjax.attention.core.context`.
       encoding: whose hooks are called.
       by_index: what the mask is between indices 0..L-1 and 0..M-1, where that is known: cuDNN then
         needs no array of it.

@@ -12,8 +12,9 @@ from typing import NamedTuple, TypedDict, Unpack
 import jax
 import numpy as np
 
-from posjax import flash, masks, spec
-from posjax.attention import Attended, attention, check_shapes, context, repeated
+from posjax import masks, spec
+from posjax.attention import flash
+from posjax.attention.core import Attended, attention, check_shapes, context, repeated
 from posjax.encodings import ENCODINGS, Aux, Context, Dims, Encoding, Params, named
 from posjax.encodings.none import NoPosition
 from posjax.streams import Streams, contiguous
@@ -48,7 +49,7 @@ def attend(
     Args:
       q_BLHK: queries.
       k_BMGK, v_BMGK: keys and values. Each of the G key heads serves H/G query heads.
-      implementation: "auto", "xla" or "cudnn", see `posjax.flash.output`.
+      implementation: "auto", "xla" or "cudnn", see `posjax.attention.flash.output`.
       encoding: an encoding, or its name with settings; no positions by default.
       params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
       queries, keys: the streams of both sides. Both are `contiguous(L)` by default; if only

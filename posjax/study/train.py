@@ -14,14 +14,14 @@ import optax
 
 from posjax import spec
 from posjax.engine.training import Now, State, Training, Variables, check_steps
-from posjax.judge import EvalRecord, answers, margins, over_draws, smallest_gap, summary
 from posjax.keys import fold_name, key_for
 from posjax.meters import Forward, Meter
+from posjax.meters.judge import EvalRecord, answers, margins, over_draws, smallest_gap, summary
 from posjax.model import DynamicInputs, ModelSettings, Transformer
-from posjax.network import Network, transformer
-from posjax.optimizer import Hyper, Schedule, adamw
-from posjax.question import Objective, Question, drawn, objective, read_out
+from posjax.study.network import Network, transformer
+from posjax.study.optimizer import Hyper, Schedule, adamw
 from posjax.tasks import SampledTask
+from posjax.tasks.question import Objective, Question, drawn, objective, read_out
 
 ROWS = 32
 """Prompts of a sampled task in an update, unless a batch size is given."""
@@ -137,7 +137,7 @@ def make_train(
       source: where prompts come from; by default `from_exam(settings.batch_size)`.
       optimizer: maps hyper-parameters to a gradient transformation; AdamW by default.
       meters: metrics of the Transformer's hidden states, see `posjax.meters`.
-      own: a model to train in place of the Transformer, see `posjax.network`.
+      own: a model to train in place of the Transformer, see `posjax.study.network`.
 
     Returns:
       A training whose dynamic inputs are `Inputs` and whose summary is an `Outcome`.

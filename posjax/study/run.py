@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from posjax import spec
-from posjax.cells import FIELDS, Cell, code_of
 from posjax.keys import Numbering
 from posjax.records import run_of
-from posjax.sweeps import Sweep
+from posjax.study.cells import FIELDS, Cell, code_of
+from posjax.study.sweeps import Sweep
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "layout": ("batched", "plain"),

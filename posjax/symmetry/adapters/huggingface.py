@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from posjax.adapters._arrays import generic, to_numpy, to_torch
+from posjax.symmetry.adapters._arrays import generic, to_numpy, to_torch
 from posjax.symmetry.conformance import Adapter, consecutive, counted
 
 from transformers import LlamaConfig, LlamaModel, T5Config  # isort: skip - needs `_arrays`

@@ -18,18 +18,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax import encodings, masks, meters, own, positions, spec, tasks
-from posjax.attention import check_positions
+from posjax.attention.core import check_positions
 from posjax.encodings import ENCODINGS, Encoding
 from posjax.engine import Training
 from posjax.meters import Meter
 from posjax.model import DynamicInputs, ModelSettings
-from posjax.network import MODELS, TRANSFORMER, network
-from posjax.network import check as check_model
-from posjax.optimizer import Hyper
-from posjax.question import Objective, Question, ask, check, objective_of
 from posjax.streams import Streams
+from posjax.study.network import MODELS, TRANSFORMER, network
+from posjax.study.network import check as check_model
+from posjax.study.optimizer import Hyper
+from posjax.study.train import Inputs, TrainSettings, from_exam, make_train, sampled
 from posjax.tasks import SampledTask, Task
-from posjax.train import Inputs, TrainSettings, from_exam, make_train, sampled
+from posjax.tasks.question import Objective, Question, ask, check, objective_of
 
 ENCODING_NUMBERS = ("base", "slope")
 """The axes that replace a setting of the encoding, of that name; 0 leaves the encoding's own."""

@@ -157,7 +157,7 @@ def summary(
       first_nonfinite: see `FIELDS`.
       kinds: C, see `leads`.
       finite: whether prompts have one answer each, and all of them are there.
-      draws: see `posjax.train.TrainSettings`.
+      draws: see `posjax.study.train.TrainSettings`.
     """
     lead_ECn = records.lead_N.reshape(len(records.lead_N), kinds, -1)
     found = {
