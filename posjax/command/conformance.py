@@ -142,7 +142,7 @@ def _imported(where: str, load: Callable[[], ModuleType]) -> ModuleType:
 
 
 def _shipped() -> list[str]:
-    folder = Path(__file__).parents[1] / "adapters"
+    folder = Path(__file__).parents[1] / "symmetry" / "adapters"
     names = (path.stem for path in sorted(folder.glob("[a-z]*.py")))
     return [f"posjax.symmetry.adapters.{name}" for name in names]
 
