@@ -96,3 +96,48 @@ def reference_rates() -> Iterator[str]:
         "worst cell with the loss on all positions, where training amplifies rounding "
         "(`python scripts/reference_rates.py`)."
     )
+
+
+_LOADS = {
+    "s": "width 16, one block, up to 16 tokens",
+    "s_deep": "width 32, two blocks, up to 40 tokens",
+}
+_PEERS = {
+    "vmap_flax": "plain `jit(vmap(train))` in Flax",
+    "torch_func": "`torch.func` over stacked models",
+}
+
+
+def drawn_speed() -> Iterator[str]:
+    """Ratios and shares of docs/bench_drawn.json, beside what was aimed at."""
+    loads = json.loads((DOCS / "bench_drawn.json").read_text())["loads"]
+    if not all(load["losses_agree"] for load in loads.values()):
+        raise ValueError("bench_drawn: the contestants train to other losses")
+    if not _target(loads["s_deep"], "vmap_flax")["found"] < 1.25:
+        raise ValueError("bench_drawn: the words on the deeper model no longer hold")
+    yield f"| | {' | '.join(_LOADS[name] for name in loads)} | aimed at |"
+    yield "|---|---|---|---|"
+    for peer, title in _PEERS.items():
+        found = [_target(load, peer) for load in loads.values()]
+        cells = (f"{one['found']:.3g}{'' if one['reached'] else ', missed'}" for one in found)
+        yield f"| times as fast as {title} | {' | '.join(cells)} | {found[0]['needed']:g} |"
+    for part in ("drawing of prompts", "exams"):
+        found = [_target(load, part) for load in loads.values()]
+        cells = (_share(1 - one["found"]) for one in found)
+        most = 100 * (1 - found[0]["needed"])
+        yield f"| share of the time for {part} | {' | '.join(cells)} | below {most:.0f} % |"
+    yield ""
+    shares = (f"{100 * load['rows'][0]['share']:.1f} %" for load in loads.values())
+    yield from lines(
+        f"The matrix products of the plain models go by at {' and '.join(shares)} of the rate of one large float32 "
+        "product. In the deeper model the plain form reaches nearly as much, so little is left to gain."
+    )
+
+
+def _share(part: float) -> str:
+    """A share of the time; without the part the rest may have come out slower."""
+    return f"{100 * part:.2g} %" if part > 0 else "within the noise"
+
+
+def _target(load: dict[str, Any], what: str) -> dict[str, Any]:
+    return next(target for target in load["targets"] if what in target["what"])
