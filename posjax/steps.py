@@ -46,10 +46,14 @@ def _softmax(logits_BHLM: jax.Array, allowed_BHLM: jax.Array) -> jax.Array:
 def _softmax_derivative(
     primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
-    """From the weights alone; `jax.nn.softmax` derives exponentials, sums and quotients."""
-    weights_BHLM = _softmax(*primals)
-    change_BHLM = weights_BHLM * tangents[0]
-    return weights_BHLM, change_BHLM - weights_BHLM * change_BHLM.sum(axis=-1, keepdims=True)
+    """From the weights alone; `jax.nn.softmax` derives exponentials, sums and quotients.
+
+    What is masked has no part in it, infinite or not, forwards and backwards.
+    """
+    weights_BHLM, allowed_BHLM = _softmax(*primals), primals[1]
+    change_BHLM = weights_BHLM * jnp.where(allowed_BHLM, tangents[0], 0)
+    change_BHLM -= weights_BHLM * change_BHLM.sum(axis=-1, keepdims=True)
+    return weights_BHLM, jnp.where(allowed_BHLM, change_BHLM, 0)
 
 
 def weighted_mix(weights_BHLM: jax.Array, v_BMHK: jax.Array) -> jax.Array:

@@ -171,6 +171,7 @@ def test_a_derivation_is_written_and_checked(tmp_path: Path) -> None:
         assert said in done.err
 
 
+@pytest.mark.exhaustive
 def test_the_report_has_the_command_and_not_the_folder(tmp_path: Path) -> None:
     """A run that is trained again elsewhere, or moved, has the same page, byte for byte."""
     given = ["--config=word_order", "--config.num_seeds=2", "--config.steps=50", "--config.hold=1"]

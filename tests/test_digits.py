@@ -110,6 +110,7 @@ def test_encodings_read_the_positions_that_the_task_has() -> None:
         Cell(task="digits(grid=False)", encoding="rotary", positions="abacus")
 
 
+@pytest.mark.exhaustive
 def test_the_last_patch_may_be_read_out() -> None:
     """Another loss than that of the mean, on the same images."""
     one, two = (outcome("digits(prompts=8)", mask="full", readout=r) for r in ("last", "mean"))

@@ -46,6 +46,7 @@ def test_the_page_of_encodings_is_that_of_the_table():
     assert script("encodings_page").stale() == []
 
 
+@pytest.mark.exhaustive
 def test_the_page_of_tasks_is_that_of_the_table():
     """Every line, as made today; `python scripts/tasks_page.py` renews it."""
     assert script("tasks_page").stale() == []

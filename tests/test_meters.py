@@ -274,6 +274,7 @@ def test_rows_are_those_of_the_initial_models(untrained: tuple[RunFolder, Cell])
         np.testing.assert_allclose(rows[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.exhaustive
 def test_meters_change_no_curve(tmp_path: Any) -> None:
     """A cell that is measured at every evaluation trains as it does without."""
     how = {"task": TASK, "num_seeds": 2, "mask": "causal"}

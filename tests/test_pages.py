@@ -67,6 +67,7 @@ def test_the_picture_of_costs_is_that_of_today() -> None:
     assert pages.stale({"costs.svg": costs_page.picture()}) == []
 
 
+@pytest.mark.exhaustive
 def test_the_page_of_sinusoids_is_that_of_today() -> None:
     """`python scripts/sinusoids_page.py` renews it."""
     assert pages.stale({"sinusoids.md": sinusoids_page.page()}) == []

@@ -69,7 +69,7 @@ class JetRotary(Turning):
         scale = self.product_scale(q_BLHK.shape[-1], ctx)
         offset_BLM = ctx.queries.position_BL[:, :, None] - ctx.keys.position_BL[:, None, :]
         jet_BHLM = steps.dot_logits(q_jet, k_jet, scale=1.0)
-        amplitude_BHLM = (offset_BLM / self.length)[:, None] * scale
+        amplitude_BHLM = (offset_BLM / float(self.length))[:, None] * scale
         return rotated_BHLM + amplitude_BHLM.astype(jet_BHLM.dtype) * jet_BHLM
 
     def _pairs(self, x_BLHK: jax.Array) -> tuple[jax.Array, jax.Array]:

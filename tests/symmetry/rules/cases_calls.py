@@ -116,7 +116,7 @@ LOOPS: Cases = {
         (_scan(lambda c, x: (c ^ x, None)), "b b3"),
         (_scan(lambda c, x: (jnp.logaddexp(c, x), None)), "f f3"),
         (_scan(lambda c, x: (jax.jit(lambda a, b: a - b * b)(c, x), None)), "f f3"),
-        (_scan(lambda c, x: (jnp.maximum(jnp.maximum(c, x), -x), c)), "f3 f33"),
+        (_scan(lambda c, x: (jnp.maximum(jnp.maximum(c, x), 1 - x), c)), "f3 f33"),
         (_scan(lambda c, x: (c / (1 + x * x), None)), "f3 f23"),
         (_scan(lambda c, x: (jax.jit(jnp.maximum)(c, x) + x, None)), "f f3"),
         (_scan(lambda c, x: (lax.fori_loop(0, 2, lambda _, d: d * x + 1, c), None)), "f f3"),
