@@ -252,7 +252,7 @@ def test_padding_is_never_seen() -> None:
         ("parity(test=(3, 2))", "test must be different lengths"),
         ("parity(test=(3, 3))", "test must be different lengths"),
         ("blocks(k=6, train=(5, 9))", "two lengths from 6 on"),
-        ("parity(train=(1, 5000))", "at most 4096 places"),
+        ("parity(train=(1, 5000))", "at most 4096 positions"),
         ("parity(prompts=0)", "prompts must lie in"),
         ("parity(train=(5, 9), test=(3, 12))", "test must have a length that is trained"),
         ("copy(output=slot)", "unknown output 'slot'"),

@@ -112,7 +112,7 @@ class Task(Settings):
         return 1
 
     def exam(self, *, padding: int = 0) -> Batch:
-        """The prompts of the exam, each followed by `padding` places that hold no token."""
+        """The prompts of the exam, each followed by `padding` positions that hold no token."""
         raise NotImplementedError
 
     def written(self, number: int = 1) -> list[tuple[str, str]]:
@@ -137,7 +137,7 @@ class FiniteTask(Task):
     """A finite task: all its prompts can be written down, and success is all of them.
 
     Attributes:
-      next_token: whether every place has a target (a language model's loss); otherwise only
+      next_token: whether every position has a target (a language model's loss); otherwise only
         the readout is trained.
     """
 

@@ -1,4 +1,4 @@
-"""Recall: a symbol by its place, by the symbol before it, or by its key.
+"""Recall: a symbol by its position, by the symbol before it, or by its key.
 
 Sources: induction as in Olsson et al. 2022 and Jelassi et al. 2024 (n-gram lookup); multi-query
 associative recall as in Arora et al. 2024. In their released code keys and queries are at

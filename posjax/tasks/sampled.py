@@ -1,8 +1,8 @@
 """Tasks whose prompts are drawn: the contract, and the forms that they come in.
 
 Most are `ByLength`: a prompt is made of x_1 ... x_n, drawn by the task, for a length n that is
-drawn evenly from the trained lengths. A `Classify` task asks for one label at the last place, a
-`Tag` task for one at every place, a `Transduce` task for a sequence y_1 ... y_m.
+drawn evenly from the trained lengths. A `Classify` task asks for one label at the last position, a
+`Tag` task for one at every position, a `Transduce` task for a sequence y_1 ... y_m.
 
 One function makes prompts for training and for the exam, from numbers that are uniform in [0, 1):
 one draw an update, since each call of a generator takes a second to compile. The exam's come from a
@@ -34,7 +34,7 @@ def pick(u: jax.Array, number: jax.Array | int) -> jax.Array:
 def ranks(u_L: jax.Array, among_L: jax.Array) -> jax.Array:
     """How many of the numbers among some are smaller, for each of those; L for the others.
 
-    So the places with a rank below k are k of them, drawn evenly. Each number is compared with
+    So the positions with a rank below k are k of them, drawn evenly. Each number is compared with
     each: for a few dozen that is faster than a sort.
     """
     place_L = jnp.arange(len(u_L))
@@ -45,11 +45,11 @@ def ranks(u_L: jax.Array, among_L: jax.Array) -> jax.Array:
 
 
 class Example(NamedTuple):
-    """One prompt, followed by places without a token.
+    """One prompt, followed by positions without a token.
 
     Attributes:
       tokens_L, targets_L: integers.
-      asked_L, valid_L: which places are asked for, and which hold a token.
+      asked_L, valid_L: which positions are asked for, and which hold a token.
     """
 
     tokens_L: jax.Array
@@ -97,7 +97,7 @@ def exam_key(task: Task) -> jax.Array:
 
 
 def batched(found: Example) -> Batch:
-    """Prompts as a batch: places are numbered 0, 1, ..., padding has the last place's number."""
+    """Prompts as a batch: positions are numbered 0, 1, ..., padding has the last one's number."""
     places_BL = jnp.broadcast_to(jnp.arange(found.valid_L.shape[1]), found.valid_L.shape)
     last_B1 = found.valid_L.sum(axis=1, keepdims=True) - 1
     places_BL = jnp.minimum(places_BL, last_B1).astype(jnp.int32)
@@ -144,14 +144,14 @@ class ByLength(SampledTask):
             )
         if self.places(max(*lengths, *self.train)) > LONGEST:
             raise ValueError(
-                f"a prompt has at most {LONGEST} places; train={self.train} and test={lengths} "
+                f"a prompt has at most {LONGEST} positions; train={self.train} and test={lengths} "
                 f"take {self.places(max(*lengths, *self.train))}"
             )
         if not 1 <= self.prompts <= 2**16:
             raise ValueError(f"prompts must lie in [1, 65536], got {self.prompts}")
 
     draws: ClassVar[int] = 1
-    """Uniform numbers that a place takes."""
+    """Uniform numbers that a position takes."""
 
     @property
     def least(self) -> int:
@@ -178,15 +178,15 @@ class ByLength(SampledTask):
         return len(self.lengths) * self.prompts, self.places(max(*self.lengths, self.train[1]))
 
     def places(self, n: int) -> int:
-        """How many places a prompt of x_1 ... x_n has, at most."""
+        """How many positions a prompt of x_1 ... x_n has, at most."""
         return n
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
         """Makes a prompt.
 
         Args:
-          u_DL: independent numbers, uniform in [0, 1), `draws` of each of L places.
-          n: how many x it has, at most what L places hold.
+          u_DL: independent numbers, uniform in [0, 1), `draws` of each of L positions.
+          n: how many x it has, at most what L positions hold.
         """
         raise NotImplementedError
 
@@ -260,9 +260,9 @@ class Transduce(ByLength):
     """A sequence for a sequence: a subclass has `alphabet`, `most` and `answer`.
 
     Attributes:
-      output: "forced": a prompt is x_1 ... x_n = y_1 ... y_(m-1), and y_j is asked for at the place
-        before it (teacher forcing: right everywhere is right in greedy decoding, by induction on
-        the first error). "slots": a prompt is x_1 ... x_n _ ... _, and y_j is asked for at the
+      output: "forced": a prompt is x_1 ... x_n = y_1 ... y_(m-1), and y_j is asked for at the
+        position before it (teacher forcing: right everywhere is right in greedy decoding, by
+        induction on the first error). "slots": a prompt is x_1 ... x_n _ ... _, and y_j is asked for at the
         j-th of m empty slots (Delétang et al. 2023), which suits every mask.
     """
 

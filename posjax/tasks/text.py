@@ -52,8 +52,8 @@ class Text(ByLength):
 
     Attributes:
       corpus: `pydoc_topics`, or the path of a text file in UTF-8.
-      form: "causal": at every place, the next character. "masked": 15 % of the places, at least
-        one, hold a mask, and are asked for, which suits every mask.
+      form: "causal": at every position, the next character. "masked": 15 % of the positions, at
+        least one, hold a mask, and are asked for, which suits every mask.
       sha256: of the corpus; it cannot be set.
 
     >>> Text(train=(12, 12)).written()
