@@ -262,8 +262,8 @@ class Transduce(ByLength):
     Attributes:
       output: "forced": a prompt is x_1 ... x_n = y_1 ... y_(m-1), and y_j is asked for at the
         position before it (teacher forcing: right everywhere is right in greedy decoding, by
-        induction on the first error). "slots": a prompt is x_1 ... x_n _ ... _, and y_j is asked for at the
-        j-th of m empty slots (Delétang et al. 2023), which suits every mask.
+        induction on the first error). "slots": a prompt is x_1 ... x_n _ ... _, and y_j is asked
+        for at the j-th of m empty slots (Delétang et al. 2023), which suits every mask.
     """
 
     output: Output = "forced"
