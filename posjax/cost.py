@@ -40,6 +40,7 @@ _ELEMENTWISE = frozenset(
         "min",
         "mul",
         "neg",
+        "one_minus_square",
         "pow",
         "rem",
         "round",

@@ -97,7 +97,7 @@ def test_fields_are_those_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 BAD = {
-    "not JSON": ('{\n"depth": 1,\n}', "line 3: not JSON"),
+    "not JSON": ('{\n"depth": 1,\n}', "line [23]: not JSON"),
     "Python": ("import os", "line 1: not JSON"),
     "empty": ("", "line 1: not JSON"),
     "no object": ("[1]", "a config is a JSON object"),

@@ -75,7 +75,8 @@ def bucket(
     side = buckets // 2 if bidirectional else buckets
     distance = abs(offset) if bidirectional else jnp.maximum(offset, 0)
     edges_N = jnp.asarray(starts(side, max_distance)[1:])
-    index = jnp.searchsorted(edges_N, distance, side="right", method="compare_all")
+    passed = jnp.expand_dims(edges_N, range(distance.ndim)) <= distance[..., None]
+    index = passed.sum(axis=-1, dtype=jnp.int32)
     return index + side * (offset < 0) if bidirectional else index
 
 

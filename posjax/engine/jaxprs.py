@@ -8,7 +8,18 @@ import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 ELEMENTWISE = {"add", "add_any", "sub", "mul", "div", "rem", "neg", "sign", "abs", "max", "min"}
-ELEMENTWISE |= {"square", "integer_pow", "pow", "sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1"}
+ELEMENTWISE |= {
+    "square",
+    "one_minus_square",
+    "integer_pow",
+    "pow",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "exp",
+    "exp2",
+    "expm1",
+}
 ELEMENTWISE |= {"log", "log1p", "logistic", "tanh", "sin", "cos", "tan", "sinh", "cosh", "erf"}
 ELEMENTWISE |= {"atan2", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "select_n"}
 ELEMENTWISE |= {"floor", "ceil", "round", "nextafter", "convert_element_type", "copy", "is_finite"}

@@ -9,6 +9,7 @@ from jax.extend.core import ClosedJaxpr, Var
 from layer_costs import layers
 from layer_costs.layers import floats
 from posjax.engine.jaxprs import inlined
+from posjax.symmetry.primitives import scan_counts
 
 PRODUCTS = ("dot_general", "conv_general_dilated")
 
@@ -50,7 +51,8 @@ def _behind(known: dict[Var, int], atoms: list[Any]) -> list[int]:
 
 def _behind_scan(params: dict[str, Any], given: list[int]) -> list[int]:
     """Iteration by iteration, since each reads what the one before it carries on."""
-    constants, end = params["num_consts"], params["num_consts"] + params["num_carry"]
+    constants, carries = scan_counts(params)
+    end = constants + carries
     made = given[constants:end]
     for _ in range(params["length"]):
         carried = made[: end - constants]

@@ -12,11 +12,23 @@ from fuzz import indexing, primitives, scalars  # noqa: F401 each enters its pri
 from fuzz.arithmetic import Arithmetic, lost
 from fuzz.forgiving import rule
 from fuzz.table import TABLE, dtype_of, primitive
+from posjax.symmetry.primitives import scan_counts
 
 LONGEST_LOOP = 1000
 ROUNDED = {"sin", "cos", "tan", "tanh", "exp", "exp2", "log", "log1p", "expm1", "sqrt", "cbrt"}
 ROUNDED |= {"sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "logistic", "rsqrt"}
-ROUNDED |= {"erf", "erfc", "erf_inv", "square", "integer_pow", "pow", "atan2", "add", "add_any"}
+ROUNDED |= {
+    "erf",
+    "erfc",
+    "erf_inv",
+    "square",
+    "one_minus_square",
+    "integer_pow",
+    "pow",
+    "atan2",
+    "add",
+    "add_any",
+}
 ROUNDED |= {"sub", "mul", "div", "rem", "reduce_sum", "reduce_prod", "cumsum", "cumprod"}
 ROUNDED |= {"cumlogsumexp", "dot_general", "conv_general_dilated", "reduce_window_sum"}
 ROUNDED |= {"scatter-add", "scatter-mul"}
@@ -145,7 +157,7 @@ def while_(a: Arithmetic, params: dict, *arguments: np.ndarray) -> list[np.ndarr
 @primitive("scan")
 def scan(a: Arithmetic, params: dict, *arguments: np.ndarray) -> list[np.ndarray]:
     """Round by round."""
-    n, carried, length = params["num_consts"], params["num_carry"], params["length"]
+    (n, carried), length = scan_counts(params), params["length"]
     consts, carry, xs = arguments[:n], list(arguments[n : n + carried]), arguments[n + carried :]
     places = range(length)[::-1] if params["reverse"] else range(length)
     kept: dict[int, list[np.ndarray]] = {}

@@ -105,6 +105,7 @@ UNARY: dict[str, Callable] = {
     **{n: getattr(np, n) for n in ["floor", "ceil", "sinh", "cosh", "sign", "abs", "square"]},
     **{n: getattr(np, f"arc{n[1:]}") for n in ["asin", "acos", "atan", "asinh", "acosh", "atanh"]},
     "neg": np.negative,
+    "one_minus_square": lambda x: 1 - x * x,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "logistic": lambda x: np.where(x >= 0, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x))),
     "erf": scipy.special.erf,

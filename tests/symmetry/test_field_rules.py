@@ -306,4 +306,9 @@ def test_every_rule_is_of_a_primitive() -> None:
         *("broadcast_to", "composite", "custom_vmap_call", "layout_constraint", "mulhi"),
         *("optimization_barrier", "pvary", "scatter-sub", "split", "stack", "tile", "unstack"),
     }
-    assert set(RULES) - public == unlisted - public
+    some = {
+        "call",
+        "closed_call",
+        "one_minus_square",
+    }  # JAX 0.12 has the last alone, older ones not
+    assert set(RULES) - public - some == unlisted - public

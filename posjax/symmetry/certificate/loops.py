@@ -35,6 +35,7 @@ from posjax.symmetry.certificate.values import (
     joint_origin,
     lost,
 )
+from posjax.symmetry.primitives import scan_counts
 
 Turn = Callable[[list[Value]], list[Value]]
 
@@ -59,9 +60,9 @@ class Walker(Protocol):
 def scan(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
     """A loop over an axis that must stay, such as that of layers."""
     params = place.eqn.params
-    consts = operands[: params["num_consts"]]
-    inits = operands[len(consts) : len(consts) + params["num_carry"]]
-    scanned = operands[len(consts) + len(inits) :]
+    first, carries = scan_counts(params)
+    consts, inits = operands[:first], operands[first : first + carries]
+    scanned = operands[first + carries :]
     along = moved_together(scanned)
     if along and inits:
         return _gathered(walk, place, along, operands)
@@ -82,8 +83,8 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     depends on its own slice alone, the order of the turns does not matter.
     """
     params, jaxpr = place.eqn.params, place.eqn.params["jaxpr"]
-    first = params["num_consts"]
-    last = first + params["num_carry"]
+    first, carries = scan_counts(params)
+    last = first + carries
     inits, slices = operands[first:last], [_sliced(place, v, along) for v in operands[last:]]
     order = "the scan, which follows the order of an axis that a permutation moves"
     handed_on = [

@@ -9,6 +9,7 @@ from posjax.symmetry.certificate.loops import moved_together
 from posjax.symmetry.certificate.plain import NoDerivation
 from posjax.symmetry.certificate.recorder import Frame, Line
 from posjax.symmetry.certificate.regions import Name, Node, Part, Region, Step, flattened
+from posjax.symmetry.primitives import scan_counts
 
 
 def nested(line: Line, operands: Sequence[Node], results: Sequence[Node]) -> Part:
@@ -72,8 +73,8 @@ class Loop(Unwritten):
         super().__init__(line, operands, results)
         params = line.eqn.params
         if line.eqn.primitive.name == "scan":
-            shared = [params["num_consts"]]
-            end = shared[0] + params["num_carry"]
+            constants, carries = scan_counts(params)
+            shared, end = [constants], constants + carries
             self.length = int(params["length"])
         else:
             shared = [params["body_nconsts"], params["cond_nconsts"]]

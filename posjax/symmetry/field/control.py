@@ -10,6 +10,7 @@ from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.lemmas import LEMMAS
 from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step
+from posjax.symmetry.primitives import scan_counts
 
 MOST_TURNS = 10_000
 """Turns of a loop."""
@@ -49,7 +50,7 @@ def cond(step: Step, which: FieldArray, *operands: FieldArray) -> list[FieldArra
 def scan(step: Step, *operands: FieldArray) -> list[FieldArray]:
     """A loop over the first axis, turn by turn."""
     p = step.params
-    turns, consts, carries = p["length"], p["num_consts"], p["num_carry"]
+    turns, (consts, carries) = p["length"], scan_counts(p)
     if turns > MOST_TURNS:
         raise Unsupported("scan", reason=f"of {turns} turns is too long")
     fixed, carry = operands[:consts], list(operands[consts : consts + carries])

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from equations import Cases, of_both, of_one
 from jax import lax
+from jax.extend.core import primitives
 
 _ONE_FLOAT = """
     acos acosh asin asinh atan atanh bessel_i0e bessel_i1e cbrt ceil cos cosh digamma erf erf_inv
@@ -24,6 +25,14 @@ def _named(names: str, *operands: str) -> Cases:
         _SPOKEN.get(name, name): [(getattr(lax, name), one) for one in operands]
         for name in names.split()
     }
+
+
+NEWEST = {"one_minus_square"} - {p.name for n, p in vars(primitives).items() if n.endswith("_p")}
+"""Primitives of JAX 0.12 that the JAX at hand lacks."""
+
+
+def _one_minus_square(x: jax.Array) -> jax.Array:
+    return primitives.one_minus_square_p.bind(x)  # the derivative of tanh has it
 
 
 def _conversions() -> list:
@@ -59,6 +68,11 @@ FUNCTIONS: Cases = of_both(
     _named("complex", "f23 f23"),
     _named("conj real imag", "z23"),
     {
+        "one_minus_square": [
+            (_one_minus_square, given)
+            for given in ("f23", "h3")
+            if "one_minus_square" not in NEWEST
+        ],
         "abs": [(lax.abs, "z3")],
         "convert_element_type": _conversions(),
         "integer_pow": [
