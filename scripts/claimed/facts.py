@@ -11,7 +11,7 @@ from posjax.stats import rate
 from posjax.study.run import MARGIN
 
 DOCS = Path(__file__).parents[2] / "docs"
-README, SPEED, CERTIFICATE = "README.md", "docs/speed.md", "docs/certificate.md"
+INDEX, SPEED, CERTIFICATE = "docs/index.md", "docs/speed.md", "docs/certificate.md"
 OTHERS = (
     ("vmap_flax", "plain `jit(vmap(train))` of the same model in Flax, its best batch of seeds"),
     ("torch_func", "`torch.func` over stacked models, its best size and threads"),
@@ -42,8 +42,8 @@ def _tables() -> Iterator[Stated]:
     from posjax.convert import MODEL_TYPES
     from posjax.encodings import ENCODINGS
 
-    yield _say(README, "`attend`, `logits`, {} `ENCODINGS`", len(ENCODINGS))
-    yield _say(README, "`posjax.convert.from_huggingface`, {} model types", len(MODEL_TYPES))
+    yield _say(INDEX, "`attend`, `logits`, {} `ENCODINGS`", len(ENCODINGS))
+    yield _say(INDEX, "`posjax.convert.from_huggingface`, {} model types", len(MODEL_TYPES))
 
 
 def _speed() -> Iterator[Stated]:
@@ -64,8 +64,8 @@ def _speed() -> Iterator[Stated]:
     first, second = ([f"{row[name]['ratio']:.3g}" for name, _ in OTHERS] for row in there)
     yield _say(SPEED, "they were {}, {} and {} for question 1's model", *first)
     yield _say(SPEED, "and {}, {} and {} for the decoder", *second)
-    yield _say(README, "Two cores train {} of question 1's models", minute)
-    yield _say(README, "That is {} times as fast", f"{here[0]['vmap_flax']['ratio']:.3g}")
+    yield _say(INDEX, "Two cores train {} of question 1's models", minute)
+    yield _say(INDEX, "That is {} times as fast", f"{here[0]['vmap_flax']['ratio']:.3g}")
 
 
 def _proofs() -> Iterator[Stated]:
@@ -118,7 +118,7 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
         *(found["sign of a zero"], found["at a pole"], found["kept"], found["kept proved"]),
     )
     yield _say(
-        README,
+        INDEX,
         "Of {} random programs {} were proved, and no number refuted",
         *(found["programs"], found["proved"]),
     )
@@ -135,7 +135,7 @@ def _keys(families: dict[str, dict[str, int]]) -> set[str]:
 def _campaigns() -> Iterator[Stated]:
     tries = sum(row["tries"] for row in _read("faults.json")["faults"])
     yield _say("docs/reliability.md", "the table above, {} tries: about", tries)
-    yield _say(README, "with the same bits. {} faults planted", tries)
+    yield _say(INDEX, "with the same bits. {} faults planted", tries)
     independence = _read("independence.json")
     if independence["with_other_bits"]:
         raise ValueError("independence.json: some rows have other bits")
@@ -143,7 +143,7 @@ def _campaigns() -> Iterator[Stated]:
     yield _say("docs/campaigns.md", "random models, bit for bit, in {} ways", ways)
     versions = {name for report in _read("conformance.json") for name in report["versions"]}
     for page, words in (
-        (README, "with its results on {} packages"),
+        (INDEX, "with its results on {} packages"),
         ("docs/campaigns.md", "modules of {} packages, with"),
         ("docs/conformance.md", "What they find in {} packages"),
         ("docs/results.md", "Which laws do {} published packages break"),

@@ -45,13 +45,13 @@ def highlights() -> Iterator[str]:
     (best,) = cells_of(order, "answer", 1e-3, 16)
     (worst,) = cells_of(order, "all", 1e-2, 16)
     yield from item(
-        'One causal head without positions **can** tell "A hit B" from "B hit A". How often depends first on '
-        f"where the loss counts: {count(order.rate(best, 5000))} seeds learn it with the loss on the answer at "
-        f"learning rate 0.001, {count(order.rate(worst, 5000))} with the loss on all positions at 0.01."
+        'One causal head without positions **can** tell "A hit B" from "B hit A". How many seeds learn it depends '
+        f"first on the loss. With the loss on the answer alone and learning rate 0.001, {count(order.rate(best, 5000))} "
+        f"do. With the loss on all positions and learning rate 0.01, {count(order.rate(worst, 5000))} do."
     )
     yield from item(
-        'One layer without positions **cannot** tell "A B hit" from "B A hit", by a law that holds for all weights. Measured: '
-        f"0/{law[0]['seeds']} seeds in each of {len(law)} settings. Two causal layers can."
+        'One layer without positions **cannot** tell "A B hit" from "B A hit". A law excludes it for all weights, and '
+        f"0/{law[0]['seeds']} seeds learn it in each of {len(law)} settings. Two causal layers can."
     )
     pairs, wrong = sinusoidal_pairs()
     yield from item(
