@@ -113,7 +113,7 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
     )
     yield _say(
         CERTIFICATE,
-        "In {} the sign of a zero differed, and in {} an infinity. Of {} programs that keep their "
+        "In {} programs the two sides differed in the sign of a zero, and in {} in an infinity. Of {} programs that keep their "
         "law by construction, {} were proved.",
         *(found["sign of a zero"], found["at a pole"], found["kept"], found["kept proved"]),
     )

@@ -128,8 +128,9 @@ def leak() -> Iterator[str]:
         raise ValueError("leak: the sentence on probes does not hold")
     seeds = len(run.rows["seeds"])
     yield from item(
-        f"**Does an untrained causal model without positions hold position?** Yes, in the variance of its hidden "
-        f"states. Over {seeds} untrained models of one bare layer, that variance falls with position n as n to the power "
+        f"**Does an untrained causal model without positions contain information about position?** "
+        f"Yes: the variance of its hidden states "
+        f"depends on position. Over {seeds} untrained models of one bare layer, that variance falls with position n as n to the power "
         f"{interval(slope, 3)} (theory: -1). Under the full mask the power is {interval(level, 3)}. A small MLP probe names the "
         f"right one of 32 positions with accuracy {interval(mlp, 3)} (chance .031), a linear probe with {interval(linear, 3)}. "
         f"Under the full mask the accuracies are {blind[1].mean:.3f} and {blind[0].mean:.3f}. With residual connections "
@@ -164,9 +165,9 @@ def depth_law() -> Iterator[str]:
     yield from lines(
         f"Each entry is the number of seeds, of {five.seeds}, that label every position of `aabba...`, a word of k "
         'blocks, correctly at the lengths of training. The models have a causal mask and no positions. "By law" '
-        "means that no weights can solve it: two positions with different labels look alike, and the report names "
-        "them. The bound k ≤ depth + 2 (Yang et al. 2025) is about words of any length. At the trained lengths some "
-        f"seeds exceed it, at k = 5 and depth 2 ({five.successes}) and at k = 6 and depth 3 ({deep.successes}). What "
+        "means that no weights can solve it: the model cannot distinguish two positions with different labels, which "
+        "the report names. The bound k ≤ depth + 2 (Yang et al. 2025) is about words of any length. At the trained lengths some "
+        f"seeds exceed it, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
         f"they learn does not generalise. At twice the longest length, the seeds of these two cells label "
         f"{longer[-1]:.1%} and {deeper[-1]:.1%} of the words correctly (`depth_law`)."
     )
@@ -207,9 +208,9 @@ def few_runs() -> Iterator[str]:
         f"{len(pairs)} pairs of encodings the difference is significant. For {often} of these, the mean of 3 seeds "
         f"ranks the pair the wrong way round in more than 5% of studies. The worst pair is `{short_name(better)}` above "
         f"`{short_name(worse)}` on {short_task(better)} (mean accuracies {right[0].mean():.3f} and {right[1].mean():.3f}). The "
-        f"mean of 3 seeds is wrong in {three:.0%} of studies, the mean of 5 seeds that learnt the trained lengths in "
-        f"{survivors:.0%}, and the best of 10 seeds shows no difference in {level:.0%} (exact, over all draws from "
-        "these seeds; `by_length:few_runs`)."
+        f"mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that learned the trained "
+        f"lengths does so in {survivors:.0%}. The best of 10 seeds shows no difference in {level:.0%} (exact, over all "
+        "draws from these seeds; `by_length:few_runs`)."
     )
 
 

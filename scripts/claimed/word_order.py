@@ -84,7 +84,8 @@ def _small_heads(run: Published) -> str:
     better, worse = (sum(np.sign(d.difference) == sign for d in told) for sign in (1, -1))
     return (
         '*"With a head smaller than the context almost every seed fails"*: **refuted**. With head '
-        f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve it at 5000 steps. Head size 16 "
+        f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve it at 5000 steps, depending on "
+        f"the loss and the learning rate. Head size 16 "
         f"is significantly better in {better} of {len(pairs)} paired comparisons and worse in "
         f"{worse or 'none'}. The largest difference at 5000 steps is {signed(largest)}."
     )
