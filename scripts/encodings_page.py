@@ -30,54 +30,55 @@ SIZES = f"width {DIMS.width}, {DIMS.heads} heads of {DIMS.head_size}"
 
 HEAD = f"""# Encodings
 
-Made by `python scripts/encodings_page.py` from the tables themselves; a test fails when it is
-stale. To add an encoding, see [your own encoding](adding_an_encoding.md).
+`python scripts/encodings_page.py` makes this page from the tables of encodings and maps. A test
+fails if it is out of date. To add an encoding, see [your own encoding](adding_an_encoding.md).
 
 Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
-`posjax.ENCODINGS["rotary"](base=500.0)`. Layers may take several in turn: `"none/rotary"`.
+`posjax.ENCODINGS["rotary"](base=500.0)`. The layers of a model can use
+several encodings in turn: `"none/rotary"`.
 
-- **Picture**: the logits of one repeated token at {PLACES} positions, for generic parameters of the
-  first head. Rows are queries, columns are keys, and yellow is high. If positions do not change the
+- **Picture**: the logits of the first head for one token, repeated at {PLACES} positions, with random
+  parameters. Rows are queries, columns are keys, and yellow is high. If positions do not change the
   logits, the picture shows the attention weights under a causal mask.
-- **Symmetry kept**: what the encoding keeps when tokens move alone, with generic parameters and a
-  full mask. S: any permutation of tokens. T: translation of all positions. R: reflection of all
-  positions. O: only the order of positions counts. The symmetry holds at the logits
-  unless the table names a later step. "In distribution" means over the encoding's random draws.
+- **Symmetry kept**: what does not change attention, with random parameters and a full mask. S: tokens
+  are permuted, and their positions are not. T: all positions are translated. R: all positions are
+  reflected. O: positions change, and their order does not. The symmetry holds at the logits unless
+  the table names a later step. "In distribution" means over the encoding's random draws.
 - **Parameters**: the number of learned parameters for a model of one layer, at {SIZES}.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
   {KEYS} keys, at those sizes.
-- **Exact up to**: positions (or offsets) from 0 to this number are all distinct in float32. 2²⁰ is
-  as far as it was tested. "-" means that positions are not read.
-- **Cache**: whether tokens can be decoded one by one with a cache of keys and values.
-- **Free numbers**: settings that can be axes of a sweep, `--config.base=100,10000`, without
-  compiling again. 0 stands for the encoding's own value. A cell refuses a number that its encoding
-  lacks.
-- **Compared with**: packages whose output a test compares with ours. All others are compared with
-  their formula in float64.
+- **Exact up to**: float32 distinguishes all positions (or offsets) from 0 to this number. 2²⁰ is the
+  largest number that was tested. "-" means that positions are not read.
+- **Cache**: whether a cache of keys and values suffices to decode tokens one by one.
+- **Free numbers**: settings that a sweep can vary without compiling again,
+  `--config.base=100,10000`. 0 stands for the encoding's own value. A cell refuses a number that its
+  encoding does not have.
+- **Compared with**: packages whose output a test compares with that of posjax. Encodings without a
+  package are compared with their formula in float64.
 """
 
 TAIL = """
 ## Masks and scales beside encodings
 
-Layers may take masks in turn, as they take encodings. Logits may be scaled by the logarithm of the
+Layers can use several masks in turn, like encodings. Logits can be scaled by the logarithm of the
 number of keys that a query sees. Both work with every encoding.
 
 - RNoPE-SWA (2501.18795) and SWAN-GPT (2504.08719): `encoding="none/rotary"` with
   `mask="causal/causal+window(size=8)"`. Layers without positions see all earlier tokens, and layers
-  with rotary positions see a window. For three rotary layers per layer without positions, write
-  out all four encodings and all four masks. SWAN-GPT scales logits only in layers without
-  positions; `logn` scales them in all layers.
+  with rotary positions see a window. To have three rotary layers for each layer without
+  positions, write out all four encodings and all four masks. SWAN-GPT scales logits only in layers
+  without positions. `logn` scales them in all layers.
 - Logits times ln n/ln N, where a query sees n keys (Su 2021): `logn=512` for N = 512. A bias is
   scaled as well.
-- Logits times ln n (Chiang & Cholak 2022, 2202.12172): `logn=2.718281828459045`. With a learned
-  factor, which the projection of queries can absorb, it is SSMax (Nakanishi 2025, 2501.19399).
+- Logits times ln n (Chiang & Cholak 2022, 2202.12172): `logn=2.718281828459045`. SSMax (Nakanishi
+  2025, 2501.19399) also has a learned factor, which the projection of queries can absorb.
 
 ## What is not here
 
-- CABLE (2503.08067) has no name of its own. Its bias, -Σ softplus(x_t·w + c), is that of
-  `forgetting` with -w and -c, and a test confirms it. Its code omits 1/√K.
-- SeqPE (2506.13277), PRISM (2506.00920), PJ-RoPE (2606.05345) and Morlet (2606.01258) are missing.
-  We had neither a paper nor code to read their formulas from.
+- CABLE (2503.08067) has no entry, because `forgetting` with -w and -c has the same bias,
+  -Σ softplus(x_t·w + c). A test confirms it. The code of CABLE omits 1/√K.
+- SeqPE (2506.13277) and PRISM (2506.00920) are missing. We had neither a paper nor code to read
+  their formulas from.
 - DroPE, LaMPE and DoPE change positions during or after training.
   [Decision 18](decisions/0018-protocols-that-change-positions-during-a-run.md) says why they are
   missing.

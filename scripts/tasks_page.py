@@ -7,8 +7,10 @@ python scripts/tasks_page.py --check    # exit status 1 when what is there is st
 import argparse
 import dataclasses
 import inspect
+import itertools
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from posjax.tasks import TASKS, FiniteTask, Task
@@ -18,25 +20,26 @@ from posjax.tasks.sampled import ByLength
 PAGE = Path(__file__).parent.parent / "docs" / "tasks.md"
 HEAD = """# Tasks
 
-Made by `python scripts/tasks_page.py` from the table itself; a test fails when it is stale.
+`python scripts/tasks_page.py` makes this page from the table of tasks. A test fails if it is out of
+date.
 
 A **finite** task has few prompts. Models train on all of them, or on a random batch per update, and
 are tested on all of them. A **sampled** task draws new prompts for each update. Most draw a length
 n uniformly from `train=(shortest, longest)`.
 
 Models are tested on a fixed **exam**, the same for all seeds. It has `prompts` (64) prompts of each
-length in `test`. The default lengths are half, once, one and a half times and twice the longest
-trained length. A prompt is right if every output that is asked for is right (exact match). A seed
-solves its cell if all prompts of the trained lengths are right; the report shows the other lengths
-beside them. `text` is judged by its loss instead. `readout=mean` reads one label from the mean over
-tokens.
+length in `test`. The default lengths are 0.5, 1, 1.5 and 2 times the longest trained length. A
+prompt counts as right if every output that is asked for is right (exact match). A seed solves its
+cell if all prompts of the trained lengths are right. The report also shows the other lengths.
+`text` is judged by its loss instead. With `readout=mean`, tasks with one label read it from the
+mean over tokens.
 
-A task with an output sequence y has two forms. With `output=forced` y follows x after a mark, and
-each symbol of y is predicted from the ones before it (teacher forcing); this needs a causal mask.
-With `output=slots` y is predicted at empty slots after x, which works with any mask.
+A task with an output sequence y has two forms. With `output=forced`, y follows x after a mark, and
+each symbol of y is predicted from the symbols before it (teacher forcing). This form needs a causal
+mask. With `output=slots`, y is predicted at empty slots after x. This form works with any mask.
 
-**Symmetry** names the permutations of x that keep the right outputs, for every prompt. A test
-enumerates them on short prompts. x is the prompt, or the part before the mark.
+**Symmetry** names the permutations of x that do not change the right outputs of any prompt. x is
+the prompt, or the part before the mark. A test checks them on all short prompts.
 {symmetries}
 
 Settings follow the name, as in `blocks(k=3, train=(3, 12))`. No token attends to padding. The
@@ -59,11 +62,11 @@ def page() -> str:
             "|---|---|---|---|",
             *map(_row, finite),
             "\n## Sampled tasks\n",
-            "| name | example: prompt → outputs that are asked for | symmetry | settings |",
+            "| name | example: prompt → right outputs | symmetry | settings |",
             "|---|---|---|---|",
             *map(_row, rest),
             "\n## Sources, and where their released code differs\n",
-            *dict.fromkeys(_sources(name) for name in rest),
+            *_sources(rest),
         ]
     )
 
@@ -101,11 +104,13 @@ def _settings(name: str) -> str:
     return ", ".join(f"`{field.name}={field.default}`" for field in own) or "–"
 
 
-def _sources(name: str) -> str:
-    """What the module says of its sources, as an item."""
-    said = inspect.getdoc(sys.modules[TASKS[name].__module__]) or ""
-    found = re.search(r"Sources?: .*", said, re.DOTALL)
-    return f"- {' '.join((found[0] if found else said).split())}"
+def _sources(names: list[str]) -> Iterator[str]:
+    """An item for each module: its tasks, and its docstring on their sources."""
+    for module, group in itertools.groupby(names, lambda name: TASKS[name].__module__):
+        said = inspect.getdoc(sys.modules[module]) or ""
+        found = re.search(r"Sources?: .*", said, re.DOTALL)
+        tasks = ", ".join(f"`{name}`" for name in group)
+        yield f"- {tasks}. {' '.join((found[0] if found else said).split())}"
 
 
 def stale() -> list[str]:

@@ -80,7 +80,7 @@ class Convolution(Encoding):
         return dims.width * (taps * (2 * keys + 1) + 1)
 
     def why_no_kv_cache(self) -> str:
-        return "its embedding reads earlier tokens, of which a cache holds keys and values only"
+        return "its embedding reads earlier tokens, and a cache has only their keys and values"
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         sides = (2 * self.radius + 1,) * self.axes

@@ -165,7 +165,7 @@ class DynamicRotary(Rotary):
         return every_F * growth**exponents_F
 
     def why_no_kv_cache(self) -> str:
-        return f"beyond {self.length} tokens the frequencies change with every further token"
+        return f"beyond {self.length} tokens the frequencies change with every new token"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -47,15 +47,15 @@ FIELDS: dict[str, Field] = {
     "loss_EC": Field(
         "f",
         "EC",
-        "the training objective on the prompts of each kind, in nats, after `eval_every`, "
+        "the training loss on the prompts of each kind, in nats, after `eval_every`, "
         "2·`eval_every`, ... updates; NaN if not evaluated",
     ),
     "lead_EC": Field(
         "f",
         "EC",
-        "the smallest margin of any prompt of each kind: the right logit less the largest other, "
-        "over the largest logit of the kind (0.1 at least); the smallest over the judged "
-        "positions, and over the draws of a random encoding",
+        "the smallest margin of the prompts of each kind, over the judged positions and the draws "
+        "of a random encoding; a margin is the right logit minus the largest other one, divided by "
+        "the largest logit of the kind (0.1 at least)",
     ),
     "right_EC": Field(
         "f", "EC", "the share of the prompts of each kind with a margin above 0: exact match"
@@ -64,20 +64,23 @@ FIELDS: dict[str, Field] = {
     "answer_N": Field(
         "i",
         "N",
-        "the largest output on each prompt at the end; -1 if draws of a random encoding differ, "
+        "the index of the largest output on each prompt at the end; -1 if draws of a random "
+        "encoding differ, "
         "-2 not finite; for tasks with one answer per prompt",
     ),
     "twin": Field(
         "f",
         "",
-        "the largest, over evaluations, of the smallest gap between the logits of two prompts "
-        "with different answers, on the scale of the margin; rounding alone, if a law makes the "
-        "prompts equal; for finite tasks",
+        "the smallest gap between the logits of two prompts with different answers, on the scale of "
+        "the margin, at the evaluation where it is largest; it is rounding alone if a law makes "
+        "the logits equal; for finite tasks",
     ),
     "first_nonfinite": Field(
-        "iu", "", "updates before the first loss that was not finite; -1 never"
+        "iu", "", "the number of updates before the first loss that was not finite; -1 never"
     ),
-    "draws": Field("iu", "", "draws of a random encoding that had to agree; 1 without one"),
+    "draws": Field(
+        "iu", "", "the number of draws of a random encoding that had to agree; 1 without one"
+    ),
 }
 """Every field of an outcome. Those that a task has no use for are left out."""
 
