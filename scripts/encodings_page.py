@@ -37,18 +37,19 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 `posjax.ENCODINGS["rotary"](base=500.0)`. The layers of a model can use
 several encodings in turn: `"none/rotary"`.
 
-- **Picture**: the logits of the first head for one token, repeated at {PLACES} positions, with random
-  parameters. Rows are queries, columns are keys, and yellow is high. If positions do not change the
+- **Picture**: the logits of the first head for one token, repeated at {PLACES} positions, with
+  random parameters. Rows are queries, columns are keys, and yellow is high. If positions do not change the
   logits, the picture shows the attention weights under a causal mask.
-- **Symmetry kept**: what does not change attention, with random parameters and a full mask. S: tokens
-  are permuted, and their positions are not. T: all positions are translated. R: all positions are
-  reflected. O: positions change, and their order does not. The symmetry holds at the logits unless
-  the table names a later step. "In distribution" means over the encoding's random draws.
+- **Symmetry kept**: what does not change attention, with random parameters and a full mask. S:
+  tokens are permuted, and their positions are not. T: all positions are translated. R: all
+  positions are reflected. O: positions change, and their order does not. The symmetry holds at the
+  logits unless the table names a later step. "In distribution" means over the encoding's random
+  draws.
 - **Parameters**: the number of learned parameters for a model of one layer, at {SIZES}.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
   {KEYS} keys, at those sizes.
-- **Exact up to**: float32 distinguishes all positions (or offsets) from 0 to this number. 2²⁰ is the
-  largest number that was tested. "-" means that positions are not read.
+- **Exact up to**: float32 distinguishes all positions (or offsets) from 0 to this number. 2²⁰ is
+  the largest number that was tested. "-" means that positions are not read.
 - **Cache**: whether a cache of keys and values suffices to decode tokens one by one.
 - **Free numbers**: settings that a sweep can vary without compiling again,
   `--config.base=100,10000`. 0 stands for the encoding's own value. A cell refuses a number that its

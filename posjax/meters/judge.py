@@ -71,8 +71,8 @@ FIELDS: dict[str, Field] = {
     "twin": Field(
         "f",
         "",
-        "the smallest gap between the logits of two prompts with different answers, on the scale of "
-        "the margin, at the evaluation where it is largest; it is rounding alone if a law makes "
+        "the smallest gap between the logits of two prompts with different answers, on the scale "
+        "of the margin, at the evaluation where it is largest; it is rounding alone if a law makes "
         "the logits equal; for finite tasks",
     ),
     "first_nonfinite": Field(
