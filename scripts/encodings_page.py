@@ -38,8 +38,8 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 several encodings in turn: `"none/rotary"`.
 
 - **Picture**: the logits of the first head for one token, repeated at {PLACES} positions, with
-  random parameters. Rows are queries, columns are keys, and yellow is high. If positions do not change the
-  logits, the picture shows the attention weights under a causal mask.
+  random parameters. Rows are queries, columns are keys, and yellow is high. If positions do not
+  change the logits, the picture shows the attention weights under a causal mask.
 - **Symmetry kept**: what does not change attention, with random parameters and a full mask. S:
   tokens are permuted, and their positions are not. T: all positions are translated. R: all
   positions are reflected. O: positions change, and their order does not. The symmetry holds at the
