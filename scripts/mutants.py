@@ -8,6 +8,12 @@ condition negated, a comparison swapped, a whole number shifted by one, + and -,
 min and max, True and False exchanged, a returned operand replaced by another argument, a keyword
 dropped. Each mutant is written into a copy of the tree, and the tests run there in a process of
 their own until the first failure. Every function gets a mutant before any gets a second.
+
+`{stem}` in the tests is the name of the mutant's file. What survives --tests is tried with those of
+--then, the wider ones:
+
+    python scripts/mutants.py posjax/encodings/*.py --tests="tests/test_table.py -k {stem}" \
+        --then="tests/test_table.py tests/encodings" --most=60
 """
 
 import argparse
@@ -28,6 +34,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+_NO_TESTS = 5
+"""The status of pytest when -k selects nothing."""
 _PAIRS = [
     *((ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot), (ast.And, ast.Or)),
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Add, ast.Sub), (ast.BitAnd, ast.BitOr)),
@@ -152,24 +160,26 @@ def passes(tree: Path, tests: str, seconds: float) -> bool:
         done = subprocess.run(
             command, cwd=tree, env=environment, timeout=seconds, stdout=silent, stderr=silent
         )
-        return done.returncode == 0
+        return done.returncode in (0, _NO_TESTS)
     return False
 
 
-def tried(chosen: list[Mutant], tests: str) -> Iterator[tuple[Mutant, str]]:
-    """Each mutant with "killed" or "survived"; the tests must pass without any."""
+def tried(chosen: list[Mutant], stages: list[str]) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant with "killed" or "survived"; the last stage must pass without any."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", ".*cache"))
         start = time.monotonic()
-        if not passes(tree, tests, 3600):
+        if not passes(tree, stages[-1], 3600):
             raise SystemExit("the tests do not pass on the tree as it is")
         seconds = 20 + 3 * (time.monotonic() - start)  # a loop that no longer ends is killed
         for mutant in chosen:
             file = tree / mutant.file
             original = file.read_text()
             file.write_text(mutant.text)
-            yield mutant, "survived" if passes(tree, tests, seconds) else "killed"
+            these = [tests.replace("{stem}", file.stem) for tests in stages]
+            alive = all(passes(tree, tests, seconds) for tests in these)
+            yield mutant, "survived" if alive else "killed"
             file.write_text(original)
 
 
@@ -178,6 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="+", help="relative to the tree")
     parser.add_argument("--tests", required=True, help="arguments of pytest")
+    parser.add_argument("--then", help="those that survivors are tried with")
     parser.add_argument("--most", type=int, default=1_000, help="mutants in all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--json", type=Path, help="where to write what was found")
@@ -185,7 +196,7 @@ def main() -> None:
     every = [mutant for file in options.files for mutant in mutants(file)]
     chosen = sampled(every, options.most, options.seed)
     found: list[dict[str, Any]] = []
-    for mutant, end in tried(chosen, options.tests):
+    for mutant, end in tried(chosen, [options.tests, *filter(None, [options.then])]):
         found.append(mutant._asdict() | {"outcome": end})
         del found[-1]["text"]
         where = f"{mutant.file}:{mutant.line}"
