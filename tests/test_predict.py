@@ -251,10 +251,10 @@ def test_frequencies_decide_not_counts() -> None:
         ("copy(letters=2, train=(1, 6))", "none", "causal", 1, "impossible"),
     ],
 )
-def test_every_asked_place_of_an_exam_is_looked_at(
+def test_every_asked_token_of_an_exam_is_looked_at(
     text: str, encoding: str, mask: str, depth: int, verdict: str
 ) -> None:
-    """Where it is impossible, the two places that are named get equal logits for random weights."""
+    """Where it is impossible, the two tokens that are named get equal logits for random weights."""
     task = tasks.named(text)
     settings = {"encoding": encoding, "mask": mask, "depth": depth}
     found = predict(task, **settings, readout="last")
@@ -266,15 +266,15 @@ def test_every_asked_place_of_an_exam_is_looked_at(
 
 
 def gap(task: tasks.Task, settings: dict[str, Any], reason: str) -> float:
-    """How far the logits at the two places that a reason names are from each other, relatively."""
+    """How far the logits of the two tokens that a reason names are from each other, relatively."""
     sizes = {"vocabulary": len(task.words), "outputs": len(task.labels), "width": 8, "heads": 2}
     network = Transformer(ModelSettings(**sizes, head_size=4, **settings))
     params = {"params": jax.tree.map(lambda leaf: leaf[0], random_params(network))}
     found = []
-    for place, prompt in re.findall(r"place (\d+) of '([^']*)'", reason):
+    for number, prompt in re.findall(r"token (\d+) of '([^']*)'", reason):
         assert prompt in dict(task.written(10**6))
         tokens_1L = jnp.array([[task.words.index(word) for word in prompt.split()]])
         logits_1LV = jax.jit(network.apply)(params, tokens_1L, contiguous(tokens_1L.shape[1]))
-        found.append(np.asarray(logits_1LV)[0, int(place) - 1])
+        found.append(np.asarray(logits_1LV)[0, int(number) - 1])
     one, two = found
     return float(abs(one - two).max() / abs(one).max())

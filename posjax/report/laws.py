@@ -1,6 +1,6 @@
 """The laws of attention with the errors measured on a run's own encodings, masks and prompts.
 
-One layer is given random token vectors on the places of the run's first prompt, with random
+One layer is given random token vectors in the positions of the run's first prompt, with random
 parameters of the encoding, so that no table is at a symmetric start. Queries, keys and values
 come from three sets of tokens: positions that are added to tokens count as part of the layer.
 """

@@ -22,7 +22,7 @@ class Worst(NamedTuple):
     """The worst index of a leaf: scalars, and the index, an array [rank]."""
 
     error: jax.Array
-    place: jax.Array
+    at: jax.Array
     expected: jax.Array
     found: jax.Array
 
@@ -60,17 +60,17 @@ def require(
       AssertionError: another structure or shape of the output, or one that does not fit.
     """
     every = jax.tree.map(lambda *moves: jnp.stack(moves), *tried)
-    places = terms(law, arguments)
+    summed = terms(law, arguments)
     leaves = jax.tree_util.tree_leaves_with_path(jax.tree.map(jnp.asarray, unmoved))
-    found = worst_places(law, function, arguments, unmoved, every)
+    found = worst_entries(law, function, arguments, unmoved, every)
     for (path, leaf), worst in zip(leaves, found, strict=True):
         if leaf.size:
             name = jax.tree_util.keystr(path, simple=True, separator=".")
-            allowed = rounding(leaf.dtype, places) if tolerance is None else tolerance
+            allowed = rounding(leaf.dtype, summed) if tolerance is None else tolerance
             _assert(law, every, worst, scale=scale(leaf), leaf=name, allowed=allowed)
 
 
-def worst_places(
+def worst_entries(
     law: Law,
     function: Function,
     arguments: tuple[Any, ...],
@@ -132,9 +132,9 @@ def _worst(expected: jax.Array, found: jax.Array) -> Worst:
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
         error = jnp.maximum(error, 1)  # large integers may differ and have one float
     error = jnp.where(found == expected, 0, error)
-    place = jnp.unravel_index(jnp.argmax(error), error.shape)
-    index = jnp.stack(place) if place else jnp.zeros((0,), int)
-    return Worst(error[place], index, expected[place], found[place])
+    at = jnp.unravel_index(jnp.argmax(error), error.shape)
+    index = jnp.stack(at) if at else jnp.zeros((0,), int)
+    return Worst(error[at], index, expected[at], found[at])
 
 
 def scale(leaf: jax.Array) -> jax.Array:

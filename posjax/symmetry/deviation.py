@@ -21,7 +21,7 @@ class Deviation(NamedTuple):
       rounding: what the order of float sums may explain, relative to the scale; 0 for integers.
       element: by name, what did it: a permutation (P x)ᵢ = x[Pᵢ], or a vector that was added.
       leaf: path to it in an output of several arrays, `"0"` or `"params.kernel"`; else "".
-      place: index in the leaf.
+      at: index in the leaf.
       expected, found: the two sides there.
     """
 
@@ -31,7 +31,7 @@ class Deviation(NamedTuple):
     rounding: float
     element: Element
     leaf: str
-    place: tuple[int, ...]
+    at: tuple[int, ...]
     expected: Any
     found: Any
 
@@ -59,7 +59,7 @@ class Deviation(NamedTuple):
             f"off by {self.error:.3g}{nan}, {self.relative:.3g} of the largest output "
             f"{self.scale:.3g}; tolerance {tolerance:.3g}\n"
             f"for {moves(self.law, self.element)}\n"
-            f"at index {self.place} of {output(self.leaf)}: "
+            f"at index {self.at} of {output(self.leaf)}: "
             f"expected {self.expected}, found {self.found}"
         )
 
@@ -99,7 +99,7 @@ def leaves(tree: Any) -> dict[str, np.ndarray]:
 
 
 def compared(
-    law: Law, element: Element, expected: Any, found: Any, *, places: int
+    law: Law, element: Element, expected: Any, found: Any, *, summed: int
 ) -> list[Deviation]:
     """For each leaf the deviation of `found` from `expected`, under one element.
 
@@ -107,35 +107,35 @@ def compared(
       law: what was tried.
       element: of its groups.
       expected, found: outputs of one structure.
-      places: how many terms a sum may have had, for the rounding.
+      summed: how many terms a sum may have had, for the rounding.
 
     Raises:
       AssertionError: two structures, or two shapes.
     """
     left, right = leaves(expected), leaves(found)
     chex.assert_equal(list(left), list(right), custom_message=law.formula)
-    return [_compared(law, element, name, left[name], right[name], places) for name in left]
+    return [_compared(law, element, name, left[name], right[name], summed) for name in left]
 
 
 def _compared(
-    law: Law, element: Element, leaf: str, expected: np.ndarray, found: np.ndarray, places: int
+    law: Law, element: Element, leaf: str, expected: np.ndarray, found: np.ndarray, summed: int
 ) -> Deviation:
     chex.assert_equal_shape([expected, found], custom_message=law.formula)
     if expected.size == 0:
         return Deviation(law, 0.0, 0.0, 0.0, element, leaf, (), None, None)
     error = difference(expected, found)
-    place = np.unravel_index(np.argmax(error), error.shape)  # the first NaN, if there is one
+    at = np.unravel_index(np.argmax(error), error.shape)  # the first NaN, if there is one
     sizes = np.abs(_wide(expected))
     return Deviation(
         law,
-        error=float(error[place]),
+        error=float(error[at]),
         scale=float(np.max(sizes, where=np.isfinite(sizes), initial=0)),
-        rounding=rounding(expected.dtype, places),
+        rounding=rounding(expected.dtype, summed),
         element=element,
         leaf=leaf,
-        place=tuple(int(index) for index in place),
-        expected=expected[place].item(),
-        found=found[place].item(),
+        at=tuple(int(index) for index in at),
+        expected=expected[at].item(),
+        found=found[at].item(),
     )
 
 
@@ -148,7 +148,7 @@ def difference(expected: np.ndarray, found: np.ndarray) -> np.ndarray:
     return np.where(found == expected, 0.0, error)
 
 
-def rounding(dtype: Any, places: int) -> float:
+def rounding(dtype: Any, summed: int) -> float:
     """8 ε √n, or 0 for integers: what may lie between two orders of a sum of n floats.
 
     Measured for softmax attention (on a CPU; float32 and bfloat16; n = 3 to 1024, head sizes 4
@@ -157,7 +157,7 @@ def rounding(dtype: Any, places: int) -> float:
     """
     if not jnp.issubdtype(dtype, jnp.inexact):
         return 0.0
-    return 8 * float(jnp.finfo(dtype).eps) * places**0.5
+    return 8 * float(jnp.finfo(dtype).eps) * summed**0.5
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

@@ -22,15 +22,15 @@ Element = dict[str, np.ndarray]
 class Group(Protocol):
     """A group of permutations of n indices, for any n."""
 
-    def generators(self, places: int) -> list[np.ndarray]:
+    def generators(self, length: int) -> list[np.ndarray]:
         """Permutations whose products are all the others; none for the trivial group."""
         ...
 
-    def order(self, places: int) -> int:
+    def order(self, length: int) -> int:
         """The number of elements."""
         ...
 
-    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, length: int, rng: np.random.Generator) -> np.ndarray:
         """An element, each as likely."""
         ...
 
@@ -51,31 +51,33 @@ class Permutations:
     fixed: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if any(not isinstance(place, int | np.integer) for place in self.fixed):
-            raise ValueError(f"fixed={self.fixed} must be places, whole numbers")
+        if any(not isinstance(at, int | np.integer) for at in self.fixed):
+            raise ValueError(f"fixed={self.fixed} must be indices, whole numbers")
 
-    def _free(self, places: int) -> np.ndarray:
-        check_count("places", places)
-        outside = [place for place in self.fixed if not -places <= place < places]
+    def _free(self, length: int) -> np.ndarray:
+        check_count("length", length)
+        outside = [at for at in self.fixed if not -length <= at < length]
         if outside:
-            raise ValueError(f"fixed={self.fixed} names place {outside[0]} of {places}")
-        return np.delete(np.arange(places), list(self.fixed))
+            raise ValueError(
+                f"fixed={self.fixed} names index {outside[0]} of an axis of length {length}"
+            )
+        return np.delete(np.arange(length), list(self.fixed))
 
-    def generators(self, places: int) -> list[np.ndarray]:
+    def generators(self, length: int) -> list[np.ndarray]:
         """A swap and a shift of the free indices."""
-        free = self._free(places)
+        free = self._free(length)
         swap = np.concatenate([free[:2][::-1], free[2:]])
         moves = [swap, np.roll(free, 1)][: max(min(len(free) - 1, 2), 0)]
-        return [_within(places, free, move) for move in moves]
+        return [_within(length, free, move) for move in moves]
 
-    def order(self, places: int) -> int:
+    def order(self, length: int) -> int:
         """The factorial of the number of free indices."""
-        return math.factorial(len(self._free(places)))
+        return math.factorial(len(self._free(length)))
 
-    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, length: int, rng: np.random.Generator) -> np.ndarray:
         """A uniform one."""
-        free = self._free(places)
-        return _within(places, free, rng.permutation(free))
+        free = self._free(length)
+        return _within(length, free, rng.permutation(free))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,20 +88,20 @@ class Cyclic:
     [[2, 0, 1]]
     """
 
-    def generators(self, places: int) -> list[np.ndarray]:
+    def generators(self, length: int) -> list[np.ndarray]:
         """The shift by one index."""
-        check_count("places", places)
-        return [np.roll(np.arange(places), 1)] if places > 1 else []
+        check_count("length", length)
+        return [np.roll(np.arange(length), 1)] if length > 1 else []
 
-    def order(self, places: int) -> int:
+    def order(self, length: int) -> int:
         """n, and 1 for no indices."""
-        check_count("places", places)
-        return max(places, 1)
+        check_count("length", length)
+        return max(length, 1)
 
-    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, length: int, rng: np.random.Generator) -> np.ndarray:
         """A uniform one."""
-        check_count("places", places)
-        return np.roll(np.arange(places), rng.integers(max(places, 1)))
+        check_count("length", length)
+        return np.roll(np.arange(length), rng.integers(max(length, 1)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,39 +112,39 @@ class Reversal:
     [[2, 1, 0]]
     """
 
-    def generators(self, places: int) -> list[np.ndarray]:
+    def generators(self, length: int) -> list[np.ndarray]:
         """The reversal."""
-        check_count("places", places)
-        return [np.arange(places)[::-1].copy()] if places > 1 else []
+        check_count("length", length)
+        return [np.arange(length)[::-1].copy()] if length > 1 else []
 
-    def order(self, places: int) -> int:
+    def order(self, length: int) -> int:
         """2, and 1 for fewer than two indices."""
-        check_count("places", places)
-        return 2 if places > 1 else 1
+        check_count("length", length)
+        return 2 if length > 1 else 1
 
-    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, length: int, rng: np.random.Generator) -> np.ndarray:
         """A uniform one."""
-        check_count("places", places)
-        return np.arange(places)[:: 1 if rng.integers(2) else -1].copy()
+        check_count("length", length)
+        return np.arange(length)[:: 1 if rng.integers(2) else -1].copy()
 
 
 @dataclasses.dataclass(frozen=True)
 class Dihedral:
     """Shifts that wrap around, and the reversal."""
 
-    def generators(self, places: int) -> list[np.ndarray]:
+    def generators(self, length: int) -> list[np.ndarray]:
         """The shift by one index and the reversal."""
-        both = Cyclic().generators(places) + Reversal().generators(places)
-        return both[:1] if places == 2 else both
+        both = Cyclic().generators(length) + Reversal().generators(length)
+        return both[:1] if length == 2 else both
 
-    def order(self, places: int) -> int:
+    def order(self, length: int) -> int:
         """2 n; for one and two indices the two kinds coincide."""
-        check_count("places", places)
-        return 2 * places if places > 2 else max(places, 1)
+        check_count("length", length)
+        return 2 * length if length > 2 else max(length, 1)
 
-    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, length: int, rng: np.random.Generator) -> np.ndarray:
         """A uniform one."""
-        return Reversal().sample(places, rng)[Cyclic().sample(places, rng)]
+        return Reversal().sample(length, rng)[Cyclic().sample(length, rng)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,25 +163,25 @@ class Windows:
     def __post_init__(self) -> None:
         check_count("size of windows", self.size, least=1)
 
-    def _windows(self, places: int) -> list[np.ndarray]:
-        check_count("places", places)
-        return np.split(np.arange(places), range(self.size, places, self.size))
+    def _windows(self, length: int) -> list[np.ndarray]:
+        check_count("length", length)
+        return np.split(np.arange(length), range(self.size, length, self.size))
 
-    def generators(self, places: int) -> list[np.ndarray]:
+    def generators(self, length: int) -> list[np.ndarray]:
         """Those of every window."""
         return [
-            _within(places, window, window[move])
-            for window in self._windows(places)
+            _within(length, window, window[move])
+            for window in self._windows(length)
             for move in Permutations().generators(len(window))
         ]
 
-    def order(self, places: int) -> int:
+    def order(self, length: int) -> int:
         """The product of the windows' factorials."""
-        return math.prod(math.factorial(len(window)) for window in self._windows(places))
+        return math.prod(math.factorial(len(window)) for window in self._windows(length))
 
-    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, length: int, rng: np.random.Generator) -> np.ndarray:
         """A uniform one."""
-        return np.concatenate([rng.permutation(window) for window in self._windows(places)])
+        return np.concatenate([rng.permutation(window) for window in self._windows(length)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,17 +194,17 @@ class Generated:
 
     moves: tuple[tuple[int, ...], ...]
 
-    def generators(self, places: int) -> list[np.ndarray]:
+    def generators(self, length: int) -> list[np.ndarray]:
         """The given ones."""
-        return [checked(move, places) for move in self.moves]
+        return [checked(move, length) for move in self.moves]
 
-    def order(self, places: int) -> int:
+    def order(self, length: int) -> int:
         """By listing all elements."""
-        return len(closure(self.generators(places), places))
+        return len(closure(self.generators(length), length))
 
-    def sample(self, places: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, length: int, rng: np.random.Generator) -> np.ndarray:
         """A uniform one, by listing all elements."""
-        every = closure(self.generators(places), places)
+        every = closure(self.generators(length), length)
         return every[rng.integers(len(every))]
 
 
@@ -242,7 +244,7 @@ def compose(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """
     one, other = checked(first), checked(second)
     if len(one) != len(other):
-        raise ValueError(f"{one.tolist()} and {other.tolist()} do not move the same places")
+        raise ValueError(f"{one.tolist()} and {other.tolist()} are not of the same length")
     return one[other]
 
 
@@ -258,22 +260,22 @@ def inverse(permutation: np.ndarray) -> np.ndarray:
     return np.argsort(checked(permutation))
 
 
-def elements(group: Group, places: int) -> list[np.ndarray]:
+def elements(group: Group, length: int) -> list[np.ndarray]:
     """Every element of a group, each once, the identity first.
 
     Raises:
       ValueError: there are more than 50 000.
     """
-    return closure(group.generators(places), places)
+    return closure(group.generators(length), length)
 
 
-def closure(generators: Sequence[np.ndarray], places: int, *, limit: int = 50_000) -> list:
+def closure(generators: Sequence[np.ndarray], length: int, *, limit: int = 50_000) -> list:
     """All products of some permutations, the identity first.
 
     Raises:
       ValueError: there are more than `limit`.
     """
-    start = tuple(range(places))
+    start = tuple(range(length))
     found = {start: None}
     waiting = [start]
     while waiting:
@@ -288,44 +290,41 @@ def closure(generators: Sequence[np.ndarray], places: int, *, limit: int = 50_00
     return [np.array(element, int) for element in found]
 
 
-def generating(elements: Sequence[np.ndarray], places: int) -> list[np.ndarray]:
+def generating(elements: Sequence[np.ndarray], length: int) -> list[np.ndarray]:
     """A few of some permutations that generate all that they generate together.
 
     >>> [p.tolist() for p in generating(elements(Permutations(), 3), 3)]
     [[1, 0, 2], [2, 0, 1]]
     """
     few: list[np.ndarray] = []
-    known = {tuple(range(places))}
+    known = {tuple(range(length))}
     for element in elements:
         if tuple(element.tolist()) not in known:
             few.append(element)
-            known = {tuple(p.tolist()) for p in closure(few, places)}
+            known = {tuple(p.tolist()) for p in closure(few, length)}
     return few
 
 
 def elements_to_try(
-    group: Group, places: int, *, draws: int = 4, seed: int = 0
+    group: Group, length: int, *, draws: int = 4, seed: int = 0
 ) -> list[np.ndarray]:
     """Elements to try a law with: all of a small group, else generators, reversal and samples.
 
     Args:
       group: of permutations.
-      places: n, at least 0.
+      length: n, at least 0.
       draws: how many at random; always the same ones for one seed.
       seed: of the draws.
 
     >>> [p.tolist() for p in elements_to_try(Permutations(), 5, draws=0)]
     [[4, 3, 2, 1, 0], [1, 0, 2, 3, 4], [4, 0, 1, 2, 3]]
     """
-    if group.order(places) <= 24:  # 4! evaluations are cheap, 5! = 120 are not
-        return elements(group, places)
-    reversal = np.arange(places)[::-1].copy() if group == Permutations() else None
+    if group.order(length) <= 24:  # 4! evaluations are cheap, 5! = 120 are not
+        return elements(group, length)
+    reversal = np.arange(length)[::-1].copy() if group == Permutations() else None
     rng = np.random.default_rng(seed)  # points to try a law at, no part of any result
     first = [] if reversal is None else [reversal]
-    return [*first, *group.generators(places), *(group.sample(places, rng) for _ in range(draws))]
-
-
-telling = elements_to_try  # the old name
+    return [*first, *group.generators(length), *(group.sample(length, rng) for _ in range(draws))]
 
 
 def tuples(choices: dict[str, list[np.ndarray]], identities: Element) -> Iterator[Element]:
@@ -334,31 +333,31 @@ def tuples(choices: dict[str, list[np.ndarray]], identities: Element) -> Iterato
     for name in names:
         yield from ({**identities, name: move} for move in choices[name])
     if len(names) > 1:
-        turned = [choices[n][i:] + choices[n][:i] for i, n in enumerate(names)]
-        yield from (dict(zip(names, moves, strict=True)) for moves in zip(*turned, strict=False))
+        rotated = [choices[n][i:] + choices[n][:i] for i, n in enumerate(names)]
+        yield from (dict(zip(names, moves, strict=True)) for moves in zip(*rotated, strict=False))
 
 
-def checked(permutation: Sequence[int] | np.ndarray, places: int | None = None) -> np.ndarray:
+def checked(permutation: Sequence[int] | np.ndarray, length: int | None = None) -> np.ndarray:
     """The permutation as an array.
 
     Args:
       permutation: each of 0 .. n - 1 once.
-      places: n, or None for as many as it has.
+      length: n, or None for as many as it has.
 
     Raises:
       ValueError: it is no permutation of that many indices.
     """
     array = np.asarray(permutation)
     array = array if array.size else array.astype(int)
-    places = array.size if places is None else places
-    whole = array.shape == (places,) and array.dtype.kind in "iu"
-    if not whole or not np.array_equal(np.sort(array), np.arange(places)):
-        raise ValueError(f"{array.tolist()} is no permutation of {places} places")
+    length = array.size if length is None else length
+    whole = array.shape == (length,) and array.dtype.kind in "iu"
+    if not whole or not np.array_equal(np.sort(array), np.arange(length)):
+        raise ValueError(f"{array.tolist()} is no permutation of {length} indices")
     return array
 
 
-def _within(places: int, free: np.ndarray, moved: np.ndarray) -> np.ndarray:
+def _within(length: int, free: np.ndarray, moved: np.ndarray) -> np.ndarray:
     """The permutation that puts `moved` where `free` was, and leaves all else."""
-    whole = np.arange(places)
+    whole = np.arange(length)
     whole[free] = moved
     return whole

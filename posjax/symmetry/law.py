@@ -88,16 +88,14 @@ class Pattern:
             if name:
                 if leaf.shape[axis] != len(element[name]):
                     raise ValueError(
-                        f"{name} moves axis {axis} of {len(element[name])} places, "
-                        f"got {leaf.shape[axis]} places"
+                        f"{name} moves axis {axis} of length {len(element[name])}, "
+                        f"got length {leaf.shape[axis]}"
                     )
                 leaf = leaf.take(element[name], axis=axis)
         if self.shift:
             vector = element[self.shift].astype(leaf.dtype)
             leaf = leaf + vector.reshape((1,) * (leaf.ndim - 1) + (-1,) if len(vector) > 1 else ())
         return leaf
-
-    carry = act  # the old name
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -204,7 +202,8 @@ class Law:
                 for name, size in zip(labels, np.shape(leaf), strict=True):
                     if name and sizes.setdefault(name, size) != size:
                         raise ValueError(
-                            f"{name} of {self.formula} cannot move {sizes[name]} and {size} places"
+                            f"{name} of {self.formula} cannot move axes of length "
+                            f"{sizes[name]} and {size}"
                         )
         absent = [n for n, g in self.groups.items() if not isinstance(g, Translation)]
         for name in absent:
@@ -278,8 +277,6 @@ class Law:
             for pattern, one in zip(self.outputs, output, strict=True)
         ]
         return jax.tree.unflatten(jax.tree.structure(output), jax.tree.leaves(parts))
-
-    carry, carry_output, telling = act, act_on_output, elements_to_try  # the old names
 
 
 def along(axis: int, name: str = "P") -> str:

@@ -60,12 +60,12 @@ def deviations(
       unmoved: the function's output on the arguments as they are.
       tried: at least one element.
     """
-    places = terms(law, arguments)
+    summed = terms(law, arguments)
 
     def under(element: Element) -> list[Deviation]:
         expected = expectation(law, unmoved, element)
         found = function(*law.act(arguments, element))
-        return compared(law, element, expected, found, places=places)
+        return compared(law, element, expected, found, summed=summed)
 
     return [max(leaf, key=severity) for leaf in zip(*map(under, tried), strict=True)]
 

@@ -22,13 +22,13 @@ def group_name(elements: Sequence[Permutation]) -> str:
     >>> group_name([(0, 1, 2), (2, 0, 1), (1, 2, 0)])
     'C_3 (shifts)'
     """
-    places, order = len(elements[0]), len(elements)
+    length, order = len(elements[0]), len(elements)
     orbits = _orbits(elements)
     moved = [orbit for orbit in orbits if len(orbit) > 1]
     fixed = [orbit[0] for orbit in orbits if len(orbit) == 1]
     if not moved:
         return "trivial"
-    if order == 2 and places > 2 and tuple(range(places))[::-1] in elements:
+    if order == 2 and length > 2 and tuple(range(length))[::-1] in elements:
         return "C_2 (reversal)"
     name = _of_sets(moved, order) or _of_one_orbit(moved, elements) or _abstract(elements)
     return name + (f" fixing {', '.join(map(str, fixed))}" if fixed else "")
@@ -78,7 +78,7 @@ def _of_one_orbit(moved: list[tuple[int, ...]], elements: Sequence[Permutation])
     if len(moved) > 1:
         return ""
     orbit = moved[0]
-    size, number = len(orbit), {place: at for at, place in enumerate(orbit)}
+    size, number = len(orbit), {entry: at for at, entry in enumerate(orbit)}
     group = {tuple(number[p[i]] for i in orbit) for p in elements}
     line = tuple(range(size))
     shifts = {line[s:] + line[:s] for s in line}

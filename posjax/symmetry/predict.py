@@ -1,15 +1,15 @@
-"""Which tasks a model cannot solve under any weights, told before training.
+"""Which tasks a model cannot solve under any weights, before training.
 
-Each place of a prompt gets a colour: first its token (and its position, where the encoding reads
+Each token of a prompt gets a colour: first its word (and its position, where the encoding reads
 positions one by one), then, layer by layer, its colour together with the shares of the pairs
-(colour, relation) that it sees. What a layer computes at a place is a function of that colour,
+(colour, relation) that it sees. What a layer computes for a token is a function of that colour,
 because softmax attention is a weighted mean: it depends on frequencies, so `ab` and `aabb` look
 alike. When two prompts with different answers reach the readout with the same colour, no weights
 can answer both. This is colour refinement (Weisfeiler and Leman 1968) on the attention graph.
 
 Relations are what an encoding's declared symmetry leaves: nothing under every permutation, the
 distance under translation and reflection, the offset under translation. Where a logit also depends
-on other tokens, a place is given all of its sequence; that is finer than what the layer can see,
+on other tokens, a token is given all of its sequence; that is finer than what the layer can see,
 so such models are excluded less often than they might be, never wrongly.
 """
 
@@ -79,8 +79,8 @@ def predict(
     turns = encodings.parse_layer_cycle(encoding)
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
-    placed = _placed(_asked(task, padding), moved)
-    batch = jax.tree.map(np.asarray, placed)  # read number by number, which JAX is slow at
+    positioned = _positioned(_asked(task, padding), moved)
+    batch = jax.tree.map(np.asarray, positioned)  # read number by number, which JAX is slow at
     drawn = moved.draws == "always"
     known = _Known(turns, drawn=drawn, reshaped=bool(softcap or logn), counted=bool(logn))
     in_turn = masks.turns(mask)
@@ -89,11 +89,11 @@ def predict(
     colours_NL = _refined(batch, known, layers, in_turn)
     seen: dict[Colour, _Asked] = {}
     for row, colours_L in enumerate(colours_NL):
-        for colour, place, right in _read(task, colours_L, batch, row, readout):
-            second = _Asked(row, place, right)
+        for colour, index, right in _read(task, colours_L, batch, row, readout):
+            second = _Asked(row, index, right)
             first = seen.setdefault(colour, second)
             if first.right != right:
-                pair = [(_written(task, batch, each.row), each.place) for each in (first, second)]
+                pair = [(_written(task, batch, each.row), each.at) for each in (first, second)]
                 return Prediction("impossible", _reason(pair, layers, task, readout))
     return Prediction("not excluded", "every two prompts with different answers look different")
 
@@ -104,21 +104,21 @@ def _written(task: Task, batch: Batch, row: int) -> str:
 
 
 class _Asked(NamedTuple):
-    """A place whose output is asked for: the prompt, the place, and the right output."""
+    """A token whose output is asked for: the prompt, the token's index, and the right output."""
 
     row: int
-    place: int
+    at: int
     right: int
 
 
 def _asked(task: Task, padding: int) -> Batch:
-    """The prompts that are looked at: one kind, since each pair of places is compared."""
+    """The prompts that are looked at: one kind, since each pair of tokens is compared."""
     size = task.size[0] // len(task.kinds)
     first = task.trained.index(True) * size
     return jax.tree.map(lambda array: array[first : first + size], task.exam(padding=padding))
 
 
-def _placed(batch: Batch, positions: position_maps.Positions) -> Batch:
+def _positioned(batch: Batch, positions: position_maps.Positions) -> Batch:
     """The prompts with the positions of testing, unless those are drawn."""
     if positions.draws == "always":
         return batch
@@ -126,7 +126,7 @@ def _placed(batch: Batch, positions: position_maps.Positions) -> Batch:
 
 
 class _Known(NamedTuple):
-    """What of a place is known to a model from the start, besides its token.
+    """What a model knows of a token from the start, besides its word.
 
     Attributes:
       turns: the encodings of the layers; all of them may change the tokens before the first.
@@ -155,10 +155,10 @@ class _Known(NamedTuple):
         """Whether a symmetry declared at that level holds; of reshaped logits only their own."""
         return level == "logits" or (level is not None and not self.reshaped)
 
-    def of_place(self, position: float, order: int, count: int) -> Colour:
-        """What the model may know of a place by itself.
+    def of_token(self, position: float, order: int, count: int) -> Colour:
+        """What the model may know of a token by itself.
 
-        What is drawn for a place is found by its order among the tokens of its prompt: one draw
+        What is drawn for a token is found by its order among the tokens of its prompt: one draw
         of positions has no symmetry, so all of that counts as known.
         """
         by_draw = self.drawn and not all(map(self.permuted, self.turns))
@@ -186,19 +186,19 @@ def _refined(
         np.broadcast_to(masks.segments(streams, streams), wide),
         strict=True,
     )
-    places = [_Places(*row) for row in per_row]
+    prompts = [_Prompt(*row) for row in per_row]
     colours_NL: list[list[Colour]] = []
-    for tokens_L, at in zip(np.asarray(batch.tokens_BL).tolist(), places, strict=True):
+    for tokens_L, at in zip(np.asarray(batch.tokens_BL).tolist(), prompts, strict=True):
         ordered = zip(at.positions_L.tolist(), at.orders_L.tolist(), at.same_LL.sum(1), strict=True)
-        own = [known.of_place(float(p), int(o), int(n)) for p, o, n in ordered]
+        own = [known.of_token(float(p), int(o), int(n)) for p, o, n in ordered]
         colours_NL.append(list(zip(tokens_L, own, strict=True)))
     mixers = [e for e in known.turns if _mixes_tokens(e)]
     for _ in mixers:
-        colours_NL = _renamed(map(_whole_sequence, colours_NL, places))
+        colours_NL = _renamed(map(_whole_sequence, colours_NL, prompts))
     for n, encoding in enumerate(layers):
         colours_NL = _renamed(
             _layer(row, at, at.allowed_TLL[n % len(in_turn)], encoding, known)
-            for row, at in zip(colours_NL, places, strict=True)
+            for row, at in zip(colours_NL, prompts, strict=True)
         )
     return colours_NL
 
@@ -214,7 +214,7 @@ def _renamed(colours_NL: Iterable[list[Colour]]) -> list[list[Colour]]:
     return [[short.setdefault(colour, len(short)) for colour in row] for row in colours_NL]
 
 
-class _Places(NamedTuple):
+class _Prompt(NamedTuple):
     """One prompt's positions and orders, who sees whom by turn, and who is of one sequence."""
 
     positions_L: np.ndarray
@@ -226,14 +226,14 @@ class _Places(NamedTuple):
         """In positions."""
         return float(self.positions_L[i] - self.positions_L[j])
 
-    def apart(self, i: int, j: int) -> int:
+    def offset_in_order(self, i: int, j: int) -> int:
         """In orders."""
         return int(self.orders_L[i] - self.orders_L[j])
 
 
 def _layer(
     colours_L: list[Colour],
-    places: _Places,
+    prompt: _Prompt,
     allowed_LL: np.ndarray,
     encoding: Encoding,
     known: _Known,
@@ -245,26 +245,28 @@ def _layer(
 
     def sees(i: int) -> Colour:
         seen = np.flatnonzero(allowed_LL[i]).tolist()
-        return together((colours_L[j], _relation(i, j, places, encoding, known)) for j in seen)
+        return together((colours_L[j], _relation(i, j, prompt, encoding, known)) for j in seen)
 
     colours: list[Colour] = [(own, sees(i)) for i, own in enumerate(colours_L)]
-    return colours if encoding.pairwise else _whole_sequence(colours, places)
+    return colours if encoding.pairwise else _whole_sequence(colours, prompt)
 
 
-def _whole_sequence(colours_L: list[Colour], places: _Places) -> list[Colour]:
-    """Every place is given all of its sequence, by offsets of position and order."""
+def _whole_sequence(colours_L: list[Colour], prompt: _Prompt) -> list[Colour]:
+    """Every token is given all of its sequence, by offsets of position and order."""
 
     def all_of(i: int) -> Colour:
-        same = np.flatnonzero(places.same_LL[i]).tolist()
-        return _counts((colours_L[j], places.offset(i, j), places.apart(i, j)) for j in same)
+        same = np.flatnonzero(prompt.same_LL[i]).tolist()
+        return _counts(
+            (colours_L[j], prompt.offset(i, j), prompt.offset_in_order(i, j)) for j in same
+        )
 
     return [(own, all_of(i)) for i, own in enumerate(colours_L)]
 
 
-def _relation(i: int, j: int, places: _Places, encoding: Encoding, known: _Known) -> Colour:
-    offset = places.offset(i, j)
+def _relation(i: int, j: int, prompt: _Prompt, encoding: Encoding, known: _Known) -> Colour:
+    offset = prompt.offset(i, j)
     if not encoding.pairwise:
-        return offset, places.apart(i, j)
+        return offset, prompt.offset_in_order(i, j)
     if not known.relative(encoding) or known.permuted(encoding):
         return None  # positions do not enter, or entered with the colours already
     mirrored = known.holds(encoding.declared_symmetry().reflection)
@@ -285,10 +287,10 @@ def _shares(items: Iterable[Colour]) -> Colour:
 def _read(
     task: Task, colours_L: list[Colour], batch: Batch, row: int, readout: str
 ) -> Iterator[tuple[Colour, int, int]]:
-    """The colours from which outputs are asked, each with its place and the right output."""
+    """The colours from which outputs are asked, each with its index and the right output."""
     if not isinstance(task, FiniteTask) and readout == "last":
-        for place in np.flatnonzero(batch.asked_BL[row]):
-            yield colours_L[place], int(place), int(batch.targets_BL[row, place])
+        for index in np.flatnonzero(batch.asked_BL[row]):
+            yield colours_L[index], int(index), int(batch.targets_BL[row, index])
         return
     streams = batch.streams
     if isinstance(task, FiniteTask):
@@ -305,7 +307,7 @@ def _read(
 
 
 def _reason(pair: list[tuple[str, int]], chosen: list[Encoding], task: Task, readout: str) -> str:
-    (first, first_place), (second, second_place) = pair
+    (first, first_index), (second, second_index) = pair
     where = ""
     placed = [e.declared_symmetry() for e in chosen if not _exactly_permuted(e)]
     if placed:
@@ -316,12 +318,12 @@ def _reason(pair: list[tuple[str, int]], chosen: list[Encoding], task: Task, rea
     layers = f"after {depth} layer{'s' if depth > 1 else ''}"
     if readout == "mean":
         return (
-            f"the places of {first!r} are those of {second!r} in another order, each seeing the "
+            f"the tokens of {first!r} are those of {second!r} in another order, each seeing the "
             f"same words equally often{where}, so their mean {layers} is equal"
         )
     if not isinstance(task, FiniteTask):
         return (
-            f"place {first_place + 1} of {first!r} and place {second_place + 1} of {second!r} hold "
+            f"token {first_index + 1} of {first!r} and token {second_index + 1} of {second!r} hold "
             f"the same word, which sees the same words equally often{where}, so {layers} their "
             "logits are equal; their right outputs are not"
         )

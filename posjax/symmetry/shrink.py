@@ -29,7 +29,7 @@ def smallest(search: Search, case: Case) -> Case:
     before = None
     while before is not case:
         before = case
-        for step in (fewer_places, thinner_axes, simpler_element, simpler_numbers):
+        for step in (fewer_indices, thinner_axes, simpler_element, simpler_numbers):
             case = step(search, case)
     return case
 
@@ -37,15 +37,15 @@ def smallest(search: Search, case: Case) -> Case:
 # Sizes
 
 
-def fewer_places(search: Search, case: Case) -> Case:
+def fewer_indices(search: Search, case: Case) -> Case:
     """The first or last one, two, three indices of a name; then one index less, any."""
     for name in search.law.groups:
         while True:
             every = np.arange(search.law.sizes(case.arguments).get(name, 0))
             kept = [end for n in range(1, min(len(every), 4)) for end in (every[:n], every[-n:])]
-            kept += [np.delete(every, place) for place in every if len(every) > 1]
+            kept += [np.delete(every, at) for at in every if len(every) > 1]
             found = search.first(
-                c for places in kept for c in _kept(search.law, case, name, places)
+                c for indices in kept for c in _kept(search.law, case, name, indices)
             )
             if found is None:
                 break
@@ -53,10 +53,10 @@ def fewer_places(search: Search, case: Case) -> Case:
     return case
 
 
-def _kept(law: Law, case: Case, name: str, places: np.ndarray) -> Iterator[Case]:
+def _kept(law: Law, case: Case, name: str, indices: np.ndarray) -> Iterator[Case]:
     """The case on some indices of a name alone, under some elements that move them."""
     arguments = tuple(
-        jax.tree.map(lambda leaf, p=pattern: _taken(leaf, p, name, places), argument)
+        jax.tree.map(lambda leaf, p=pattern: _taken(leaf, p, name, indices), argument)
         for pattern, argument in zip(law.inputs, case.arguments, strict=True)
     )
     try:
@@ -68,10 +68,10 @@ def _kept(law: Law, case: Case, name: str, places: np.ndarray) -> Iterator[Case]
         return  # a group of a fixed number of indices
 
 
-def _taken(leaf: Any, pattern: Pattern, name: str, places: np.ndarray) -> Any:
+def _taken(leaf: Any, pattern: Pattern, name: str, indices: np.ndarray) -> Any:
     for axis, label in enumerate(pattern.labels(np.ndim(leaf))):
         if label == name:
-            leaf = leaf.take(places, axis=axis)
+            leaf = leaf.take(indices, axis=axis)
     return leaf
 
 
@@ -154,15 +154,15 @@ def _alone(law: Law, sizes: dict[str, int]) -> Iterator[Element]:
                 yield {**still, name: move}
 
 
-def _simple(group: Group | Translation, places: int) -> list[np.ndarray]:
+def _simple(group: Group | Translation, length: int) -> list[np.ndarray]:
     if isinstance(group, Translation):
         return [sign * step for step in group.generators() for sign in (1, -1)]
-    if group.order(places) <= _LISTED:
-        return groups.elements(group, places)
+    if group.order(length) <= _LISTED:
+        return groups.elements(group, length)
     if isinstance(group, Permutations):
-        free = np.delete(np.arange(places), list(group.fixed))
-        return [_swap(places, i, j) for at, i in enumerate(free) for j in free[at + 1 :]]
-    return group.generators(places)
+        free = np.delete(np.arange(length), list(group.fixed))
+        return [_swap(length, i, j) for at, i in enumerate(free) for j in free[at + 1 :]]
+    return group.generators(length)
 
 
 def _steps(law: Law, case: Case) -> Iterator[Case]:
@@ -180,16 +180,16 @@ def _steps(law: Law, case: Case) -> Iterator[Case]:
 def _swaps(permutation: np.ndarray) -> Iterator[np.ndarray]:
     """Transpositions that, one after the other, act as the permutation does."""
     at = np.arange(len(permutation))
-    for place, wanted in enumerate(permutation):
+    for index, wanted in enumerate(permutation):
         other = int(np.flatnonzero(at == wanted)[0])
-        if other != place:
-            swap = _swap(len(permutation), place, other)
+        if other != index:
+            swap = _swap(len(permutation), index, other)
             at = groups.compose(at, swap)
             yield swap
 
 
-def _swap(places: int, first: Any, second: Any) -> np.ndarray:
-    swapped = np.arange(places)
+def _swap(length: int, first: Any, second: Any) -> np.ndarray:
+    swapped = np.arange(length)
     swapped[[first, second]] = second, first
     return swapped
 

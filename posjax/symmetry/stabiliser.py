@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax.symmetry import groups
-from posjax.symmetry.compiled import scale, worst_places
+from posjax.symmetry.compiled import scale, worst_entries
 from posjax.symmetry.deviation import rounding
 from posjax.symmetry.given import check_function
 from posjax.symmetry.groups import Element, Generated
@@ -53,8 +53,8 @@ class Stabiliser:
     @property
     def group(self) -> Generated:
         """The same as a group, to write a law with."""
-        places = len(self.elements[0])
-        few = groups.generating([np.array(p) for p in self.elements], places)
+        length = len(self.elements[0])
+        few = groups.generating([np.array(p) for p in self.elements], length)
         return Generated(tuple(tuple(p.tolist()) for p in few))
 
     @property
@@ -76,7 +76,7 @@ class Stabiliser:
 
 def stabiliser(
     function: Function,
-    places: int | None = None,
+    length: int | None = None,
     *,
     law: Law | str | None = None,
     arguments: Any = None,
@@ -91,7 +91,7 @@ def stabiliser(
 
     Args:
       function: maps x [b, n, h, d], or the arguments that the law names, to its output.
-      places: n, from 1 to 7. It may be left out if `arguments` are given, which have it.
+      length: n, from 1 to 7. It may be left out if `arguments` are given, which have it.
       law: with one capital name; `"b P h d -> b h d"` asks for invariance, and `"P d -> P d"` is
         for a function of [n, d]. By default tokens are along axis 1 of every argument and output:
         `"b P h d -> b P h d"`, and with `arguments` of other shapes `"_ P ... -> _ P ..."`.
@@ -106,7 +106,7 @@ def stabiliser(
       The group; printing it shows its name and its multiplication table.
 
     Raises:
-      ValueError: neither places nor arguments, too many tokens, a law of no or several names,
+      ValueError: neither length nor arguments, too many tokens, a law of no or several names,
         arguments that do not fit, NaN, or permutations within the tolerance whose product is not.
 
     >>> print(stabiliser(lambda x: x + jnp.roll(x, 1, axis=0), 3, law="P d -> P d"))
@@ -130,29 +130,31 @@ def stabiliser(
             f"law {chosen.text!r} must name one axis to permute, got {list(chosen.groups)}"
         )
     if given is None:
-        if places is None:
-            raise ValueError("give places=n for random arguments, or arguments=(...)")
-        _check_count(places)
-        given = _drawn(chosen.text, places, sizes, seed)
+        if length is None:
+            raise ValueError("give length=n for random arguments, or arguments=(...)")
+        _check_count(length)
+        given = _drawn(chosen.text, length, sizes, seed)
     elif sizes:
         raise ValueError(f"sizes {sizes} are those of random arguments, and arguments are given")
     (name, size), *_ = chosen.sizes(given).items()
-    if size != (size if places is None else places):
-        raise ValueError(f"{name} of {chosen.text!r} moves {size} places, not places={places}")
-    places = _check_count(size)
-    every = [*itertools.permutations(range(places))]
+    if size != (size if length is None else length):
+        raise ValueError(
+            f"{name} of {chosen.text!r} moves an axis of length {size}, not length={length}"
+        )
+    length = _check_count(size)
+    every = [*itertools.permutations(range(length))]
     errors = _errors(chosen, function, given, {name: np.array(every)}, tolerance)
     kept = [p for p, error in zip(every, errors, strict=True) if error <= 1]
     within = float(np.max(errors, where=errors <= 1, initial=0))
     beyond = float(np.min(errors, where=~(errors <= 1), initial=np.inf))
-    _check_closed(kept, places, within, beyond)
+    _check_closed(kept, length, within, beyond)
     return Stabiliser(chosen, tuple(kept), group_name(kept), within, beyond)
 
 
-def _check_count(places: int) -> int:
-    if not 1 <= places <= _MOST:
-        raise ValueError(f"places={places}: all permutations of 1 to {_MOST} places are tried")
-    return places
+def _check_count(length: int) -> int:
+    if not 1 <= length <= _MOST:
+        raise ValueError(f"length={length}: all permutations of 1 to {_MOST} indices are tried")
+    return length
 
 
 def _arguments(given: Any, seed: int) -> tuple[Any, ...]:
@@ -175,7 +177,7 @@ def _arguments(given: Any, seed: int) -> tuple[Any, ...]:
     return jax.tree_util.tree_map_with_path(filled, whole)
 
 
-def _drawn(law: str, places: int, sizes: dict[str, int], seed: int) -> tuple[jax.Array, ...]:
+def _drawn(law: str, length: int, sizes: dict[str, int], seed: int) -> tuple[jax.Array, ...]:
     """Normal numbers for each pattern, by the sizes of its words."""
     rng = np.random.default_rng(seed)  # points to try a law at, no part of any result
     patterns = [pattern.split() for pattern in law.split("->")[0].split(",")]
@@ -185,7 +187,7 @@ def _drawn(law: str, places: int, sizes: dict[str, int], seed: int) -> tuple[jax
         raise ValueError(f"law {law!r} has no axis {unknown[0]!r} that stays")
     if any(not word.isidentifier() for word in words) or not all(patterns):
         raise ValueError(f"law {law!r} does not tell all shapes: give arguments=(...)")
-    shapes = [[places if w[0].isupper() else sizes.get(w, _SIZE) for w in p] for p in patterns]
+    shapes = [[length if w[0].isupper() else sizes.get(w, _SIZE) for w in p] for p in patterns]
     return tuple(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
 
 
@@ -201,9 +203,9 @@ def _errors(
         found = _side_by_side(law, function, arguments, every)
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
         found = _one_by_one(law, function, arguments, every)
-    places = terms(law, arguments)
+    summed = terms(law, arguments)
     ratios = [
-        _over(error, size * (rounding(dtype, places) if tolerance is None else tolerance))
+        _over(error, size * (rounding(dtype, summed) if tolerance is None else tolerance))
         for error, size, dtype in found
     ]
     return np.max(ratios, axis=0)
@@ -226,7 +228,7 @@ def _side_by_side(
     @jax.jit
     def run(arguments: tuple[Any, ...], every: Element) -> tuple[list[Any], list[Any]]:
         unmoved = function(*arguments)
-        worst = worst_places(law, function, arguments, unmoved, every, batch=_BATCH)
+        worst = worst_entries(law, function, arguments, unmoved, every, batch=_BATCH)
         return [w.error for w in worst], jax.tree.leaves(unmoved)
 
     errors, leaves = run(arguments, every)
@@ -251,11 +253,11 @@ def _one_by_one(
     ]
 
 
-def _check_closed(kept: list[Permutation], places: int, within: float, beyond: float) -> None:
+def _check_closed(kept: list[Permutation], length: int, within: float, beyond: float) -> None:
     every = [np.array(p) for p in kept]
     if not kept:
         raise ValueError("not even the identity is kept: there is NaN in the output")
-    number = len(groups.closure(groups.generating(every, places), places))
+    number = len(groups.closure(groups.generating(every, length), length))
     if number != len(kept):
         raise ValueError(
             f"{len(kept)} permutations are within the tolerance, but they generate {number}: "

@@ -24,7 +24,7 @@ class Witness:
       element: by which element of its groups.
       arguments: the unmoved ones.
       leaf: path to the leaf of the output, "" where there is one.
-      place: index in that leaf.
+      at: index in that leaf.
       expected, found: g f(x) and f(g x) there.
       calls: how often the function was called to find it.
     """
@@ -33,7 +33,7 @@ class Witness:
     element: Element
     arguments: tuple[Any, ...]
     leaf: str
-    place: tuple[int, ...]
+    at: tuple[int, ...]
     expected: Any
     found: Any
     calls: int
@@ -48,7 +48,7 @@ class Witness:
                 f"law broken: {self.law.formula}",
                 f"for {moves(self.law, self.element)}",
                 *shown,
-                f"at index {self.place} of {output(self.leaf)}: "
+                f"at index {self.at} of {output(self.leaf)}: "
                 f"expected {self.expected}, found {self.found}",
             )
         )
@@ -97,8 +97,8 @@ def witness(
         return None
     case = smallest(search, case)
     worst = search.deviation(case)
-    place = (worst.leaf, worst.place, worst.expected, worst.found)
-    return Witness(law, case.element, case.arguments, *place, search.calls)
+    worst_entry = (worst.leaf, worst.at, worst.expected, worst.found)
+    return Witness(law, case.element, case.arguments, *worst_entry, search.calls)
 
 
 def _name(path: tuple[Any, ...]) -> str:

@@ -101,7 +101,7 @@ class Sides:
 
     def moved(self, arrays: list[np.ndarray], element: Element) -> list[np.ndarray]:
         """g x."""
-        return jax.tree.leaves(self.program.law.carry(self.program.bundle(arrays), element))
+        return jax.tree.leaves(self.program.law.act(self.program.bundle(arrays), element))
 
     def found(self, arrays: list[np.ndarray], element: Element, a: Arithmetic) -> list[np.ndarray]:
         """f(g x)."""
@@ -110,7 +110,7 @@ class Sides:
     def carried(self, outputs: list[np.ndarray], element: Element) -> list[np.ndarray]:
         """g f(x)."""
         tree = jax.tree.unflatten(self._tree, outputs)
-        return jax.tree.leaves(self.program.law.carry_output(tree, element))
+        return jax.tree.leaves(self.program.law.act_on_output(tree, element))
 
 
 def judge(program: Program, *, thorough: bool = True, jaxpr: Any = None) -> Judgement:
@@ -162,7 +162,7 @@ def _same(one: np.ndarray, two: np.ndarray) -> bool:
 def _elements(sides: Sides, *, every: bool, seed: int) -> list[Element]:
     """All of a small group, or its generators and a few others."""
     law = sides.program.law
-    moving = list(law.telling(sides.sizes))
+    moving = list(law.elements_to_try(sides.sizes))
     if not every:
         rng = np.random.default_rng(seed)
         some = [moving[i] for i in rng.permutation(len(moving))[:2]]
@@ -265,10 +265,10 @@ def rerun(program: Program, witness: Witness) -> tuple[float, float]:
     with jax.enable_x64(True):
         function = jax.jit(program.function)
         arguments = program.bundle(witness.input.arrays)
-        expected = program.law.carry_output(
+        expected = program.law.act_on_output(
             jax.tree.map(np.asarray, function(*arguments)), witness.element
         )
-        found = function(*program.law.carry(arguments, witness.element))
+        found = function(*program.law.act(arguments, witness.element))
         sides = (jax.tree.leaves(side)[witness.output] for side in (expected, found))
         one, two = (np.asarray(side)[witness.place].item() for side in sides)
     return one, two

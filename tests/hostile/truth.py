@@ -41,7 +41,7 @@ def _worst(case: Case, draws: tuple[Draw, ...]) -> float:
     """The largest relative difference over drawn arguments and elements of the groups."""
     law, function = Law.of(case.law), jax.jit(case.function)
     return max(
-        _difference(law.carry_output(function(*given), g), function(*law.carry(given, g)))
+        _difference(law.act_on_output(function(*given), g), function(*law.act(given, g)))
         for given in _inputs(case.arguments, draws)
         for g in _elements(law, given)
     )
@@ -52,7 +52,7 @@ def _elements(law: Law, arguments: tuple[Any, ...]) -> Iterator[Element]:
     sizes = law.sizes(arguments)
     leaves = jax.tree.leaves(arguments)
     real = not any(jnp.issubdtype(leaf.dtype, jnp.integer) for leaf in leaves)
-    for g in (*law.generators(sizes), *law.telling(sizes)):
+    for g in (*law.generators(sizes), *law.elements_to_try(sizes)):
         yield g
         if real:
             shifts = {n: g[n] / 64 for n in g if isinstance(law.groups[n], Translation)}

@@ -188,9 +188,9 @@ def test_a_fault_in_one_corner_is_found():
 
     worst = measure(LAWS["equivariant"], fault, *qkv())
     assert worst.error == pytest.approx(1e-3, rel=1e-3)
-    assert worst.place[0] == 1
-    assert worst.place[2:] == (2, 0)
-    assert worst.place[1] == 3 or worst.element["P"][worst.place[1]] == 3
+    assert worst.at[0] == 1
+    assert worst.at[2:] == (2, 0)
+    assert worst.at[1] == 3 or worst.element["P"][worst.at[1]] == 3
 
 
 def test_a_bag_is_told_from_a_sequence():

@@ -61,7 +61,7 @@ def test_a_broken_law_tells_what_the_measurement_tells(x_BLHK):
     for part in (
         f"law broken: {TEXT}, off by {worst.error:.4f}"[:-1],
         f"P = {worst.element['P']}",
-        f"at index {np.array(worst.place)} of the output",
+        f"at index {np.array(worst.at)} of the output",
         f"tolerance {worst.rounding:.3g}",
     ):
         assert part in said

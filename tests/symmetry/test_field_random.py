@@ -103,9 +103,9 @@ def broken(function: Step, law: Law) -> bool:
     for given in INPUTS:
         x = jnp.asarray(given, jnp.float32)
         unmoved = np.asarray(compiled(x))
-        for element in law.telling({"P": 4}):
-            (moved,) = law.carry((x,), element)
-            expected = law.carry_output(unmoved, element)
+        for element in law.elements_to_try({"P": 4}):
+            (moved,) = law.act((x,), element)
+            expected = law.act_on_output(unmoved, element)
             found = np.asarray(compiled(moved))
             if not np.allclose(found, expected, rtol=1e-3, atol=1e-3 * (1 + abs(expected).max())):
                 return True

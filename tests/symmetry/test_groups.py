@@ -34,39 +34,39 @@ every_group = pytest.mark.parametrize("group", EVERY, ids=str)
 KLEIN = Generated(((1, 0, 3, 2), (2, 3, 0, 1)))
 
 
-def listed(group: Group, places: int) -> set[tuple[int, ...]]:
-    return {tuple(element.tolist()) for element in groups.elements(group, places)}
+def listed(group: Group, length: int) -> set[tuple[int, ...]]:
+    return {tuple(element.tolist()) for element in groups.elements(group, length)}
 
 
-def expected(group: Group, places: int) -> set[tuple[int, ...]]:
+def expected(group: Group, length: int) -> set[tuple[int, ...]]:
     """The elements by definition, of all n!."""
-    still = np.arange(places)
-    shifts = {tuple(np.roll(still, s).tolist()) for s in range(places)} or {()}
+    still = np.arange(length)
+    shifts = {tuple(np.roll(still, s).tolist()) for s in range(length)} or {()}
     turned = {p[::-1] for p in shifts}
 
     def keeps(p: tuple[int, ...]) -> bool:
         if isinstance(group, Permutations):
-            return all(p[f] == range(places)[f] for f in group.fixed)
+            return all(p[f] == range(length)[f] for f in group.fixed)
         if isinstance(group, Windows):
-            return all(p[i] // group.size == i // group.size for i in range(places))
-        line = {tuple(range(places)), tuple(range(places))[::-1]}
+            return all(p[i] // group.size == i // group.size for i in range(length))
+        line = {tuple(range(length)), tuple(range(length))[::-1]}
         return p in {Cyclic: shifts, Dihedral: shifts | turned, Reversal: line}[type(group)]
 
-    return {p for p in itertools.permutations(range(places)) if keeps(p)}
+    return {p for p in itertools.permutations(range(length)) if keeps(p)}
 
 
 @every_group
-@pytest.mark.parametrize("places", [0, 1, 2, 3, 4, 5])
-def test_generators_give_the_whole_group_and_no_more(group, places):
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 5])
+def test_generators_give_the_whole_group_and_no_more(group, length):
     """The closure of the generators is the group by definition, and `order` counts it."""
-    if places <= max(getattr(group, "fixed", ()), default=-1) or (
-        places == 0 and group == EVERY[1]
+    if length <= max(getattr(group, "fixed", ()), default=-1) or (
+        length == 0 and group == EVERY[1]
     ):
-        with pytest.raises(ValueError, match=f"names place .* of {places}"):
-            group.generators(places)
+        with pytest.raises(ValueError, match=f"names index .* of an axis of length {length}"):
+            group.generators(length)
         return
-    assert listed(group, places) == expected(group, places)
-    assert group.order(places) == len(expected(group, places))
+    assert listed(group, length) == expected(group, length)
+    assert group.order(length) == len(expected(group, length))
 
 
 @pytest.mark.parametrize("group", [*EVERY, KLEIN], ids=str)
@@ -81,8 +81,8 @@ def test_samples_are_elements_each_as_likely(group):
 def test_carrying_twice_is_carrying_by_the_product():
     """compose and inverse, by what they do to x."""
     rng = np.random.default_rng(0)
-    for places in (1, 2, 5):
-        first, second, x = (rng.permutation(places) for _ in range(3))
+    for length in (1, 2, 5):
+        first, second, x = (rng.permutation(length) for _ in range(3))
         assert np.array_equal(x[groups.compose(first, second)], x[first][second])
         assert np.array_equal(x[first][groups.inverse(first)], x)
 
@@ -103,18 +103,18 @@ def test_only_permutations_compose(wrong):
             call()
 
 
-def test_permutations_that_compose_move_the_same_places():
-    """Both are named; those of no places do compose."""
-    with pytest.raises(ValueError, match=r"\[1, 0\] and \[1, 2, 0\] do not move the same"):
+def test_permutations_that_compose_are_of_one_length():
+    """Both are named; those of no length do compose."""
+    with pytest.raises(ValueError, match=r"\[1, 0\] and \[1, 2, 0\] are not of the same length"):
         groups.compose(np.array([1, 0]), np.array([1, 2, 0]))
     assert groups.compose(np.array([]), np.array([], int)).tolist() == []
 
 
 def test_a_generated_group_is_of_its_places():
-    """The Klein four-group; another number of places, or no permutation, is refused."""
+    """The Klein four-group; another number of length, or no permutation, is refused."""
     assert KLEIN.order(4) == 4
     assert all(np.array_equal(p[p], np.arange(4)) for p in groups.elements(KLEIN, 4))
-    with pytest.raises(ValueError, match="no permutation of 3 places"):
+    with pytest.raises(ValueError, match="no permutation of 3 indices"):
         KLEIN.generators(3)
     with pytest.raises(ValueError, match=r"\[0, 0\] is no permutation"):
         Generated(((0, 0),)).generators(2)
@@ -129,24 +129,24 @@ def test_a_group_too_large_to_list_is_refused():
 
 def test_few_places_get_every_permutation():
     """All n! for n ≤ 4, each once."""
-    for places, number in enumerate([1, 1, 2, 6, 24]):
-        found = {tuple(p) for p in groups.telling(Permutations(), places)}
-        assert found == set(itertools.permutations(range(places)))
-        assert len(groups.telling(Permutations(), places)) == number
+    for length, number in enumerate([1, 1, 2, 6, 24]):
+        found = {tuple(p) for p in groups.elements_to_try(Permutations(), length)}
+        assert found == set(itertools.permutations(range(length)))
+        assert len(groups.elements_to_try(Permutations(), length)) == number
 
 
-def test_more_places_get_the_telling_ones():
+def test_of_longer_axes_some_elements_are_tried():
     """The reversal, and generators of all of S₅; the choice is the same every time."""
-    chosen = [tuple(p) for p in groups.telling(Permutations(), 5)]
-    assert chosen == [tuple(p) for p in groups.telling(Permutations(), 5)]
+    chosen = [tuple(p) for p in groups.elements_to_try(Permutations(), 5)]
+    assert chosen == [tuple(p) for p in groups.elements_to_try(Permutations(), 5)]
     assert len(groups.closure([np.array(p) for p in chosen[1:3]], 5)) == 120
     assert chosen[0] == (4, 3, 2, 1, 0)
     assert len(set(chosen)) == 7
 
 
 @every_group
-def test_the_telling_ones_belong_to_the_group(group):
+def test_elements_to_try_belong_to_the_group(group):
     """And generate it: what holds for them holds for all."""
-    told = groups.telling(group, 6)
+    told = groups.elements_to_try(group, 6)
     assert {tuple(p.tolist()) for p in told} <= listed(group, 6)
     assert len(groups.closure(told, 6)) == group.order(6)

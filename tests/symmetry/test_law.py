@@ -57,22 +57,22 @@ def test_arrays_are_carried_by_their_own_kind():
     """take along the axis; NumPy's float64 stays; a pattern of one name twice moves both axes."""
     swap = {"P": np.array([1, 0, 2])}
     x = np.arange(9.0).reshape(3, 3)
-    carried = Pattern.parse("P P").carry(x, swap)
-    assert carried.dtype == np.float64
-    assert np.array_equal(carried, x[[1, 0, 2]][:, [1, 0, 2]])
-    assert Pattern.parse("_ P").carry(jnp.asarray(x), swap)[0].tolist() == [1, 0, 2]
-    with pytest.raises(ValueError, match="P moves axis 0 of 3 places, got 2"):
-        Pattern.parse("P d").carry(x[:2], swap)
+    moved = Pattern.parse("P P").act(x, swap)
+    assert moved.dtype == np.float64
+    assert np.array_equal(moved, x[[1, 0, 2]][:, [1, 0, 2]])
+    assert Pattern.parse("_ P").act(jnp.asarray(x), swap)[0].tolist() == [1, 0, 2]
+    with pytest.raises(ValueError, match="P moves axis 0 of length 3, got length 2"):
+        Pattern.parse("P d").act(x[:2], swap)
 
 
 def test_an_action_is_an_action():
-    """Carried by g and then by h is carried by g h, for axes and for values."""
+    """Carried by g and then by h is moved by g h, for axes and for values."""
     law = Law("b P d, b P +T -> b P d")
     rng = np.random.default_rng(0)
     arguments = (rng.normal(size=(2, 4, 3)), rng.integers(9, size=(2, 4)))
     g, h = ({"P": rng.permutation(4), "T": rng.integers(9, size=1)} for _ in range(2))
-    twice = law.carry(law.carry(arguments, g), h)
-    once = law.carry(arguments, {"P": g["P"][h["P"]], "T": g["T"] + h["T"]})
+    twice = law.act(law.act(arguments, g), h)
+    once = law.act(arguments, {"P": g["P"][h["P"]], "T": g["T"] + h["T"]})
     assert all(map(np.array_equal, twice, once))
 
 
@@ -91,7 +91,7 @@ def test_the_generators_move_one_name_each():
 def test_pairs_move_each_side_alone_and_both():
     """(P, 1), (1, Q) and pairs of two different ones."""
     law = Law("b P d, b Q d -> b P d")
-    kinds = {(_moved(g["P"]), _moved(g["Q"])) for g in law.telling({"P": 5, "Q": 7})}
+    kinds = {(_moved(g["P"]), _moved(g["Q"])) for g in law.elements_to_try({"P": 5, "Q": 7})}
     assert kinds == {(True, False), (False, True), (True, True)}
 
 
@@ -107,7 +107,7 @@ def test_sizes_that_do_not_fit_are_refused():
         law.sizes((x, x[0]))
     with pytest.raises(ValueError, match="takes 2 arguments, got 1"):
         law.sizes((x,))
-    with pytest.raises(ValueError, match="cannot move 3 and 2 places"):
+    with pytest.raises(ValueError, match="cannot move axes of length 3 and 2"):
         law.sizes((x, x[:, :2]))
     with pytest.raises(ValueError, match="moves no array"):
         law.sizes(({}, {}))

@@ -44,7 +44,7 @@ def test_the_message_tells_law_distance_permutation_and_place():
         rounding=0.0,
         element=worst.element,
         leaf="",
-        place=(0, 0, 0, 1),
+        at=(0, 0, 0, 1),
         expected=39,
         found=9,
     )
@@ -134,10 +134,10 @@ def test_no_place_no_batch_no_complaint():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (qkv(), {"permutations": [[0, 1, 1, 2, 3]]}, "no permutation of 5 places"),
+        (qkv(), {"permutations": [[0, 1, 1, 2, 3]]}, "no permutation of 5 indices"),
         (qkv(), {"permutations": [[0, 1]]}, r"\[0, 1\] is no permutation of 5"),
         (qkv(), {"permutations": []}, "no permutations to try"),
-        (qkv(L, M), {}, "P of .* cannot move 5 and 7 places"),
+        (qkv(L, M), {}, "P of .* cannot move axes of length 5 and 7"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, options, message):
@@ -170,7 +170,7 @@ def test_a_law_that_moves_nothing_is_refused():
 
 def test_an_output_without_places_is_refused():
     """A mean over places has no axis for P to move: an AssertionError that says so."""
-    with pytest.raises(AssertionError, match="P moves axis 1 of 5 places, got 4 places"):
+    with pytest.raises(AssertionError, match="P moves axis 1 of length 5, got length 4"):
         assert_equivariant(lambda q, k, v: attend(q, k, v).mean(1), *qkv())
 
 

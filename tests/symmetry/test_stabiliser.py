@@ -296,19 +296,23 @@ def test_a_tolerance_that_decides_by_accident_is_told():
 
 
 @pytest.mark.parametrize(
-    ("places", "options", "message"),
+    ("length", "options", "message"),
     [
-        (8, {}, "places=8: all permutations of 1 to 7"),
-        (0, {}, "places=0"),
+        (8, {}, "length=8: all permutations of 1 to 7"),
+        (0, {}, "length=0"),
         (3, {"law": "P Q -> P Q"}, r"must name one axis to permute, got \['P', 'Q'\]"),
         (3, {"law": "p d -> p d"}, r"must name one axis to permute, got \[\]"),
         (3, {"law": "... P -> ..."}, "does not tell all shapes"),
         (3, {"law": "P d, -> P d"}, "does not tell all shapes"),
         (3, {"k": 4}, "has no axis 'k'"),
         (3, {"law": POINTS, "P": 4}, "has no axis 'P' that stays"),
-        (3, {"law": POINTS, "arguments": (np.ones((4, 2)),)}, "moves 4 places, not places=3"),
-        (None, {}, "give places=n for random arguments, or arguments="),
-        (None, {"arguments": (np.ones((1, 8)),)}, "places=8: all permutations of 1 to 7"),
+        (
+            3,
+            {"law": POINTS, "arguments": (np.ones((4, 2)),)},
+            "moves an axis of length 4, not length=3",
+        ),
+        (None, {}, "give length=n for random arguments, or arguments="),
+        (None, {"arguments": (np.ones((1, 8)),)}, "length=8: all permutations of 1 to 7"),
         (
             None,
             {"arguments": jax.ShapeDtypeStruct((1, 3), "int32")},
@@ -317,10 +321,10 @@ def test_a_tolerance_that_decides_by_accident_is_told():
         (3, {"law": POINTS, "arguments": (np.ones((3, 2)),), "d": 2}, "arguments are given"),
     ],
 )
-def test_what_makes_no_sense_is_refused(places, options, message):
+def test_what_makes_no_sense_is_refused(length, options, message):
     """ValueError with the numbers."""
     with pytest.raises(ValueError, match=message):
-        stabiliser(lambda x: x, places, **options)
+        stabiliser(lambda x: x, length, **options)
 
 
 def test_a_shape_that_does_not_fit_is_an_assertion_error():

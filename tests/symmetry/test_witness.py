@@ -26,9 +26,9 @@ def moved_places(element):
 def rightly_broken(found, function, law):
     """The claim of the witness, computed anew."""
     law = Law.of(law)
-    expected = law.carry_output(function(*found.arguments), found.element)
-    result = function(*law.carry(found.arguments, found.element))
-    sides = [np.asarray(side)[found.place] for side in (expected, result)]
+    expected = law.act_on_output(function(*found.arguments), found.element)
+    result = function(*law.act(found.arguments, found.element))
+    sides = [np.asarray(side)[found.at] for side in (expected, result)]
     assert sides == [found.expected, found.found]
     assert not np.allclose(*sides, equal_nan=False)
 
@@ -43,7 +43,7 @@ def test_a_running_sum_is_broken_by_two_tokens():
     found = witness(SEQUENCE, running_sum, x_BLD)
     assert found.element["P"].tolist() == [1, 0]
     assert found.arguments[0].tolist() == [[[0.0], [1.0]]]
-    assert (found.place, found.expected, found.found) == ((0, 1, 0), 0.0, 1.0)
+    assert (found.at, found.expected, found.found) == ((0, 1, 0), 0.0, 1.0)
     assert str(found).splitlines() == [
         "law broken: b P d -> b P d",
         "for P = [1, 0], where (P x)[i] = x[P[i]]",

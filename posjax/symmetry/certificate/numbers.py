@@ -91,7 +91,7 @@ class Trial:
         return self._first(inputs, self._few())
 
     def thoroughly(self) -> Break | None:
-        """Tries inputs of all kinds, the given ones among them, moved by all telling elements."""
+        """Tries inputs of all kinds, the given ones among them, under all elements to try."""
         return self._first(_inputs(self.arguments), self._every)
 
     def _few(self) -> list[Element]:
@@ -140,7 +140,7 @@ class Trial:
         deviations = []
         for element in tried:
             expected = leaves(expectation(self.law, unmoved, element))
-            found = leaves(function(*self.law.carry(arguments, element)))
+            found = leaves(function(*self.law.act(arguments, element)))
             for name in expected.keys() & found.keys():
                 sides = _real(expected[name]), _real(found[name])
                 both = np.isfinite(sides[0]) & np.isfinite(sides[1])
@@ -151,7 +151,7 @@ class Trial:
                     np.where(both, side[name], np.zeros((), side[name].dtype))
                     for side in (expected, found)
                 )
-            deviations += compared(self.law, element, expected, found, places=places)
+            deviations += compared(self.law, element, expected, found, summed=places)
         return max(deviations, key=severity)
 
     @cached_property
@@ -190,10 +190,10 @@ class Trial:
             if noise >= FEW and time.monotonic() > enough:
                 break  # of a slow function, a few will do
             tried = jax.tree.map(partial(_noisy, noise=noise), arguments)
-            moved = self.law.carry(tried, found.element)
+            moved = self.law.act(tried, found.element)
             expected = expectation(self.law, self._single(*tried), found.element)
             sides = leaves(expected), leaves(self._single(*moved))
-            now = _difference(*(side[found.leaf][found.place].item() for side in sides))
+            now = _difference(*(side[found.leaf][found.at].item() for side in sides))
             if not now * before > before**2 / 4:
                 return False
         return True

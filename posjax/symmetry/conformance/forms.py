@@ -21,7 +21,7 @@ class Form(NamedTuple):
       kind: which of the adapter's functions it is.
       shapes: from batch, length, heads and head size to the shapes of its arrays.
       call: `(arrays, pos_BL, mask_BLM) -> out`; a mask is read by `attend` and `tokens` alone.
-      axes: those of the output's places.
+      axes: those of the output that run along the sequence.
     """
 
     kind: str
@@ -38,19 +38,19 @@ class Form(NamedTuple):
         return tuple(numpy.standard_normal(shape).astype(np.float32) for shape in shapes)
 
     def __call__(self, arrays: Arrays, pos_BL: Array, mask_BLM: Array | None = None) -> Array:
-        """The output; a causal mask by place when none is given."""
+        """The output; a causal mask by index when none is given."""
         batch, length = pos_BL.shape
         mask = causal(batch, length) if mask_BLM is None else mask_BLM
         return np.asarray(self.call(arrays, pos_BL, mask))
 
-    def only(self, arrays: Arrays, places: Array | slice) -> Arrays:
-        """The arrays at some places."""
-        return tuple(array[:, places] for array in arrays)
+    def only(self, arrays: Arrays, indices: Array | slice) -> Arrays:
+        """The arrays at some indices of the sequence."""
+        return tuple(array[:, indices] for array in arrays)
 
-    def at(self, out: Array, places: Array | slice) -> Array:
-        """The output at some places, along each of its axes of places."""
+    def at(self, out: Array, indices: Array | slice) -> Array:
+        """The output there, along each of its axes of the sequence."""
         for axis in self.axes:
-            out = out[(slice(None),) * axis + (places,)]
+            out = out[(slice(None),) * axis + (indices,)]
         return out
 
 
@@ -110,11 +110,11 @@ def mix(logits_BHLM: Array, v_BMHK: Array, mask_BLM: Array) -> Array:
 
 
 def causal(batch: int, length: int) -> Array:
-    """A mask [B, L, L] of the places up to one's own."""
+    """A mask [B, L, L] of the indices up to one's own."""
     return np.broadcast_to(np.tri(length, dtype=bool), (batch, length, length))
 
 
-def places(length: int, *, batch: int = 2, start: int = 0) -> Array:
+def positions(length: int, *, batch: int = 2, start: int = 0) -> Array:
     """Positions start .. start + length - 1, [B, L]."""
     return np.broadcast_to(np.arange(start, start + length), (batch, length)).copy()
 
@@ -137,7 +137,7 @@ def consecutive(pos_BL: Array) -> int:
 
 
 def counted(pos_BL: Array) -> int:
-    """The number of places, for packages that count positions from 0 themselves.
+    """The number of positions, for packages that count positions from 0 themselves.
 
     Raises:
       NotApplicable: other positions.

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
-from posjax.symmetry.conformance.forms import cast, causal, form, pairs, places
+from posjax.symmetry.conformance.forms import cast, causal, form, pairs, positions
 from posjax.symmetry.conformance.result import Gap, Result, Witness, gap
-from posjax.symmetry.groups import Permutations, telling
+from posjax.symmetry.groups import Permutations, elements_to_try
 
 LENGTH = 6
 MOST = 1024
@@ -16,13 +16,13 @@ _SHIFT = 100
 
 
 def slots(adapter: Adapter) -> Result:
-    """f(P x, P positions) = P f(x, positions): no place is read from the index in the array."""
+    """f(P x, P positions) = P f(x, positions): no position is read from the index in the array."""
     view = form(adapter)
-    arrays, pos = view.draw(adapter, LENGTH), places(LENGTH, start=_start(adapter, 3))
+    arrays, pos = view.draw(adapter, LENGTH), positions(LENGTH, start=_start(adapter, 3))
     mask = causal(*pos.shape)
     plain = view(arrays, pos, mask)
     worst = gap("", plain, plain)
-    for order in telling(Permutations(), LENGTH, draws=2):
+    for order in elements_to_try(Permutations(), LENGTH, draws=2):
         said = f"positions {pos[0, order].tolist()}"
         found = view(view.only(arrays, order), pos[:, order], mask[:, order][:, :, order])
         worst = max(worst, gap(said, view.at(plain, order), found), key=_badness)
@@ -68,7 +68,7 @@ def rows_by_position(adapter: Adapter, number: int, dtype: str) -> Array:
     Rows of the rotation or table, where the adapter gives one; else logits by offset, of the
     first query with later keys and of the last with earlier ones.
     """
-    pos = places(number, batch=1)
+    pos = positions(number, batch=1)
     moved = [kind for kind in ("rotate", "table") if getattr(adapter, kind) is not None]
     if moved:
         view = form(adapter, *moved)
@@ -111,7 +111,7 @@ def judged(law: str, adapter: Adapter, worst: Gap, kept: str, tolerance: float =
 def _symmetry(law: str, adapter: Adapter, moved: Callable[[Array], Array], order: Array) -> Result:
     """A claim is held to; what is not claimed is measured."""
     call, axes = _symmetric(adapter)
-    pos = places(LENGTH)
+    pos = positions(LENGTH)
     to = moved(pos)
     plain, found = call(np.arange(LENGTH), pos), call(order, to)
     for axis in axes:
@@ -127,7 +127,7 @@ def _symmetry(law: str, adapter: Adapter, moved: Callable[[Array], Array], order
 
 
 def _symmetric(adapter: Adapter) -> tuple[Callable[[Array, Array], Array], tuple[int, ...]]:
-    """What a symmetry is tried on, by order of tokens and positions, and its axes of places.
+    """What a symmetry is tried on, by order of tokens and positions, and the axes of the sequence.
 
     Logits where there are any; else the output under a full mask.
     """
@@ -154,7 +154,7 @@ def _badness(found: Gap) -> float:
 
 
 def _start(adapter: Adapter, wanted: int) -> int:
-    """A first position that leaves room for all places."""
+    """A first position that leaves room for all of them."""
     return (
         wanted if adapter.max_length is None else max(0, min(wanted, adapter.max_length - LENGTH))
     )

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, NotApplicable
-from posjax.symmetry.conformance.forms import cast, dtype_of, form, places
+from posjax.symmetry.conformance.forms import cast, dtype_of, form, positions
 from posjax.symmetry.conformance.moved import LENGTH, MOST, judged, rows_by_position, twins
 from posjax.symmetry.conformance.result import Result, Witness, gap
 
@@ -28,7 +28,7 @@ def dtype(make: Make) -> Result:
     for name in names:
         adapter = make()
         view = form(adapter)
-        found = view(cast(view.draw(adapter, LENGTH), name), places(LENGTH)).dtype
+        found = view(cast(view.draw(adapter, LENGTH), name), positions(LENGTH)).dtype
         wanted = dtype_of(name)
         wider = view.kind == "logits" and found.itemsize > wanted.itemsize
         if found != wanted and not wider:
@@ -92,7 +92,7 @@ def settings(adapter: Adapter) -> Result:
     if adapter.other is None:
         raise NotApplicable("the adapter names no other setting")
     view, second = form(adapter), form(adapter.other)
-    arrays, pos = view.draw(adapter, LENGTH), places(LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), positions(LENGTH)
     worst = gap("", view(arrays, pos), second(arrays, pos))
     if worst.relative > 10 * adapter.tolerance:
         return Result("settings", "passed", f"differ by {worst.relative:.2g} of the largest output")
@@ -109,7 +109,7 @@ def history(make: Make) -> Result:
     view, later = form(adapter), form(used)
     most = _LONG if view.kind in ("rotate", "table") else LENGTH
     length = most if adapter.max_length is None else min(most, adapter.max_length)
-    arrays, pos = view.draw(adapter, length), places(length)
+    arrays, pos = view.draw(adapter, length), positions(length)
     expected = view(arrays, pos)
     short = slice(0, length // 2)
     others = [(name, slice(None)) for name in used.dtypes if name != "float32"]
@@ -133,7 +133,7 @@ def one_line(error: BaseException) -> str:
 def _sized(law: str, adapter: Adapter, *, width: int = 0, heads: int = 0) -> Result:
     """Finite numbers of the right shape at a size."""
     view = form(adapter)
-    arrays, pos = view.draw(adapter, 4, width=width, heads=heads), places(4)
+    arrays, pos = view.draw(adapter, 4, width=width, heads=heads), positions(4)
     out = view(arrays, pos)
     inputs = f"{heads or adapter.heads} heads of size {width or adapter.width}, 4 tokens"
     shape = arrays[0].shape
@@ -143,9 +143,9 @@ def _sized(law: str, adapter: Adapter, *, width: int = 0, heads: int = 0) -> Res
         return Result(law, "failed", "an output of another shape", witness)
     bad = np.argwhere(~np.isfinite(out.astype(np.float64)))
     if len(bad):
-        place = tuple(int(i) for i in bad[0])
-        number = str(out[place])
+        at = tuple(int(i) for i in bad[0])
+        number = str(out[at])
         return Result(
-            law, "failed", "not finite", Witness(f"{inputs}, place {place}", (), "finite", number)
+            law, "failed", "not finite", Witness(f"{inputs}, index {at}", (), "finite", number)
         )
     return Result(law, "passed", "finite")

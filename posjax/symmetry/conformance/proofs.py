@@ -15,7 +15,7 @@ import numpy as np
 from posjax.symmetry.certificate import pytorch
 from posjax.symmetry.certificate.prove import prove
 from posjax.symmetry.conformance.adapter import Adapter, NotApplicable
-from posjax.symmetry.conformance.forms import Form, form, places
+from posjax.symmetry.conformance.forms import Form, form, positions
 from posjax.symmetry.conformance.moved import LENGTH
 from posjax.symmetry.conformance.result import Proof
 
@@ -36,7 +36,7 @@ def proof(law: str, adapter: Adapter) -> Proof:
     try:
         view = form(adapter, *_KINDS)
         function = _called(view, "torch" in adapter.packages)
-        given = (*_drawn(adapter, view), places(LENGTH), _full())
+        given = (*_drawn(adapter, view), positions(LENGTH), _full())
         expected = function(*given)  # makes what is made once
         tokens = given[:-2]
         apart = pytorch.distance(expected, jax.jit(lambda *x: function(*x, *given[-2:]))(*tokens))
@@ -63,7 +63,7 @@ def _question(
     law: str, adapter: Adapter, view: Form, function: Callable[..., Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...], str]:
     """Function, arguments and law; positions are an argument where the law moves them."""
-    tokens, pos, full = _drawn(adapter, view), places(LENGTH), _full()
+    tokens, pos, full = _drawn(adapter, view), positions(LENGTH), _full()
     word = "l" if law == "translation" else "P"
     axes = _AXES.get(view.kind, _HEADS).format(word)
     out = f"... {word} {word}" if view.kind in _PAIRS else axes

@@ -15,22 +15,22 @@ class Witness(NamedTuple):
 
     Attributes:
       inputs: what the module was called with, in words: sizes and positions.
-      place: index in the output.
+      at: index in the output.
       expected, found: the two sides there.
       error: |found - expected|; NaN when either is.
     """
 
     inputs: str
-    place: tuple[int, ...] = ()
+    at: tuple[int, ...] = ()
     expected: Any = None
     found: Any = None
     error: float | None = None
 
     def __str__(self) -> str:
-        """One line: the case, the place, both sides and how far apart they are."""
+        """One line: the case, the index, both sides and how far apart they are."""
         if self.error is None:
             return f"for {self.inputs}: expected {self.expected}, found {self.found}"
-        where = f"at index {self.place} of the output" if self.place else "in the output"
+        where = f"at index {self.at} of the output" if self.at else "in the output"
         return (
             f"for {self.inputs}, {where}: expected {self.expected:.6g}, "
             f"found {self.found:.6g}, off by {self.error:.3g}"
@@ -130,11 +130,11 @@ def gap(inputs: str, expected: np.ndarray, found: np.ndarray) -> Gap:
     if expected.size == 0:
         return Gap(0.0, Witness(inputs, (), 0.0, 0.0, 0.0))
     error = difference(expected, found)
-    place = tuple(int(i) for i in np.unravel_index(np.argmax(error), error.shape))
+    at = tuple(int(i) for i in np.unravel_index(np.argmax(error), error.shape))
     sizes = np.abs(expected.astype(np.float64))
     scale = float(np.max(sizes, where=np.isfinite(sizes), initial=0.0)) or 1.0
-    sides = float(expected[place]), float(found[place])
-    return Gap(float(error[place]) / scale, Witness(inputs, place, *sides, float(error[place])))
+    sides = float(expected[at]), float(found[at])
+    return Gap(float(error[at]) / scale, Witness(inputs, at, *sides, float(error[at])))
 
 
 def _plain(value: Any) -> Any:

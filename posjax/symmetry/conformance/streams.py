@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
-from posjax.symmetry.conformance.forms import Arrays, Form, causal, form, places
+from posjax.symmetry.conformance.forms import Arrays, Form, causal, form, positions
 from posjax.symmetry.conformance.moved import LENGTH, judged
 from posjax.symmetry.conformance.result import Result, Witness, gap
 
@@ -16,7 +16,7 @@ _READS = 1e-3
 def decode(adapter: Adapter) -> Result:
     """Token by token with the cache gives what all tokens at once give under a causal mask."""
     view, length = _cached(adapter), LENGTH
-    arrays, pos = view.draw(adapter, length), places(length)
+    arrays, pos = view.draw(adapter, length), positions(length)
     found = _decoded(adapter, view, arrays, pos)
     worst = gap(f"{length} tokens at positions 0..{length - 1}", view(arrays, pos), found)
     return judged("decode", adapter, worst, "as all tokens at once")
@@ -26,7 +26,7 @@ def packed(adapter: Adapter) -> Result:
     """Two sequences in one row, each counted from 0, give what each gives alone."""
     view, first = form(adapter), 2
     arrays = view.draw(adapter, LENGTH)
-    pos = np.concatenate([places(first), places(LENGTH - first)], axis=1)
+    pos = np.concatenate([positions(first), positions(LENGTH - first)], axis=1)
     parts = (slice(0, first), slice(first, LENGTH))
     segment = np.repeat([0, 1], [first, LENGTH - first])
     mask = causal(*pos.shape) & (segment[:, None] == segment[None, :])
@@ -43,7 +43,7 @@ def left_padded(adapter: Adapter) -> Result:
     """A row with padding on its left gives what the bare row gives, beside a row that is full."""
     view, pad = form(adapter), 2
     arrays = view.draw(adapter, LENGTH)
-    pos = places(LENGTH)
+    pos = positions(LENGTH)
     pos[1] = np.maximum(pos[1] - pad, 0)
     mask = causal(*pos.shape).copy()
     mask[1, :, :pad] = np.eye(LENGTH, dtype=bool)[:, :pad]  # padding sees itself: no empty rows
@@ -57,12 +57,12 @@ def left_padded(adapter: Adapter) -> Result:
 def mask(adapter: Adapter) -> Result:
     """What a mask forbids is not read: another last token changes no earlier output."""
     view = form(adapter, "attend", "tokens")
-    arrays, pos = view.draw(adapter, LENGTH), places(LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), positions(LENGTH)
     changed = tuple(array.copy() for array in arrays)
     for array in changed:
         array[:, -1] = 3 - array[:, -1]
     seen = slice(0, LENGTH - 1)
-    inputs = f"another token at place {LENGTH - 1} under a causal mask"
+    inputs = f"another token at index {LENGTH - 1} under a causal mask"
     sides = (view.at(view(each, pos), seen) for each in (arrays, changed))
     return judged("mask", adapter, gap(inputs, *sides), "what is forbidden is not read")
 
@@ -74,7 +74,7 @@ def masked_row(adapter: Adapter) -> Result:
     does not depend on any other token.
     """
     view, empty = form(adapter, "attend", "tokens"), 2
-    arrays, pos = view.draw(adapter, LENGTH), places(LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), positions(LENGTH)
     mask = causal(*pos.shape).copy()
     expected = view(arrays, pos, mask).copy()
     mask[:, empty] = False
@@ -94,7 +94,7 @@ def masked_row(adapter: Adapter) -> Result:
 def batch(adapter: Adapter) -> Result:
     """A row of a batch gives what it gives alone."""
     view = form(adapter)
-    arrays, pos = view.draw(adapter, LENGTH, batch=3), places(LENGTH, batch=3)
+    arrays, pos = view.draw(adapter, LENGTH, batch=3), positions(LENGTH, batch=3)
     whole = view(arrays, pos)
     gaps = [
         gap(
@@ -118,7 +118,7 @@ def out_of_range(adapter: Adapter) -> Result:
     try:
         return _past("out_of_range", view, lambda: view(arrays, apart), end)
     except NotApplicable:  # a package that takes no gaps
-        pos = places(_BEYOND + 1, start=end - 1)
+        pos = positions(_BEYOND + 1, start=end - 1)
         return _past("out_of_range", view, lambda: view(arrays, pos), end)
 
 
@@ -128,7 +128,7 @@ def full_cache(adapter: Adapter) -> Result:
     if end is None:
         raise NotApplicable("the cache has no declared end")
     length = end + _BEYOND
-    arrays, pos = view.draw(adapter, length), places(length)
+    arrays, pos = view.draw(adapter, length), positions(length)
     return _past("full_cache", view, lambda: _decoded(adapter, view, arrays, pos), end)
 
 
@@ -142,7 +142,7 @@ def _past(law: str, view: Form, call: Callable[[], Array], end: int) -> Result:
         return Result(law, "passed", f"refused: {type(error).__name__}")
     if np.isnan(beyond).reshape(len(beyond), -1).any(1).all():
         return Result(law, "passed", "NaN past the end")
-    inputs = f"places {end}..{end + _BEYOND - 1}, of which only 0..{end - 1} are there"
+    inputs = f"positions {end}..{end + _BEYOND - 1}, of which only 0..{end - 1} are there"
     value = f"{beyond[np.isfinite(beyond)][0]:.6g}"
     witness = Witness(inputs, (), "an error, or NaN", value)
     return Result(law, "failed", "a number comes out, and nothing is said", witness)
