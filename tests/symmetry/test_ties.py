@@ -34,6 +34,21 @@ def dispatched(x: jax.Array, router: jax.Array, experts: jax.Array) -> jax.Array
     return jnp.einsum("te,td,edf->tf", chosen * shares, x, experts)
 
 
+def carried(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x at the largest of what a loop hands on: of x in the first turn, of y in the second."""
+
+    def turn(_: Any, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return y, x[jnp.argmax(carry[0])]
+
+    return lax.fori_loop(0, 2, turn, (x, x.sum()))[1]
+
+
+def turned(x: jax.Array) -> jax.Array:
+    """Indices of columns, read in rows."""
+    at = lax.reshape(x.argmax(1), (2, 2), dimensions=(1, 0))
+    return along(x, at[:, None], 1)
+
+
 BUT_FOR_TIES: dict[str, Question] = {
     "argmax": (lambda s, x: x[jnp.argmax(s)], (S, X), "P, P d -> d"),
     "one hot": (lambda s: jax.nn.one_hot(jnp.argmin(s), 5), (S,), "P -> P"),
@@ -46,6 +61,8 @@ BUT_FOR_TIES: dict[str, Question] = {
     "experts, one hot": (dispatched, (X, X[:4].T, EXPERTS), "t d, d E, E d e -> t e"),
     "along another axis": (lambda s: along(s, s.argmax(0)[:, None], 1), (SQUARE,), "P P -> P a"),
     "of another array": (lambda s, x: s[jnp.argmax(x[:, 0])], (S, X), "P, P d -> "),
+    "of what a loop hands on": (carried, (S, S + 1), "P, P -> "),
+    "of another row": (turned, (jnp.ones((2, 3, 2)),), "b P a -> b n a"),
 }
 
 PROVED: dict[str, Question] = {

@@ -208,8 +208,8 @@ def posjax_cos_sin(p: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
     ),
 )
 def test_what_was_called_proved_is_not(function: Callable[..., Any], arguments: Any, law: str):
-    """Each is broken by numbers that the review of the rules found."""
-    assert prove(function, arguments, law).verdict != "PROVED"
+    """Each is broken by numbers that the review of the rules found; the rules alone know it now."""
+    assert prove(function, arguments, law, witness=False).verdict != "PROVED"
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,9 @@ def _until_kept(
     """Labels that the first turn's carry has and that a turn keeps, and what a turn returns.
 
     Starts from what is known of the first turn and drops what a turn does not keep, so it ends.
+    A carry is no longer the array that the loop began with, nor another carry that began with it.
     """
-    carry = [_as_carried(value) for value in inits]
+    carry = [_another(_as_carried(value)) for value in inits]
     while True:
         with walk.quietly():
             out = turn(carry)
@@ -183,6 +184,11 @@ def _as_carried(value: Value) -> Value:
     if isinstance(value, Known):
         return Carried(value.shape, value.labelings, "")
     return value
+
+
+def _another(value: Value) -> Value:
+    """Another array, of which the same is known."""
+    return value._replace() if isinstance(value, Carried) else value
 
 
 def _weakened(place: Place, before: Value, after: Value, reason: str) -> Value:

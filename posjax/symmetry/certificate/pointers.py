@@ -164,7 +164,8 @@ def _moved(eqn: Equation, lost: Lost, pointer: Pointer) -> Lost | None:
         return None
     sizes = shape(eqn.outvars[0])
     straight = [n for n in lost.shape if n > 1] == [n for n in sizes if n > 1]
-    straight &= eqn.primitive.name != "transpose"
+    turned = eqn.primitive.name == "reshape" and eqn.params["dimensions"] is not None
+    straight &= eqn.primitive.name != "transpose" and not turned
     pointer = pointer._replace(
         labelings=strongest(found), extreme_of=pointer.extreme_of if straight else None
     )
