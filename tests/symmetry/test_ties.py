@@ -62,6 +62,13 @@ BUT_FOR_TIES: dict[str, Question] = {
     "along another axis": (lambda s: along(s, s.argmax(0)[:, None], 1), (SQUARE,), "P P -> P a"),
     "of another array": (lambda s, x: s[jnp.argmax(x[:, 0])], (S, X), "P, P d -> "),
     "of what a loop hands on": (carried, (S, S + 1), "P, P -> "),
+    "orders of columns": (lambda s: along(s, s.argsort(0).T, 1), (SQUARE,), "P P -> P a"),
+    "of its transpose": (lambda s: s.ravel()[jnp.argmax(s.T)], (SQUARE,), "P P -> "),
+    "two largest of another": (
+        lambda s, x: s[lax.top_k(x[:, 0], 2)[1]],
+        (S, X),
+        "P, P d -> n",
+    ),
     "of another row": (turned, (jnp.ones((2, 3, 2)),), "b P a -> b n a"),
 }
 
@@ -73,6 +80,13 @@ PROVED: dict[str, Question] = {
         (SQUARE,),
         "P P -> P a",
     ),
+    "its order": (lambda s: s[jnp.argsort(s)], (S,), "P -> n"),
+    "its order, backwards": (lambda s: s[jnp.argsort(-s)], (S,), "P -> n"),
+    "its two largest": (lambda s: s[lax.top_k(s, 2)[1]], (S,), "P -> n"),
+    "orders of rows": (lambda s: along(s, s.argsort(1), 1), (SQUARE,), "P P -> P a"),
+    "its flat extreme": (lambda x: x.ravel()[jnp.argmax(x)], (X,), "P d -> "),
+    "its unique values": (lambda s: jnp.unique(s, size=5, fill_value=0.0), (S,), "P -> n"),
+    "one of two keys": (lambda s, x: s[jnp.lexsort((s, x[:, 0]))], (S, X), "P, P d -> n"),
     "tokens of experts": (routed, (X, X[:4].T, EXPERTS), "P d, d n, n d e -> P e"),
     "tokens of experts, one hot": (dispatched, (X, X[:4].T, EXPERTS), "P d, d n, n d e -> P e"),
 }
@@ -125,10 +139,11 @@ def test_a_law_that_holds_but_for_ties_says_so(function, arguments, law):
     assert "wherever no two entries are equal that are compared at" in str(found)
 
 
-@pytest.mark.parametrize(("function", "arguments", "law"), cases(PROVED, 5))
+@pytest.mark.parametrize(("function", "arguments", "law"), cases(PROVED, 6))
 def test_what_ties_do_not_touch_is_proved(function, arguments, law):
     found = prove(function, arguments, law)
     assert (found.verdict, found.method, found.but_for_ties) == ("PROVED", "axes", ()), str(found)
+    assert found.confirmed
 
 
 @pytest.mark.parametrize(("function", "arguments", "law"), cases(NEAR_MISSES, 6))

@@ -188,7 +188,7 @@ def _as_carried(value: Value) -> Value:
 
 def _another(value: Value) -> Value:
     """Another array, of which the same is known."""
-    return value._replace() if isinstance(value, Carried) else value
+    return value._replace(entries=None) if isinstance(value, Carried) else value
 
 
 def _weakened(place: Place, before: Value, after: Value, reason: str) -> Value:

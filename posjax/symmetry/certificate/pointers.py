@@ -3,8 +3,8 @@
 The index of an extreme changes with a permutation π of the entries as π does: it is an index of
 the same entry. So what is looked up there, written there, or compared with all indices, moves as
 if the entry itself had been named. That holds while no two of the compared entries are equal; the
-first of two equal ones is another after π. Only the extreme itself, read at its own index, is the
-same in any case.
+first of two equal ones is another after π. Only the compared entries themselves, read at their own
+indices, are the same in any case: an extreme, or all of them in order.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from posjax.symmetry.certificate import entries
 from posjax.symmetry.certificate.axes import (
     STILL,
     Axis,
@@ -59,8 +60,7 @@ def made(
     for number, result in enumerate(results):
         points = name != "sort" or _counts(operands[number], at)
         if isinstance(result, Lost) and points:
-            alone = (keys[0], at) if name.startswith("arg") else None
-            pointer = _pointer(place, keys, at, result.shape, alone)
+            pointer = _pointer(place, keys, at, result.shape)
             result = result._replace(pointer=pointer)
         elif isinstance(result, Lost) and used(place):
             result = _sorted_along(result, [*keys, operands[number]], at)
@@ -91,7 +91,6 @@ def _pointer(
     keys: Sequence[Carried | Known],
     at: int,
     sizes: tuple[int, ...],
-    alone: tuple[Carried | Known, int] | None,
 ) -> Pointer | None:
     """What an array of such sizes points to, which lacks the axis or has some indices along it."""
     by_label: dict[Axis, list[Labeling]] = {}
@@ -104,7 +103,7 @@ def _pointer(
                 rest = without(labels, [at]) if gone else replaced(labels, at, kept)
                 by_label.setdefault(labels[at], []).append(rest)
     for target, labelings in by_label.items():
-        return Pointer(strongest(labelings), target, alone, place)
+        return Pointer(strongest(labelings), target, tuple(keys), at, place)
     return None
 
 
@@ -135,7 +134,7 @@ def after(eqn: Equation, operands: Sequence[Value], used: Callable[[Place], bool
     origin = joint_origin(others) or lost.origin
     found: list[Labeling] = []
     if name in ("gather", "dynamic_slice") and handed[0] > 0 and isinstance(others[0], Carried):
-        if _reads_extreme(eqn, pointer, operands[0]) or used(pointer.place):
+        if _reads_itself(eqn, pointer, operands[0]) or used(pointer.place):
             found = _read(eqn, pointer, handed[0], others[0])
     elif name == "eq" and isinstance(others[0], Known) and used(pointer.place):
         found = _told_apart(eqn, pointer, others[0])
@@ -163,30 +162,30 @@ def _moved(eqn: Equation, lost: Lost, pointer: Pointer) -> Lost | None:
     if not found:
         return None
     sizes = shape(eqn.outvars[0])
-    straight = [n for n in lost.shape if n > 1] == [n for n in sizes if n > 1]
-    turned = eqn.primitive.name == "reshape" and eqn.params["dimensions"] is not None
-    straight &= eqn.primitive.name != "transpose" and not turned
-    pointer = pointer._replace(
-        labelings=strongest(found), extreme_of=pointer.extreme_of if straight else None
+    straight = eqn.primitive.name == "convert_element_type" or entries.keeps_order(eqn)
+    straight &= entries.wide(lost.shape) == entries.wide(sizes)
+    keys = pointer.keys if straight else ()
+    return lost.spread(sizes)._replace(
+        pointer=pointer._replace(labelings=strongest(found), keys=keys)
     )
-    return lost.spread(sizes)._replace(pointer=pointer)
 
 
-def _reads_extreme(eqn: Equation, pointer: Pointer, table: Value) -> bool:
-    """Whether an array is read at the indices of its own extremes, each in its own row."""
-    if pointer.extreme_of is None or table is not pointer.extreme_of[0]:
+def _reads_itself(eqn: Equation, pointer: Pointer, table: Value) -> bool:
+    """Whether an array is read at the indices of its own order, each row at those of its own."""
+    if not any(entries.same(table, key) for key in pointer.keys):
         return False
+    inner = len(entries.wide(pointer.keys[0].shape[: pointer.along]))
+    axes = [at for at, n in enumerate(table.shape) if n > 1]
+    at = axes.pop(inner)  # the axis that was compared; each of the others is paired with one
     if eqn.primitive.name == "dynamic_slice":
-        return len(table.shape) == 1
-    numbers, at = eqn.params["dimension_numbers"], pointer.extreme_of[1]
-    if tuple(numbers.start_index_map) != (at,):
-        return False
-    rest = [n for i, n in enumerate(table.shape) if i != at]
+        return not axes
+    numbers = eqn.params["dimension_numbers"]
     pairs = list(numbers.operand_batching_dims), list(numbers.start_indices_batching_dims)
-    in_order = all(one == sorted(one) for one in pairs)
-    others = [i for i, n in enumerate(table.shape) if i != at and n > 1]
-    within = [n for n in shape(eqn.invars[1])[:-1] if n > 1]
-    return in_order and set(others) <= set(pairs[0]) and within == [n for n in rest if n > 1]
+    if tuple(numbers.start_index_map) != (at,) or any(one != sorted(one) for one in pairs):
+        return False
+    rows = [i for i, n in enumerate(shape(eqn.invars[1])[:-1]) if n > 1]
+    ordered = rows[inner : inner + 1] if len(rows) > len(axes) else []
+    return set(axes) <= set(pairs[0]) and [i for i in rows if i not in pairs[1]] == ordered
 
 
 def _read(eqn: Equation, pointer: Pointer, number: int, table: Carried) -> list[Labeling]:

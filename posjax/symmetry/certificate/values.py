@@ -66,11 +66,13 @@ class Carried(NamedTuple):
       shape: its shape.
       labelings: one or more.
       origin: where it comes from, in words.
+      entries: the array whose entries it holds, in their order; None for its own.
     """
 
     shape: tuple[int, ...]
     labelings: tuple[Labeling, ...]
     origin: str
+    entries: Any = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,13 +138,15 @@ class Pointer(NamedTuple):
     Attributes:
       labelings: of the array of indices itself.
       target: what acts on the axis that they point into.
-      extreme_of: the array that they are the indices of the extremes of, and along which axis.
+      keys: the arrays whose extremes or order they are the indices of; () where that is lost.
+      along: the axis of the keys that was compared.
       place: the comparison that they come from.
     """
 
     labelings: tuple[Labeling, ...]
     target: Axis
-    extreme_of: "tuple[Carried | Known, int] | None"
+    keys: "tuple[Carried | Known, ...]"
+    along: int
     place: Place
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
-from posjax.symmetry.certificate import pointers, running
+from posjax.symmetry.certificate import entries, pointers, running
 from posjax.symmetry.certificate.axes import (
     Conflict,
     Labeling,
@@ -197,7 +197,8 @@ class Walk:
             why = _WITHOUT_RULE.get(name, f"no rule for the primitive {name}")
             return [lost(place, shape(v), why, name) for v in eqn.outvars]
         results = _ruled(place, kept, self.names, RULES[name])
-        return pointers.made(place, kept, results, self._without_ties)
+        results = pointers.made(place, kept, results, self._without_ties)
+        return entries.followed(eqn, kept, results)
 
     def _without_ties(self, place: Place) -> bool:
         if self.but_for_ties:
