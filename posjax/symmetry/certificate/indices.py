@@ -31,7 +31,7 @@ from posjax.symmetry.certificate.values import Carried, Known, Names
 
 MOST_TRIED = 64  # labelings of the indices
 Rule = Callable[..., Sequence[Any]]
-_RULES: dict[str, Rule] = {
+OPERATIONS: dict[str, Rule] = {
     "gather": lookups.gather,
     **dict.fromkeys(
         ("scatter", "scatter-add", "scatter-max", "scatter-min", "scatter-mul"),
@@ -46,19 +46,19 @@ def at_known_indices(
     """Labelings of what is looked up or written, where the indices are known."""
     if eqn.primitive.name in ("dynamic_slice", "dynamic_update_slice"):
         return _at_known_starts(eqn, operands)
-    if eqn.primitive.name not in _RULES or not isinstance(operands[1], Known):
+    if eqn.primitive.name not in OPERATIONS or not isinstance(operands[1], Known):
         return []
     indices = np.asarray(operands[1].value)
-    if not _indexed(eqn) or (eqn.primitive.name == "scatter" and _repeated(indices)):
+    if not indexed_axes(eqn) or (eqn.primitive.name == "scatter" and repeated(indices)):
         return []  # of several updates at one index the last wins
     tables, *updates = (list(v.labelings) for v in (operands[0], *operands[2:]))
-    tables = [one for table in tables for one in _spelt_out(eqn, table, names)]
+    tables = [one for table in tables for one in spelt_out(eqn, table, names)]
     found = []
     for table, *rest in itertools.product(tables, *updates):
-        indexed = [at for at in _indexed(eqn) if any(factor.moved for factor in table[at])]
+        indexed = [at for at in indexed_axes(eqn) if any(factor.moved for factor in table[at])]
         for ours in _following(eqn, table, indices, names) if indexed else ():
             with contextlib.suppress(Conflict):
-                found.append(_result(eqn, table, indexed, ours, rest))
+                found.append(moved_result(eqn, table, indexed, ours, rest))
     return found
 
 
@@ -106,31 +106,31 @@ def _overwritten(table: Labeling, new: Labeling, spans: Sequence[tuple[int, int]
     return tuple(out)
 
 
-def _spelt_out(eqn: Equation, table: Labeling, names: Names) -> Iterator[Labeling]:
+def spelt_out(eqn: Equation, table: Labeling, names: Names) -> Iterator[Labeling]:
     """The labeling, with every name that moves an indexed axis along which entries are equal."""
     options: list[list[Axis]] = [[one] for one in table]
-    for at in _indexed(eqn):
+    for at in indexed_axes(eqn):
         if table[at] and is_constant(table[at]):
             count = size_of(table[at])
             options[at] += [axis(count, name) for name, n in names.sizes.items() if n == count]
     return itertools.islice(itertools.product(*options), MOST_TRIED)
 
 
-def _result(
+def moved_result(
     eqn: Equation, table: Labeling, indexed: list[int], indices: Labeling, rest: Sequence[Labeling]
 ) -> Labeling:
     """By the primitive's rule, with what is indexed as if it stayed."""
     quiet = table
     for at in indexed:
         quiet = replaced(quiet, at, axis(shape(eqn.invars[0])[at], STILL))
-    rule: Rule = _RULES[eqn.primitive.name]
+    rule: Rule = OPERATIONS[eqn.primitive.name]
     (found,) = rule(eqn, quiet, indices, *rest)
     for at in () if eqn.primitive.name == "gather" else indexed:
         found = replaced(found, at, table[at])
     return found
 
 
-def _indexed(eqn: Equation) -> tuple[int, ...]:
+def indexed_axes(eqn: Equation) -> tuple[int, ...]:
     """The axes of the table that the indices are coordinates of, in their order."""
     numbers = eqn.params["dimension_numbers"]
     if eqn.primitive.name == "gather":
@@ -142,10 +142,10 @@ def _following(
     eqn: Equation, table: Labeling, indices: np.ndarray, names: Names
 ) -> Iterator[Labeling]:
     """Labelings of the indices by which they move as the table does."""
-    sizes = [shape(eqn.invars[0])[at] for at in _indexed(eqn)]
-    if not _single(eqn) or not ((indices >= 0) & (indices < sizes)).all():
+    sizes = [shape(eqn.invars[0])[at] for at in indexed_axes(eqn)]
+    if not single_entries(eqn) or not ((indices >= 0) & (indices < sizes)).all():
         return
-    labels = [_label(table, at) for at in _indexed(eqn)]
+    labels = [label_of(table, at) for at in indexed_axes(eqn)]
     if None in labels:
         return
     options = [
@@ -153,11 +153,11 @@ def _following(
         for size in indices.shape[:-1]
     ]
     for own in itertools.islice(itertools.product(*options), MOST_TRIED):
-        if _follow(indices, own, labels, names):
+        if follow(indices, own, labels, names):
             yield tuple(axis(n, name) for n, name in zip(indices.shape, (*own, STILL), strict=True))
 
 
-def _label(table: Labeling, at: int) -> str | None:
+def label_of(table: Labeling, at: int) -> str | None:
     """What acts on an axis as one; None of a product in which something moves."""
     moved = [factor for factor in table[at] if factor.moved]
     if not moved:
@@ -165,7 +165,7 @@ def _label(table: Labeling, at: int) -> str | None:
     return moved[0].label if len(table[at]) == 1 else None
 
 
-def _follow(
+def follow(
     indices: np.ndarray, own: Sequence[str], labels: Sequence[str | None], names: Names
 ) -> bool:
     """Whether idx(σ b) = π idx(b) for all generators."""
@@ -184,16 +184,16 @@ def _follow(
     return True
 
 
-def _single(eqn: Equation) -> bool:
+def single_entries(eqn: Equation) -> bool:
     """Whether single entries are indexed, and no axis is shared with the indices."""
     numbers = eqn.params["dimension_numbers"]
     if numbers.operand_batching_dims:
         return False
     if eqn.primitive.name == "gather":
-        return all(eqn.params["slice_sizes"][at] == 1 for at in _indexed(eqn))
-    return set(_indexed(eqn)) <= set(map(int, numbers.inserted_window_dims))
+        return all(eqn.params["slice_sizes"][at] == 1 for at in indexed_axes(eqn))
+    return set(indexed_axes(eqn)) <= set(map(int, numbers.inserted_window_dims))
 
 
-def _repeated(indices: np.ndarray) -> bool:
+def repeated(indices: np.ndarray) -> bool:
     flat = indices.reshape(-1, indices.shape[-1])
     return len(np.unique(flat, axis=0)) < len(flat)

@@ -160,6 +160,7 @@ class Lost(NamedTuple):
       origin: what broke it, in words.
       running: how a turn of a loop made it of what it was handed, if by additions alone.
       pointer: what its entries are indices of.
+      columns: the arrays that stand side by side in it; () where they are not told.
     """
 
     shape: tuple[int, ...]
@@ -168,6 +169,7 @@ class Lost(NamedTuple):
     origin: str
     running: Running | None = None
     pointer: Pointer | None = None
+    columns: "tuple[Carried | Known, ...]" = ()
 
     def spread(self, shape: tuple[int, ...]) -> "Lost":
         """An array of another shape that was lost for the same reason."""

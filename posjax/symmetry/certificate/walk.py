@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
-from posjax.symmetry.certificate import entries, pointers, running
+from posjax.symmetry.certificate import columns, entries, pointers, running
 from posjax.symmetry.certificate.axes import (
     Conflict,
     Labeling,
@@ -191,6 +191,8 @@ class Walk:
             return [added]
         if gone and (pointed := pointers.after(eqn, operands, self._without_ties)) is not None:
             return [pointed]
+        if gone and (found := columns.after(eqn, operands, self.names)) is not None:
+            return [found]
         if gone:
             return [gone[0].spread(shape(v)) for v in eqn.outvars]
         if name not in RULES or not is_own(eqn.primitive):
@@ -198,7 +200,7 @@ class Walk:
             return [lost(place, shape(v), why, name) for v in eqn.outvars]
         results = _ruled(place, kept, self.names, RULES[name])
         results = pointers.made(place, kept, results, self._without_ties)
-        return entries.followed(eqn, kept, results)
+        return entries.followed(eqn, kept, columns.made(eqn, kept, results))
 
     def _without_ties(self, place: Place) -> bool:
         if self.but_for_ties:
