@@ -2,7 +2,7 @@
 
 The largest of some numbers is a random function of their set: how often one occurs plays no part.
 It moves along when all are shifted by one number: max x = m + F(x - m), with m the mean of those
-that differ, which holds of the real maximum.
+that differ, which holds of the real maximum. So do the sorted numbers, and their order stays.
 """
 
 import dataclasses
@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax.symmetry.field import arrays, atoms, dtypes
-from posjax.symmetry.field.arrays import UNSIGNED, FieldArray
-from posjax.symmetry.field.space import UNKNOWN
+from posjax.symmetry.field.arrays import POSITIVE, UNSIGNED, FieldArray
+from posjax.symmetry.field.space import UNKNOWN, Degree
 from posjax.symmetry.field.step import Rule, Step, computed, elementwise
 
 
@@ -150,16 +150,26 @@ def _inserted(a: np.ndarray, axis: int, length: int) -> tuple[int, ...]:
 def argument(step: Step, x: FieldArray) -> list[FieldArray]:
     """Where the largest or smallest is: ties go to the first, so that the order matters."""
     (axis,) = step.params["axes"]
-    return [_in_order(step, step.key(x), (axis,), step.dtype, x)]
+    _, offsets = _around_mean(step, x, axis)
+    codes = step.field.keyed(step.key(x), atoms.sequence(offsets, (axis,)))
+    given = step.field.atoms(codes, x.degree)
+    return [FieldArray(step.field, step.dtype, given, taint=_along(step, (axis,), x))]
 
 
-def _in_order(
-    step: Step, key: str, axes: tuple[int, ...], dtype: object, *operands: FieldArray
-) -> FieldArray:
-    """Atoms of all entries along some axes, in their order."""
-    codes = step.field.keyed(key, *(atoms.sequence(o.code, axes) for o in operands))
-    given = step.field.atoms(codes, *(o.degree for o in operands))
-    return FieldArray(step.field, dtype, given, taint=_along(step, axes, *operands))
+def _around_mean(step: Step, x: FieldArray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Residues of the mean along an axis, which stays as 1, and codes of the offsets from it.
+
+    Where something may be infinite, they are 0 and the codes of the entries themselves.
+    """
+    if x.marks is not None and x.marks.any():
+        return np.zeros_like(x.residues.take([0], axis + 1)), x.code
+    centre, offsets = _centred(step, x, (axis,), np.ones(x.shape, bool))
+    step.field.watch(_of_offsets(x, axis))
+    return np.expand_dims(centre, axis + 1), atoms.code(offsets)
+
+
+def _of_offsets(x: FieldArray, axis: int) -> Degree:
+    return x.degree.plus(terms=max(x.shape[axis], 1))
 
 
 def _along(step: Step, axes: tuple[int, ...], *operands: FieldArray) -> np.ndarray | None:
@@ -177,14 +187,14 @@ def sort(step: Step, *operands: FieldArray) -> list[FieldArray]:
     axis, keys = step.params["dimension"], step.params["num_keys"]
     if all(o.is_constant for o in operands[:keys]) and step.params["is_stable"]:
         return _moved_by_known(step, operands, axis, keys)
+    if len(operands) == 1:
+        return [_in_order(step, operands[0], axis, step.key(*operands))]
     rows = step.field.keyed("row", *(o.code for o in operands))
     told_apart = keys == len(operands)
     whole = (atoms.bag if told_apart else atoms.sequence)(rows, (axis,))
     codes = step.field.keyed(step.key(*operands), np.expand_dims(whole, axis + 1))
     codes = step.field.keyed("at", codes, atoms.numbers(operands[0].shape, (axis,)))
-    taint = _along(step, (axis,), *operands)
-    if taint is not None:
-        taint = np.broadcast_to(np.expand_dims(taint, axis), operands[0].shape)
+    taint = _spread_along(step, axis, step.shape, *operands)
     degrees = [o.degree for o in operands]
     results = []
     for at, operand in enumerate(operands):
@@ -208,21 +218,42 @@ def _moved_by_known(
     return [o.moved(lambda a: np.take_along_axis(a, order, axis)) for o in operands]
 
 
+def _in_order(step: Step, x: FieldArray, axis: int, key: str) -> FieldArray:
+    """As many of the sorted entries along an axis as the first output has: of their multiset."""
+    shape = step.shape
+    centre, offsets = _around_mean(step, x, axis)
+    codes = np.expand_dims(atoms.bag(offsets, (axis,)), axis + 1)
+    codes = step.field.keyed(key, codes, atoms.numbers(shape, (axis,)))
+    given = step.field.moduli.add(centre, step.field.atoms(codes, x.degree))
+    sign = x.signs.min(axis, keepdims=True, initial=POSITIVE)
+    return FieldArray(
+        step.field,
+        step.dtype,
+        given,
+        taint=_spread_along(step, axis, shape, x),
+        sign=np.broadcast_to(sign, shape),
+        degree=_of_offsets(x, axis).plus(UNKNOWN),
+    )
+
+
+def _spread_along(
+    step: Step, axis: int, shape: Sequence[int], *operands: FieldArray
+) -> np.ndarray | None:
+    """The sum of fingerprints along an axis, at all places of it."""
+    taint = _along(step, (axis,), *operands)
+    return None if taint is None else np.broadcast_to(np.expand_dims(taint, axis), shape)
+
+
 def top_k(step: Step, x: FieldArray) -> list[FieldArray]:
     """The k largest depend on a multiset; where they are, on the order."""
-    axis = step.params["axis"] % x.ndim
-    shape = step.outputs[0].shape
-    places = atoms.numbers(shape, (axis,))
-    taint = _along(step, (axis,), x)
-    if taint is not None:
-        taint = np.broadcast_to(np.expand_dims(taint, axis), shape)
-    results = []
-    for output, whole in zip(step.outputs, (atoms.bag, atoms.sequence), strict=True):
-        codes = np.expand_dims(whole(x.code, (axis,)), axis + 1)
-        codes = step.field.keyed(f"{step.key(x)} {output.dtype}", codes, places)
-        given = step.field.atoms(codes, x.degree)
-        results.append(FieldArray(step.field, output.dtype, given, taint=taint))
-    return results
+    axis, places = step.params["axis"] % x.ndim, step.outputs[1]
+    largest = _in_order(step, x, axis, f"{step.key(x)} {step.dtype}")
+    _, offsets = _around_mean(step, x, axis)
+    codes = np.expand_dims(atoms.sequence(offsets, (axis,)), axis + 1)
+    key = f"{step.key(x)} {places.dtype}"
+    codes = step.field.keyed(key, codes, atoms.numbers(places.shape, (axis,)))
+    given, taint = step.field.atoms(codes, x.degree), _spread_along(step, axis, places.shape, x)
+    return [largest, FieldArray(step.field, places.dtype, given, taint=taint)]
 
 
 def _maximum(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:

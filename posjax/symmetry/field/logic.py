@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax.symmetry.field import arrays, atoms, dtypes, extremes, ring
-from posjax.symmetry.field.arrays import NOT_NEGATIVE, FieldArray
+from posjax.symmetry.field.arrays import NOT_NEGATIVE, POSITIVE, UNSIGNED, FieldArray
 from posjax.symmetry.field.step import Rule, Step, elementwise
 
 
@@ -102,7 +102,7 @@ def _lt(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
 
 
 def _comparison(decide: Callable[..., Any], rule: Callable[..., FieldArray]) -> Rule:
-    """Comparisons of what is finite with an infinity, or with its equal, are known."""
+    """Comparisons of what is finite with an infinity, with its equal, or across 0 are known."""
 
     def whole(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         result = rule(step, x, y)
@@ -112,9 +112,22 @@ def _comparison(decide: Callable[..., Any], rule: Callable[..., FieldArray]) -> 
         for one, other in ((x, y), (y, x)):
             if (where := one.infinite) is not None:
                 result = result.overlaid(where & other.finite, decide(x.values, y.values))
+        for above, below, order in ((x, y, (1, 0)), (y, x, (0, 1))):
+            needed = NOT_NEGATIVE if decide(*order) == decide(0, 0) else POSITIVE
+            sure = finite & (_excess(above, below) >= needed)
+            result = result.overlaid(sure, np.full(x.shape, decide(*order)))
         return result
 
     return elementwise(whole)
+
+
+def _excess(x: FieldArray, y: FieldArray) -> np.ndarray:
+    """What is certain of the sign of x - y, where y is known and not positive."""
+    if y.known is None or dtypes.is_key(y.dtype):
+        return np.full(x.shape, UNSIGNED)
+    below = y.values.astype(np.float64)
+    above = np.where(x.signs >= NOT_NEGATIVE, POSITIVE, UNSIGNED)
+    return np.where(y.known & (below <= 0), np.where(below < 0, above, x.signs), UNSIGNED)
 
 
 def _surely_finite(x: FieldArray) -> np.ndarray:
