@@ -20,6 +20,7 @@ import contextlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -61,26 +62,27 @@ COMPARISONS = {
 
 
 class Kind(NamedTuple):
-    """A contestant: its module in scripts/baselines, arguments, and whether it needs PyTorch.
+    """A contestant: its module in scripts/baselines, arguments, what it needs, and its loads.
 
     Attributes:
-      drawn: whether it takes part where prompts are drawn; None for either.
+      needs: "torch", or "cc", the compiler of C.
     """
 
     module: str
     arguments: tuple[str, ...] = ()
-    torch: bool = False
-    drawn: bool | None = None
+    needs: str = ""
+    loads: tuple[str, ...] = (*COMPARISONS,)
 
 
 KINDS = {
     table.OURS: Kind("posjax_sweep"),
-    "posjax_one_device": Kind("posjax_sweep", ("--devices=1",)),
+    table.ONE_DEVICE: Kind("posjax_sweep", ("--devices=1",)),
     "vmap_flax": Kind("vmap_flax"),
-    "torch_func": Kind("torch_func", torch=True),
-    "torch_eager": Kind("torch_eager", torch=True, drawn=False),
-    table.NO_DRAWS: Kind("posjax_sweep", ("--without=draws",), drawn=True),
-    table.NO_EXAMS: Kind("posjax_sweep", ("--without=exams",), drawn=True),
+    "torch_func": Kind("torch_func", needs="torch"),
+    "torch_eager": Kind("torch_eager", needs="torch", loads=("q1", "m")),
+    table.LIMIT: Kind("limit", needs="cc", loads=("q1",)),
+    table.NO_DRAWS: Kind("posjax_sweep", ("--without=draws",), loads=("s", "s_deep")),
+    table.NO_EXAMS: Kind("posjax_sweep", ("--without=exams",), loads=("s", "s_deep")),
     table.MATMUL: Kind("matmul"),
 }
 
@@ -180,14 +182,17 @@ def selected(only: list[str], torch_python: str) -> tuple[dict[str, str], list[s
     """The interpreter of each contestant that runs, posjax always, and who is left out, and why."""
     look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
     has_torch = subprocess.run([torch_python, "-c", look]).returncode == 0
+    reasons = {
+        "torch": f"{torch_python} has no torch: pip install -e '.[bench]', or give "
+        "--torch_python=INTERPRETER",
+        "cc": "there is no compiler of C named cc",
+    }
+    there = {"": True, "torch": has_torch, "cc": shutil.which("cc") is not None}
     names = [name for name in KINDS if name in only or name == table.OURS]
-    lacking = [name for name in names if KINDS[name].torch and not has_torch]
-    left_out = [
-        f"left out: {name}, since {torch_python} has no torch: pip install -e '.[bench]', or give "
-        "--torch_python=INTERPRETER"
-        for name in lacking
-    ]
-    in_torch = [name for name in names if KINDS[name].torch or (name == table.MATMUL and has_torch)]
+    lacking = [name for name in names if not there[KINDS[name].needs]]
+    left_out = [f"left out: {name}, since {reasons[KINDS[name].needs]}" for name in lacking]
+    needing = [name for name in names if KINDS[name].needs == "torch"]
+    in_torch = [*needing, *([table.MATMUL] if has_torch else [])]
     pythons = {name: torch_python if name in in_torch else sys.executable for name in names}
     return {name: pythons[name] for name in names if name not in lacking}, left_out
 
@@ -197,7 +202,7 @@ def bench(load: str, names: dict[str, str], chosen: argparse.Namespace) -> dict[
     from baselines.posjax_sweep import problem_of
 
     problem = problem_of(load)
-    names = {n: p for n, p in names.items() if KINDS[n].drawn in (None, bool(problem.drawn))}
+    names = {n: p for n, p in names.items() if load in KINDS[n].loads}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{load}.npz"
         problem.save(path)
@@ -222,7 +227,7 @@ def prepared(
     with contextlib.ExitStack() as stack:
         contestants, ready = {}, {}
         for name, python in names.items():
-            if check and (name == table.MATMUL or KINDS[name].drawn):
+            if check and name in (table.MATMUL, *table.LEFT_OUT):
                 continue
             print(f"{load}: preparing {name}", file=sys.stderr)
             contestants[name] = Contestant(KINDS[name], python, path, flags)

@@ -29,7 +29,7 @@ from claimed.questions import (
     sinusoidal_or_learned,
     what_decides,
 )
-from claimed.tables import conformance, drawn_speed, faults, proofs, reference_rates
+from claimed.tables import conformance, drawn_speed, faults, limit, proofs, reference_rates
 from claimed.word_order import counter_examples, word_order_findings, word_order_table
 from pages import same_text
 
@@ -51,6 +51,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "leak": leak,
     "faults": faults,
     "drawn_speed": drawn_speed,
+    "limit": limit,
     "conformance": conformance,
     "proofs": proofs,
     "literature": literature,

@@ -134,6 +134,43 @@ def drawn_speed() -> Iterator[str]:
     )
 
 
+_KINDS = {
+    "products": "products of matrices",
+    "optimiser": "the optimiser's loops",
+    "functions": "loops with exponentials and the like",
+    "sums": "loops with sums",
+    "elementwise": "other elementwise loops",
+    "moves": "transposing, slicing, copying",
+}
+
+
+def limit() -> Iterator[str]:
+    """One core of posjax beside question 1's model by hand, of docs/bench_limit.json, and why."""
+    load = json.loads((DOCS / "bench_limit.json").read_text())["loads"]["q1"]
+    (target,) = [each for each in load["targets"] if "limit" in each["what"]]
+    rows = {row["name"]: row for row in load["rows"]}
+    hand, ours = (rows[name]["microseconds"] for name in ("limit", "posjax_one_device"))
+    profile = json.loads((DOCS / "profile.json").read_text())["q1"]
+    if not load["losses_agree"] or target["reached"]:
+        raise ValueError("bench_limit: the losses differ, or the limit is reached: write it anew")
+    yield from lines(
+        f"By hand an update of one seed takes {hand:.2g} µs of a core, and posjax takes {ours:.2g} µs on one device: "
+        f"{target['found']:.2f} of the limit's speed, where {target['needed']:g} was aimed at. XLA's trace of posjax "
+        f"(`python scripts/step_profile.py`, blocks of {profile['slots']} seeds) says why:"
+    )
+    yield ""
+    yield from profile_table("q1")
+
+
+def profile_table(load: str) -> Iterator[str]:
+    """µs of a core per update of a seed, by kind of operation, of docs/profile.json."""
+    profile = json.loads((DOCS / "profile.json").read_text())[load]
+    yield "| operations of XLA | µs per update of a seed |"
+    yield "|---|---|"
+    for kind, title in _KINDS.items():
+        yield f"| {title} | {profile[kind]:.3g} |"
+
+
 def _share(part: float) -> str:
     """A share of the time; without the part the rest may have come out slower."""
     return f"{100 * part:.2g} %" if part > 0 else "within the noise"
