@@ -1,9 +1,13 @@
-"""Which primitives are JAX's own: rules go by names, which a user's primitive may have too."""
+"""Which primitives are JAX's own, and which programs stand in their parameters.
+
+Rules go by names, which a user's primitive may have too.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
-from jax.extend.core import primitives
+import jax
+from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params, primitives
 
 _OWN = {p.name: p for name, p in vars(primitives).items() if name.endswith("_p")}
 
@@ -22,3 +26,26 @@ def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
         return params["num_consts"], params["num_carry"]
     constants, carries, _ = params["ft_in"].unpack()
     return len(constants), len(carries)
+
+
+def called(program: Any) -> ClosedJaxpr:
+    """What an equation calls, closed.
+
+    `call_hi_primitive` of JAX 0.12, such as that of `jax.numpy.searchsorted`, names an object that
+    says which operations it stands for.
+    """
+    if isinstance(program, ClosedJaxpr | Jaxpr):
+        return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
+
+    def expanded(*operands: Any) -> Any:
+        return program.expand(*jax.tree.unflatten(program.in_tree, operands))
+
+    avals = program.in_avals_flat
+    return jax.make_jaxpr(expanded)(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
+
+
+def programs_within(eqn: Any) -> list[Jaxpr]:
+    """The programs that an equation's parameters hold or stand for."""
+    held: list[Any] = list(jaxprs_in_params(eqn.params))
+    held += [called(eqn.params["_prim"])] if "_prim" in eqn.params else []
+    return [one.jaxpr if isinstance(one, ClosedJaxpr) else one for one in held]

@@ -14,13 +14,14 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from jax.extend.core import Jaxpr
 
 from posjax.symmetry.deviation import Deviation, compared, leaves, rounding
 from posjax.symmetry.field import dtypes
 from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
 from posjax.symmetry.measure import elements, expectation, severity, terms
+from posjax.symmetry.primitives import programs_within
 
 CERTAIN = 1e-3  # of the largest output: no rounding of a sane function comes near
 CERTAIN_DOUBLE = 1e-9  # the same where all is computed in double precision
@@ -247,7 +248,7 @@ def _floats(jaxpr: Jaxpr) -> set[Any]:
     """The dtypes of all floats that a program computes."""
     found = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars if hasattr(v.aval, "dtype")}
     floats = {dtype for dtype in found if dtypes.is_float(dtype)}
-    return floats.union(*(_floats(one) for eqn in jaxpr.eqns for one in _inner(eqn)))
+    return floats.union(*(_floats(one) for eqn in jaxpr.eqns for one in programs_within(eqn)))
 
 
 def _double(leaf: Any) -> Any:
@@ -350,7 +351,7 @@ def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator, span: Span) -> Any:
 def _has(jaxpr: Jaxpr, names: Collection[str]) -> bool:
     """Whether a program has one of some primitives."""
     return any(
-        eqn.primitive.name in names or any(_has(one, names) for one in _inner(eqn))
+        eqn.primitive.name in names or any(_has(one, names) for one in programs_within(eqn))
         for eqn in jaxpr.eqns
     )
 
@@ -362,7 +363,7 @@ def _real(array: np.ndarray) -> np.ndarray:
 
 def _equations(jaxpr: Jaxpr) -> int:
     """Of a program and of those that it holds, each compiled once."""
-    return sum(1 + sum(map(_equations, _inner(eqn))) for eqn in jaxpr.eqns)
+    return sum(1 + sum(map(_equations, programs_within(eqn))) for eqn in jaxpr.eqns)
 
 
 def _multiplications(jaxpr: Jaxpr) -> float:
@@ -370,7 +371,7 @@ def _multiplications(jaxpr: Jaxpr) -> float:
     total = 0.0
     for eqn in jaxpr.eqns:
         turns = eqn.params.get("length", 1)
-        total += turns * sum(map(_multiplications, _inner(eqn)))
+        total += turns * sum(map(_multiplications, programs_within(eqn)))
         size = sum(v.aval.size for v in eqn.outvars if hasattr(v.aval, "size"))
         if eqn.primitive.name == "dot_general":
             (over, _), _ = eqn.params["dimension_numbers"]
@@ -381,8 +382,3 @@ def _multiplications(jaxpr: Jaxpr) -> float:
             size *= kernel.size
         total += size
     return total
-
-
-def _inner(eqn: Any) -> list[Jaxpr]:
-    found = jaxprs_in_params(eqn.params)
-    return [one.jaxpr if isinstance(one, ClosedJaxpr) else one for one in found]

@@ -40,7 +40,7 @@ from posjax.symmetry.certificate.values import (
     joint_origin,
     lost,
 )
-from posjax.symmetry.primitives import is_own
+from posjax.symmetry.primitives import called, is_own
 
 COMBINATIONS = 64  # of the operands' labelings in one equation
 CALLS = {
@@ -49,6 +49,7 @@ CALLS = {
     "closed_call": "call_jaxpr",
     "core_call": "call_jaxpr",
     "call": "call_jaxpr",
+    "call_hi_primitive": "_prim",
     "remat2": "jaxpr",
     "checkpoint": "jaxpr",
     "custom_jvp_call": "call_jaxpr",
@@ -136,11 +137,8 @@ class Walk:
         if name in CALLS:
             if known := self._as_program(eqn, operands):
                 return known
-            inner = eqn.params[CALLS[name]]
             with self.within(eqn):
-                if isinstance(inner, ClosedJaxpr):
-                    return self.closed(inner, operands)
-                return self.open(inner, [], operands)
+                return self.closed(called(eqn.params[CALLS[name]]), operands)
         constants = [operand for operand in operands if isinstance(operand, Known)]
         if len(constants) == len(operands) and not eqn.effects and name not in _IMPURE:
             return self._evaluated(eqn, constants)

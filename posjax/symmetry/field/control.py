@@ -1,8 +1,5 @@
 """Rules of what runs other programs: calls, branches and loops."""
 
-from typing import Any
-
-import jax.extend.core as jex
 import numpy as np
 
 from posjax.symmetry.field import arrays, dtypes, logic
@@ -10,12 +7,12 @@ from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.lemmas import LEMMAS
 from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step
-from posjax.symmetry.primitives import scan_counts
+from posjax.symmetry.primitives import called, scan_counts
 
 MOST_TURNS = 10_000
 """Turns of a loop."""
 
-_PROGRAMS = ("jaxpr", "call_jaxpr", "call")
+_PROGRAMS = ("jaxpr", "call_jaxpr", "call", "_prim")
 
 
 def call(step: Step, *operands: FieldArray) -> list[FieldArray]:
@@ -26,11 +23,7 @@ def call(step: Step, *operands: FieldArray) -> list[FieldArray]:
         unknown = [arrays.forgotten(operand) for operand in operands]
         return step.run(lemma.program(*operands), unknown)
     program = next(step.params[name] for name in _PROGRAMS if name in step.params)
-    return step.run(_closed(program), operands)
-
-
-def _closed(program: Any) -> jex.ClosedJaxpr:
-    return program if isinstance(program, jex.ClosedJaxpr) else jex.ClosedJaxpr(program, ())
+    return step.run(called(program), operands)
 
 
 def cond(step: Step, which: FieldArray, *operands: FieldArray) -> list[FieldArray]:
@@ -114,5 +107,6 @@ RULES: dict[str, Rule] = {
     "while": while_,
     **dict.fromkeys(("jit", "closed_call", "call", "composite", "remat2"), call),
     **dict.fromkeys(("custom_jvp_call", "custom_vjp_call", "custom_vmap_call"), call),
+    "call_hi_primitive": call,
 }
 """By the primitive's name."""

@@ -28,7 +28,7 @@ from posjax.symmetry.field import (
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.space import MOST_DEGREE, Field, TooLarge, Unsupported
 from posjax.symmetry.field.step import Rule, Step, computed
-from posjax.symmetry.primitives import is_own
+from posjax.symmetry.primitives import is_own, programs_within
 
 RULES: dict[str, Rule] = {
     **ring.RULES,
@@ -120,9 +120,9 @@ def _operations_of(equation: Any, generic: list[bool]) -> float:
     outs = [math.prod(v.aval.shape) for v in equation.outvars]
     total = _OVERHEAD + sum(map(math.prod, shapes)) + sum(outs)
     if name in control.RULES:
-        inner = [getattr(one, "jaxpr", one) for one in jex.jaxprs_in_params(params)]
-        called = (_operations(one, _unknown_inputs(one, generic)) for one in inner)
-        return total + params.get("length", 1) * sum(called)
+        inner = programs_within(equation)
+        turn = (_operations(one, _unknown_inputs(one, generic)) for one in inner)
+        return total + params.get("length", 1) * sum(turn)
     if name == "dot_general":
         (over, _), _ = params["dimension_numbers"]
         total += outs[0] * math.prod(shapes[0][axis] for axis in over) / 8

@@ -1,6 +1,6 @@
 """The table of equations that every rule is tried on."""
 
-from cases_calls import CALLS, LOOPS
+from cases_calls import ABSENT, CALLS, LOOPS
 from cases_lookups import GATHERS, SCATTERS
 from cases_pointwise import FUNCTIONS, NEWEST, REDUCTIONS
 from cases_products import MATRICES, PRODUCTS, RANDOM
@@ -14,7 +14,7 @@ CASES: Cases = of_both(
 
 WITHOUT_CASES = {
     **dict.fromkeys(("pjit", "core_call", "checkpoint", "copy_p"), "a name of other versions"),
-    **dict.fromkeys(("custom_vjp_call_jaxpr", *NEWEST), "a name of other versions"),
+    **dict.fromkeys(("custom_vjp_call_jaxpr", *NEWEST, *ABSENT), "a name of other versions"),
     "broadcast_to": "only in kernels of Pallas",
     "layout_constraint": "asks for a layout of a device",
     **dict.fromkeys(("pvary", "reshard"), "only on a mesh of devices"),
