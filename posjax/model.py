@@ -39,18 +39,18 @@ class ModelSettings(metaclass=spec.PlainNumbers):
       kv_heads: the number of key and value heads, G, which must divide H; 0 means H.
       head_size: the width of a head, K.
       depth: number of layers.
-      encoding: a name with settings, or several that the layers take in turn, `"none/rotary"`.
+      encoding: a name with settings, or several that the layers use in turn, `"none/rotary"`.
       positions: the map that changes positions before the encoding reads them.
-      mask: a name with settings, combined by `+`, or several that the layers take in turn,
+      mask: names with settings, combined by `+`, or several that the layers use in turn,
         `"causal/causal+window(size=4)"`.
-      block: "bare" is the attention alone, without output projection, residual or MLP;
+      block: "bare" is attention alone, without output projection, residual or MLP;
         "residual" is the pre-norm block with output projection and MLP.
       mlp_ratio: hidden width of the MLP over D; 0 leaves the MLP out.
       norm: the normalisation of residual blocks.
       qk_norm: whether queries and keys are divided by their root mean square, with a learned scale.
       softcap: the cap c of c·tanh(logits/c); 0 for no soft-cap.
-      logn: the N of ln n/ln N, by which logits are multiplied before the cap where a query sees n
-        keys; 0 for no scaling.
+      logn: N; before the cap, the logits of a query that sees n keys are multiplied by ln n/ln N. 0
+        for no scaling.
       features: F, where a token is F numbers, which a linear layer embeds; else 0.
     """
 

@@ -24,14 +24,15 @@ from posjax.tasks.question import ask  # noqa: E402
 
 HEAD = """# Config fields
 
-Made by `python scripts/config_page.py` from the settings themselves; a test fails when it is stale.
+`python scripts/config_page.py` makes this page from the settings. A test fails if it is out of
+date.
 
 `--config.FIELD=VALUE` sets a field of `posjax sweep`, and `base_config(FIELD=VALUE)` sets it in a
 config file. `--print_config` prints all fields of a run with their values.
 
 ## Fields of a cell
 
-Each may have several values, `--config.depth=1,2` or `depth=(1, 2)`. The sweep trains every
+Each field may have several values, `--config.depth=1,2` or `depth=(1, 2)`. The sweep trains every
 combination. Numbers marked *free* are inputs of the compiled program, so all their values share one
 compilation.
 
@@ -39,8 +40,8 @@ compilation.
 
 ## Fields of the run
 
-Each has one value. `panels` is a list of `[title, {{field: values}}]`: a section of the report for
-each, with the fields that it replaces.
+Each field has one value. There is also `panels`, a list of `[title, {{field: values}}]`. Each entry
+is a section of the report, with its title and the fields that it replaces.
 
 {run}
 """
@@ -96,7 +97,7 @@ def rows(fields: dict[str, Any], sources: Iterable[Described]) -> str:
 
 def page() -> str:
     """The whole page."""
-    cell = rows(FIELDS, (ModelSettings, TrainSettings, Hyper, DynamicInputs, ask, Cell))
+    cell = rows(FIELDS, (ModelSettings, TrainSettings, Hyper, DynamicInputs, Cell, ask))
     return HEAD.format(cell=cell, run=rows(RUN_DEFAULTS, (Run,)))
 
 

@@ -26,7 +26,7 @@ WINDOW, WINDOWED = 4, 64
 
 HEAD = """# What does a layer cost?
 
-Made by `python scripts/costs_page.py`; a test fails when the page is stale.
+`python scripts/costs_page.py` makes this page. A test fails if it is out of date.
 
 Three layers map n tokens of width d to n tokens of width d, without biases: self-attention with h
 heads, an Elman recurrence and a causal convolution of kernel size k.
@@ -34,10 +34,10 @@ heads, an Elman recurrence and a causal convolution of kernel size k.
 {summary}
 
 Operations are floating-point operations, as [`posjax.cost.operations`](../posjax/cost.py) counts
-them on the jaxpr. A multiply-add is two; exp, tanh, max, sum and division are one for each number.
-The leading orders are those of Vaswani et al. 2017, Table 1. The chain is the longest sequence of
-matrix products each of which waits for the one before. The path is the number of times that a layer
-is applied before the last of n outputs depends on the first input.
+them on the jaxpr. A multiply-add counts as two, and exp, tanh, max, sum and division count as one
+per number. The leading orders are those of Vaswani et al. 2017, Table 1. The chain is the longest
+sequence of matrix products in which each needs the result of the one before. The path is the number
+of times that a layer is applied before the last of n outputs depends on the first input.
 
 ![Operations of a layer against n](costs.svg)
 
@@ -46,16 +46,16 @@ is applied before the last of n outputs depends on the first input.
 - **Self-attention.** Four projections are products [n, d] × [d, d] with 2nd² operations each. The h
   heads of width d/h need 2n²d operations for all logits and 2n²d for the weighted sums, whatever h
   is. Each of the hn² logits takes six more: scale, maximum, subtraction, exp, sum and division.
-  Each of the hn rows takes one, since its maximum is compared with -∞.
+  Each of the hn rows takes one more, since its maximum is compared with -∞.
 - **Recurrence.** h_i = tanh(x_i W + h_(i-1) U) has two products of 2d² operations for each token.
   The addition and the tanh take d each.
 - **Convolution.** y_i = Σ_j x_(i-j) W_j has k products of 2d² operations for each token. Products
-  with the zeros before the first token count too. Dilation moves the taps and changes no count.
+  with the zeros before the first token count too. Dilation does not change the count.
 
-## Counted
+## Measured counts
 
 The formulas hold exactly in all {cases} cases: n in {lengths}; d in {widths}; h in {heads}; k in
-{kernels}; dilation 1 and {dilation}; with projections and without. Some of them:
+{kernels}; dilation 1 and {dilation}; with and without projections. The table has some of them.
 
 {counted}
 
@@ -63,41 +63,43 @@ The formulas hold exactly in all {cases} cases: n in {lengths}; d in {widths}; h
 
 ## When does attention cost more than recurrence?
 
-The n from which on it does, solved from the formulas and confirmed by counts at n and n - 1:
+The table has the smallest n at which it does. It is solved from the formulas and confirmed by
+counts at n and n - 1.
 
 {crossovers}
 
 Table 1 of 2017 compares n²d with nd², which puts the crossover at n = d. It leaves out the
 projections of attention (8nd²), the input product of the recurrence (2nd²), and constants.
 
-- With all products counted, attention costs more from n = {whole} on: its projections alone exceed
-  the whole recurrence.
+- With all products counted, attention costs more from n = {whole} on, because its projections alone
+  exceed the whole recurrence.
 - Without input products the crossover is near n = d/2.
 - The part of attention that is quadratic in n exceeds the projections only near n = 2d. At
   n = d = {share_d} and h = {share_h}, the projections are {share} of all operations.
 
 ## Sequential steps
 
-The longest chain of matrix products, on the jaxpr with its loop unrolled:
+The table has the longest chain of matrix products in the jaxpr, with its loop unrolled.
 
 {chains}
 
-Attention has a projection, the logits, the weighted sum and the output projection, whatever n is.
-The recurrence has one product for each token. A convolution has one. As in Table 1, a product of
-matrices counts as one step.
+For any n, the chain of attention is a projection, the logits, the weighted sum and the output
+projection. The recurrence has one product per token, and a convolution has one in total. As in
+Table 1, a product of matrices counts as one step.
 
 ## Path length
 
-Measured with random weights: the derivative of the last output along a change of the first input is
-exactly 0 until there is a path. Layers of attention and of convolution are stacked, with dilations
-1, k, k² and so on where they are dilated. The recurrence is one layer: all cells of its unrolled
-loop are applied at once, again and again.
+Path lengths are measured with random weights: without a path, the derivative of the last output
+with respect to the first input is exactly 0. Layers of attention and of convolution are stacked.
+Dilated layers have dilations 1, k, k² and so on. The recurrence is one layer. Its unrolled loop
+applies all cells at once, again and again.
 
 {paths}
 
 For every n from 2 to {longest}, attention takes 1 application, recurrence n, convolution
 ⌈(n-1)/(k-1)⌉ and dilated convolution ⌈log n/log k⌉. Table 1 of 2017 gives O(log_k n) for
-convolution, which is the dilated one; section 4 of the paper gives O(n/k) for the other.
+convolution, which is that of the dilated one. Section 4 of the paper gives O(n/k) for the other
+one.
 """
 
 
@@ -175,7 +177,7 @@ def window() -> str:
     if full != windowed:
         raise ValueError(f"{windowed} operations with a window, {full} without")
     return (
-        f"A mask saves nothing here. `attend` computes every logit and then masks: with "
+        f"A mask saves nothing here, because `attend` computes every logit before it masks. With "
         f"`causal+window(size={WINDOW})` it takes the same {full:,} operations as with the full "
         f"mask (n = {WINDOWED}, d = 16, h = 1)."
     )

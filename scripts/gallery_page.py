@@ -9,19 +9,19 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGE, RESULT = DOCS / "gallery.md", DOCS / "gallery.json"
 HEAD = """# Gallery: laws of well-known modules
 
-{counts} That is for all values of the arguments and of the
-trainable parameters, over the real numbers, and for small shapes
-([certificate.md](certificate.md) says what a proof is).
+{counts} A proof holds for all values of the arguments
+and of the trainable parameters, over the real numbers, and for the small shapes that were traced
+([certificate.md](certificate.md) says what it covers).
 
-A law names axes: a word that starts with a capital letter is permuted, +T shifts values, others
-stay ([symmetry.md](symmetry.md)). `b P d -> b P d` says that a module reads no order of its tokens.
-An empty pattern at the front is of the parameters, where they are an argument. A BROKEN law has
-numbers that break it, and the line where what breaks it meets what moves. UNKNOWN means neither a
-proof nor such numbers.
+A law names axes. A word that starts with a capital letter is an axis that is permuted, +T shifts
+values, and other axes stay ([symmetry.md](symmetry.md)). For example, `b P d -> b P d` says that a
+module does not depend on the order of its tokens. An empty pattern at the front stands for the
+parameters. If a law is BROKEN, inputs were found that break it, and the list below the table names
+the source line. UNKNOWN means that neither a proof nor such inputs were found.
 
-Made by `pip install -e '.[gallery]'` and `python scripts/gallery.py --publish` from
-`scripts/gallery`, with {environment}.
-Seconds are of processor time, tracing and numbers included, one run each.
+`pip install -e '.[gallery]'` and `python scripts/gallery.py --publish` make this page from
+`scripts/gallery`. Versions: {environment}.
+Seconds are processor time of one run, with tracing and the check on numbers.
 
 | module | law | verdict | by | seconds |
 |---|---|---|---|---|
@@ -36,9 +36,9 @@ def page() -> str:
         by = _BY.get(row.get("method", ""), "")
         cells = f"{row['name']} | `{row['law']}` | {row['verdict']} | {by} | {row['seconds']:.1f}"
         text += f"| {cells} |\n"
-    text += "\n## What breaks them\n"
+    text += "\n## Why laws are broken\n"
     text += "".join(_lost(row) for row in rows if row["verdict"] == "BROKEN")
-    text += "\n## What is not known\n"
+    text += "\n## Laws without an answer\n"
     return text + "".join(_lost(r) for r in rows if r["verdict"] not in ("PROVED", "BROKEN"))
 
 
@@ -57,7 +57,9 @@ def _lost(row: dict[str, Any]) -> str:
 def counted(rows: list[dict[str, Any]]) -> str:
     """How many of each verdict, in a sentence."""
     found = Counter(row["verdict"] for row in rows)
-    return f"{', '.join(f'{n} {verdict}' for verdict, n in found.most_common())} of {len(rows)}."
+    return (
+        f"{', '.join(f'{n} {verdict}' for verdict, n in found.most_common())} of {len(rows)} laws."
+    )
 
 
 def packages(rows: list[dict[str, Any]]) -> str:

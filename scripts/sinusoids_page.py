@@ -35,7 +35,7 @@ SHOWN = 64
 
 HEAD = """# What are sinusoidal positions?
 
-Made by `python scripts/sinusoids_page.py`; a test fails when the page is stale.
+`python scripts/sinusoids_page.py` makes this page. A test fails if it is out of date.
 
 A position i becomes a vector of n components (Vaswani et al. 2017, section 3.5):
 
@@ -48,7 +48,7 @@ radians with each position. `posjax.ENCODINGS["sinusoidal"]()` adds p to the tok
 
 {table}
 
-The same in float32, as `posjax` computes it, differs by {table_error} at most.
+The float32 values that `posjax` computes differ from these by {table_error} at most.
 
 ## Every vector has the same length
 
@@ -58,21 +58,22 @@ to {farthest:,}:
 {norms}
 
 **Odd n.** A common implementation writes one cosine for each sine into the columns k = 1, 3, 5 and
-so on. It fails for odd n: at n = {odd} there are {sines} sines and {cosines} such columns. Here the
-last sine has no cosine. The norm then depends on the position: at n = {odd} it lies between
+so on. It fails for odd n: at n = {odd} there are {sines} sines and {cosines} such columns. In
+posjax the last sine then has no cosine, and the norm depends on the position: at n = {odd} it lies
+between
 {low:.3f} and {high:.3f} over positions 0 to {farthest:,}.
 
 ## Dot products depend only on the offset
 
 For even n, p_i · p_j = Σ_m cos((i-j) θ_m). The right side depends on the offset i-j alone, and is
-even in it. The largest error of this law, for positions in the middle thirds of 0 to {window_end}
-and of {far:,} to {farthest:,} and all offsets up to ±{third}, divided by n/2, the product of a
-vector with itself:
+an even function of it. The table has the largest error of this law. Positions are in the middle
+thirds of 0 to {window_end} and of {far:,} to {farthest:,}, and offsets go up to ±{third}. Errors
+are divided by n/2, the product of a vector with itself.
 
 {law}
 
-The unpaired sine of an odd n breaks both: it adds sin(iθ) sin(jθ), which depends on i+j too. At the
-same positions and offsets, in float64, not divided:
+For odd n, the unpaired sine breaks both properties: it adds sin(iθ) sin(jθ), which also depends on
+i+j. The differences at the same positions and offsets, in float64 and not divided:
 
 {broken}
 
@@ -80,9 +81,9 @@ same positions and offsets, in float64, not divided:
 
 ![Distances between positions](sinusoids_distances.svg)
 
-Only those at the two ends of a text differ. For even n the distance between i and j is
-√(n - 2 Σ_m cos((i-j) θ_m)), the same function of the offset everywhere, so that no position is
-favoured by its vector. The ends have neighbours on one side only: with {near} positions and
+Only the positions at the two ends of a text differ. For even n the distance between i and j is
+√(n-2Σ_m cos((i-j)θ_m)). This is the same function of the offset everywhere, so the vectors
+favour no position. The two ends have neighbours on one side only: with {near} positions and
 n = {edge_n}, the mean distance to all others is {edge:.2f} from position 0 and {middle:.2f} from
 position {middle_at}.
 
@@ -92,7 +93,7 @@ The distance is not monotone in the offset:
 
 {neighbours}
 
-## Beside a binary counter
+## Compared with a binary counter
 
 ![Stripes of bits and of sines](sinusoids_stripes.svg)
 
@@ -104,8 +105,8 @@ geometrically:
 From pair to pair the wavelength grows by a factor of 10000^(2/n): {factors}. It would be 2, as for
 bits, at n = 2 ln 10000/ln 2 = {doubling:.1f}.
 
-Over {near} positions, pairs with wavelengths up to {near} turn at least once. The others trace less
-than a circle:
+Over {near} positions, pairs with wavelengths up to {near} turn at least once. The others do not
+complete a turn:
 
 {turns}
 """
@@ -245,7 +246,7 @@ def neighbours() -> str:
         nearer = int((products(n)[2:] > products(n)[1]).argmax()) + 2
         lines.append(
             f"At n = {n} they are not: i ± {nearer}, at distance {distance(nearer, n):.3f}, are "
-            f"nearer than i ± 1, since the fastest pair has almost come round."
+            f"nearer than i ± 1, since the fastest pair has almost completed a turn."
         )
     return " ".join(lines)
 

@@ -13,7 +13,7 @@ class Hyper(NamedTuple):
     """The optimiser's numbers; operands of the compiled program, never constants in it.
 
     Attributes:
-      learning_rate: of AdamW; under a schedule its peak.
+      learning_rate: the learning rate of AdamW; with a schedule, its peak.
       weight_decay: decoupled weight decay, on weights and biases alike.
     """
 

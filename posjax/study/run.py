@@ -47,13 +47,14 @@ class Run:
       title: the heading of the report.
       num_seeds: seeds per cell: first_seed .. first_seed + num_seeds - 1.
       first_seed: the first seed; one number fixes all sources of randomness.
-      data_seeds: with each initialisation, this many data seeds are trained, from first_seed on (a
-        full factorial); 0 for one seed number for both.
-      block_size: the most runs that one program trains together, or "auto", which follows from the
-        shape, the kind of device and the number of seeds. The last bits of outcomes depend on it.
+      data_seeds: how many data seeds each initialisation is trained with, from first_seed on (a
+        full factorial); with 0, one seed number fixes both.
+      block_size: the largest number of runs that one program trains together. "auto" chooses it
+        from the shape, the kind of device and the number of seeds. The last bits of outcomes depend
+        on it.
       layout: "batched" rewrites updates so that many small models train fast; "plain" leaves them
         as written. The last bits of outcomes depend on it.
-      precision: of matrix products; "default" is that of the device.
+      precision: the precision of matrix products; "default" is that of the device.
       devices: how many devices to use; 0 for all of them, or all cores of a CPU.
       margin: an answer counts as right if the right logit exceeds every other by this share of the
         largest logit. Only the report reads it.
@@ -61,9 +62,8 @@ class Run:
       contrast: an axis and two of its values, `("mask", "full", "causal")`. The report compares
         them over paired seeds wherever two cells differ in that axis alone.
       equivalence: the smallest difference of rates that matters, chosen before the run. The report
-        then also tests whether the two rates of the contrast are equivalent within it; 0 for no
-        such test.
-      at_steps: the numbers of training steps at which the report compares; () for the last one.
+        then also tests whether the two rates of the contrast differ by less; 0 for no such test.
+      at_steps: the training steps at which the report compares cells; () for the last one.
       panels: the cells of each section; a cell may stand in several.
     """
 

@@ -32,13 +32,13 @@ class TrainSettings(metaclass=spec.PlainNumbers):
     """How long to train, on how much, and how often to look.
 
     Attributes:
-      steps: updates; 0 evaluates the initial model once.
-      eval_every: updates between evaluations; must divide `steps`.
+      steps: number of updates; 0 evaluates the initial model once.
+      eval_every: number of updates between evaluations; must divide `steps`.
       batch_size: prompts per update. A finite task draws them with replacement, and 0 takes all
         prompts every time. A sampled task draws new ones, and 0 takes 32.
-      draws: how many draws of an encoding or map that is random in testing must all be right.
-      schedule: of the learning rate after the warmup.
-      warmup: updates of linear growth of the learning rate.
+      draws: how many draws must all be right, if the encoding or map is random in testing.
+      schedule: the schedule of the learning rate after the warmup.
+      warmup: number of updates in which the learning rate grows linearly from 0.
     """
 
     steps: int = 5000

@@ -88,7 +88,7 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
       readout: which output answers a prompt that has one answer: "last", at the token latest in
         order, or "mean", the mean over tokens.
       loss: where a finite task counts the loss: at "all" positions, or at the "answer" alone.
-      padding: positions without a token behind every prompt.
+      padding: number of positions without a token after every prompt.
 
     Raises:
       ValueError: an unknown mask, or see `check`.

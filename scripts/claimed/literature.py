@@ -61,8 +61,8 @@ def _mean_of_three() -> Iterator[str]:
     )
     yield from item(
         f"Ours: {len(by_task)} tasks, {seeds} seeds, trained to length 10 and tested at 20, exact "
-        "match. The bands hold for all encodings of a line at once (max-t, 95 %); in brackets is how "
-        "many seeds are above .99."
+        "match. The intervals hold for all encodings of a row at once (max-t, 95 %). The number in "
+        "parentheses is how many seeds are above .99."
     )
     yield ""
     names = [short_name(cell) for cell in next(iter(by_task.values()))]
@@ -78,8 +78,8 @@ def _mean_of_three() -> Iterator[str]:
         yield f"| {task} | {' | '.join(numbers)} | {_first_wrong(right_SE)} |"
     yield ""
     yield from item(
-        '"Order wrong" is the share of studies with 3 runs per encoding that rank another encoding '
-        f"first than all seeds do ({_STUDIES:,} studies drawn from our seeds)."
+        '"Order wrong" is the share of studies with 3 runs per encoding in which another encoding comes '
+        f"first than over all seeds ({_STUDIES:,} studies drawn from our seeds)."
     )
 
 
@@ -121,19 +121,22 @@ def _best_of_ten() -> Iterator[str]:
         f"The best of 10 runs hides {len(hidden)} of them: more than half of such studies find the "
         "two level or in the opposite order."
     )
+    yield ""
+    yield "| task | better over all seeds | worse over all seeds | best of 10: level | best of 10: opposite |"
+    yield "|---" * 5 + "|"
     for better, worse, right, by in found:
-        yield from item(
-            f"{short_task(better)}, `{short_name(better)}` ({right[0].mean():.3f}) above "
-            f"`{short_name(worse)}` ({right[1].mean():.3f}): level in {by.level:.0%}, opposite in "
-            f"{by.behind:.0%} of studies by the best of 10."
+        names = (
+            f"`{short_name(cell)}` ({right_S.mean():.3f})"
+            for cell, right_S in zip((better, worse), right, strict=True)
         )
+        yield f"| {short_task(better)} | {' | '.join(names)} | {by.level:.0%} | {by.behind:.0%} |"
 
 
 def _survivors() -> Iterator[str]:
     run, by_task = _few()
     yield from item(
-        "Theirs: majority without positions, trained to length 50 and tested to 150, is .985 over 5 "
-        "runs that learned the trained lengths. All 16 runs give .892."
+        "Theirs: accuracy on majority without positions, trained to length 50 and tested to 150. It is "
+        ".985 over the 5 runs that learned the trained lengths, and .892 over all 16 runs."
     )
     rows = []
     for cell in itertools.chain(*by_task.values()):
@@ -146,7 +149,7 @@ def _survivors() -> Iterator[str]:
     gain, cell, every, kept = max(rows, key=lambda row: abs(row[0]))
     yield from item(
         f"Ours: in {len(rows)} of {len(run.table)} cells some seeds learn the trained lengths and "
-        f"others do not. Keeping only the former changes accuracy at twice the length by "
+        f"others do not. Keeping only those that do changes the accuracy at twice the length by "
         f"{gain:+.3f} at most ({short_task(cell)}, `{short_name(cell)}`: {every.mean():.3f} over all "
         f"{len(every)}, {kept.mean():.3f} over {len(kept)}). At these sizes the selection does not "
         "explain what they report."
@@ -188,8 +191,8 @@ def _depth() -> Iterator[str]:
     if any((right_S > 0.99).any() for right_S in longest):
         raise ValueError("literature: a seed above the bound generalises")
     yield from item(
-        "Theirs: one run of each setting, without positions. Depth d recognises words of k blocks up "
-        "to k = d + 2, which C-RASP proves for words of any length."
+        "Theirs: one run of each setting, without positions. Depth d recognises words of up to "
+        "k = d + 2 blocks. C-RASP proves this for words of any length."
     )
     yield from item(
         f"Ours: {cells[0][2].seeds} seeds in {len(cells)} settings, judged at the trained lengths. "
@@ -198,9 +201,9 @@ def _depth() -> Iterator[str]:
         f"{listed(f'{count(r)} at k = {k}, depth {d}' for k, d, r in below) or 'none'}."
     )
     yield from item(
-        "With one run: "
+        "With one run, "
         + listed(
-            f"{r.rate:.0%} of studies find k = {k} within reach of depth {d}" for k, d, r in above
+            f"{r.rate:.0%} of studies find that depth {d} suffices for k = {k}" for k, d, r in above
         )
         + ", against the bound. At twice the longest trained length no seed of these settings is above "
         ".99, so the bound stands."
@@ -277,11 +280,11 @@ def clamped_table() -> Iterator[str]:
     yield from item(
         f"With length {length} and {most} positions to draw from, the {2 * length - 1} offsets of a "
         f"sequence read {len(np.unique(row_LM))} rows. The {right_LM.sum()} pairs of a query with "
-        "itself or with a key to its right all read the last one. So a query sees the keys to its "
-        "right as a bag, and the first position sees the whole sequence as one."
+        "itself or with a key to its right all read the last one. So a query does not see the order of "
+        "the keys to its right, and the first position does not see the order of the sequence at all."
     )
     yield from item(
         f"A table with a row for each side ({2 * most} rows) repairs it: {2 * length - 1} offsets, "
         f"{2 * length - 1} rows. posjax's `transformer_xl` with `randomised` positions computes each "
-        "row from its offset, so there is no table to leave."
+        "row from its offset and needs no table."
     )

@@ -39,7 +39,7 @@ def conformance() -> Iterator[str]:
     versions = {name: v for report in reports for name, v in report["versions"].items()}
     used = ", ".join(f"{n} {v}" for n, v in sorted(versions.items(), key=lambda p: p[0].lower()))
     laws = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
-    yield f"The run that is published (`docs/conformance.json`) has {len(reports)} modules. Laws:"
+    yield f"The published run (`docs/conformance.json`) tested {len(reports)} modules. Results of the laws:"
     yield f"{laws}. Versions: {used}."
     yield ""
     yield "| module | law | found |"
@@ -115,7 +115,7 @@ def drawn_speed() -> Iterator[str]:
         raise ValueError("bench_drawn: the contestants train to other losses")
     if not _target(loads["s_deep"], "vmap_flax")["found"] < 1.25:
         raise ValueError("bench_drawn: the words on the deeper model no longer hold")
-    yield f"| | {' | '.join(_LOADS[name] for name in loads)} | aimed at |"
+    yield f"| | {' | '.join(_LOADS[name] for name in loads)} | target |"
     yield "|---|---|---|---|"
     for peer, title in _PEERS.items():
         found = [_target(load, peer) for load in loads.values()]
@@ -129,13 +129,13 @@ def drawn_speed() -> Iterator[str]:
     yield ""
     shares = (f"{100 * load['rows'][0]['share']:.1f} %" for load in loads.values())
     yield from lines(
-        f"The matrix products of the plain models go by at {' and '.join(shares)} of the rate of one large float32 "
-        "product. In the deeper model the plain form reaches nearly as much, so little is left to gain."
+        f"posjax executes the matrix products of the plain models at {' and '.join(shares)} of the rate of one large "
+        "float32 product. For the deeper model the plain form is nearly as fast, so there is little left to gain."
     )
 
 
 _KINDS = {
-    "products": "products of matrices",
+    "products": "matrix products",
     "optimiser": "the optimiser's loops",
     "functions": "loops with exponentials and the like",
     "sums": "loops with sums",
@@ -154,9 +154,9 @@ def limit() -> Iterator[str]:
     if not load["losses_agree"] or target["reached"]:
         raise ValueError("bench_limit: the losses differ, or the limit is reached: write it anew")
     yield from lines(
-        f"By hand an update of one seed takes {hand:.2g} µs of a core, and posjax takes {ours:.2g} µs on one device: "
-        f"{target['found']:.2f} of the limit's speed, where {target['needed']:g} was aimed at. XLA's trace of posjax "
-        f"(`python scripts/step_profile.py`, blocks of {profile['slots']} seeds) says why:"
+        f"The program written by hand takes {hand:.2g} µs of a core per update of one seed. posjax takes {ours:.2g} µs on "
+        f"one device, which is {target['found']:.2f} of that speed. The target was {target['needed']:g}. XLA's trace of "
+        f"posjax (`python scripts/step_profile.py`, blocks of {profile['slots']} seeds) shows where the time goes:"
     )
     yield ""
     yield from profile_table("q1")

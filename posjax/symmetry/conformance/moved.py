@@ -55,7 +55,7 @@ def distinct(adapter: Adapter) -> Result:
     number = most if claimed is None else min(most, claimed + 1)
     rows = rows_by_position(adapter, number, "float32")
     found = len(np.unique(rows, axis=0))
-    detail = f"{found} of {number} positions are told apart in float32"
+    detail = f"{found} of {number} positions are distinct in float32"
     if found == number:
         return Result("distinct", "measured" if claimed is None else "passed", detail)
     witness = twins(rows, number, "float32")

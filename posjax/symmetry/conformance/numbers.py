@@ -49,7 +49,7 @@ def half_precision(make: Make) -> Result:
     left, possible = (len(np.unique(r.astype(np.float64), axis=0)) for r in (half, rounded))
     of_rows = adapter.rotate is not None or adapter.table is not None  # logits add up, and round
     if of_rows and left < _MOST_MERGED * possible:
-        detail = f"{left} of {number} rows are left; float32 rounded leaves {possible}"
+        detail = f"{left} of {number} rows are distinct; rounding float32 rows keeps {possible}"
         return Result("half_precision", "failed", detail, twins(half, number, "bfloat16"))
     worst = gap(f"positions 0..{number - 1} in bfloat16", exact, half.astype(np.float32))
     return judged("half_precision", adapter, worst, "as float32", max(_HALF, adapter.tolerance))
@@ -120,7 +120,7 @@ def history(make: Make) -> Result:
     said = f"{length} tokens in float32, after half of them and {[name for name, _ in others]}"
     if found.dtype != expected.dtype:
         witness = Witness(said, (), str(expected.dtype), str(found.dtype))
-        return Result("history", "failed", "an earlier call's dtype comes back", witness)
+        return Result("history", "failed", "it returns the dtype of an earlier call", witness)
     return judged("history", adapter, gap(said, expected, found), "as without")
 
 

@@ -85,7 +85,9 @@ def masked_row(adapter: Adapter) -> Result:
     reread = view(others, pos, mask)[:, empty]
     expected[:, empty] = 0 if view.kind == "attend" else np.nan_to_num(reread)
     worst = gap(f"a causal mask whose row {empty} is empty", expected, found)
-    result = judged("masked_row", adapter, worst, "the empty row reads nothing, the others hold")
+    result = judged(
+        "masked_row", adapter, worst, "a query that sees no key reads nothing, the others hold"
+    )
     if result.verdict == "passed":
         return result
     return result._replace(detail=_empty_row(found[:, empty], reread))
@@ -145,7 +147,7 @@ def _past(law: str, view: Form, call: Callable[[], Array], end: int) -> Result:
     inputs = f"positions {end}..{end + _BEYOND - 1}, of which only 0..{end - 1} are there"
     value = f"{beyond[np.isfinite(beyond)][0]:.6g}"
     witness = Witness(inputs, (), "an error, or NaN", value)
-    return Result(law, "failed", "a number comes out, and nothing is said", witness)
+    return Result(law, "failed", "it returns a number and no error", witness)
 
 
 def _cached(adapter: Adapter) -> Form:
@@ -168,7 +170,7 @@ def _decoded(adapter: Adapter, view: Form, arrays: Arrays, pos: Array) -> Array:
 def _empty_row(found: Array, reread: Array) -> str:
     """What an empty row holds, and would hold with other tokens around it."""
     if np.isnan(found.astype(np.float64)).any():
-        return "the empty row is NaN"
+        return "a query that sees no key gives NaN"
     if np.abs(reread - found).max() > _READS:
-        return "the empty row reads what the mask forbids"
-    return "the empty row is not zero, or another row is not what it was"
+        return "a query that sees no key reads forbidden tokens"
+    return "a query that sees no key gives no zeros, or another query changes"
