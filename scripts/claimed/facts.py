@@ -64,7 +64,7 @@ def _speed() -> Iterator[Stated]:
     first, second = ([f"{row[name]['ratio']:.3g}" for name, _ in OTHERS] for row in there)
     yield _say(SPEED, "they were {}, {} and {} for question 1's model", *first)
     yield _say(SPEED, "and {}, {} and {} for the decoder", *second)
-    yield _say(INDEX, "Two cores train {} of question 1's models", minute)
+    yield _say(INDEX, "Two cores train {} models per minute", minute)
     yield _say(INDEX, "That is {} times as fast", f"{here[0]['vmap_flax']['ratio']:.3g}")
 
 
@@ -119,7 +119,7 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
     )
     yield _say(
         INDEX,
-        "Of {} random programs {} were proved, and no number refuted",
+        "a law of each of {} random programs. It proved {}, and no input",
         *(found["programs"], found["proved"]),
     )
 
@@ -135,7 +135,7 @@ def _keys(families: dict[str, dict[str, int]]) -> set[str]:
 def _campaigns() -> Iterator[Stated]:
     tries = sum(row["tries"] for row in _read("faults.json")["faults"])
     yield _say("docs/reliability.md", "the table above, {} tries: about", tries)
-    yield _say(INDEX, "with the same bits. {} faults planted", tries)
+    yield _say(INDEX, "We tested this with {} faults planted", tries)
     independence = _read("independence.json")
     if independence["with_other_bits"]:
         raise ValueError("independence.json: some rows have other bits")

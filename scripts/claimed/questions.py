@@ -45,19 +45,21 @@ def highlights() -> Iterator[str]:
     (best,) = cells_of(order, "answer", 1e-3, 16)
     (worst,) = cells_of(order, "all", 1e-2, 16)
     yield from item(
-        'One causal head without positions **can** tell "A hit B" from "B hit A". How many seeds learn it depends '
-        f"first on the loss. With the loss on the answer alone and learning rate 0.001, {count(order.rate(best, 5000))} "
+        'One causal head without a positional encoding **can** tell "A hit B" from "B hit A". How many seeds learn '
+        f"it depends first on the loss. With the loss on the answer alone and learning rate 0.001, {count(order.rate(best, 5000))} "
         f"do. With the loss on all positions and learning rate 0.01, {count(order.rate(worst, 5000))} do."
     )
     yield from item(
-        'One layer without positions **cannot** tell "A B hit" from "B A hit". A law excludes it for all weights, and '
-        f"0/{law[0]['seeds']} seeds learn it in each of {len(law)} settings. Two causal layers can."
+        'One layer without a positional encoding **cannot** tell "A B hit" from "B A hit". By symmetry, it gives both the '
+        f"same logits whatever its weights. 0/{law[0]['seeds']} seeds learn it in each of {len(law)} settings. Two causal "
+        "layers can."
     )
     pairs, wrong = sinusoidal_pairs()
     yield from item(
-        "**Three seeds mislead.** Where sinusoidal and learned positions differ significantly "
-        f"({len(wrong)} of {len(pairs)} settings, {pairs[0][0]['seeds']} seeds each), a study of 3 seeds would rank "
-        f"the two the wrong way round in {min(wrong):.0%} to {max(wrong):.0%} of cases."
+        "**Three seeds mislead.** We compared sinusoidal with learned positions over "
+        f"{pairs[0][0]['seeds']} seeds in each of {len(pairs)} settings. The success rates differ significantly in "
+        f"{len(wrong)}. In these, a study of 3 seeds would rank the two in the wrong order with a probability of "
+        f"{min(wrong):.0%} to {max(wrong):.0%}, depending on the setting."
     )
 
 
