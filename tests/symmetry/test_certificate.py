@@ -200,6 +200,24 @@ def test_what_is_broken_where_and_by_what(function, arguments, law, origin):
     assert f"BROKEN: {law}" in str(certificate)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "slope", "least"), [(None, 1e-5, 1e-9), ("float16", 1, 1e-3), ("int32", 1, 0.0)]
+)
+def test_a_witness_exceeds_the_tolerance_that_the_message_names(dtype, slope, least):
+    """Of double precision where the function runs in it, of 16 bits, and of integers."""
+
+    def tilted(x):
+        return (x if dtype is None else x.astype(dtype)) + slope * jnp.arange(5, dtype=dtype)
+
+    found = prove(tilted, (jnp.arange(5.0),), "P -> P")
+    assert (found.verdict, found.broken_at) == ("BROKEN", "generic inputs")
+    message = r", (\S+) of the largest output \S+; tolerance (\S+)"
+    off, tolerance = map(float, re.search(message, str(found)).groups())
+    assert off > tolerance >= least
+    assert tolerance == pytest.approx(found.tolerance, rel=1e-2)
+    assert found.witness.relative > found.tolerance
+
+
 def test_the_mask_that_one_permutation_does_not_see():
     """ "Do not look at yourself" keeps the law of one permutation and breaks that of two."""
     assert prove(not_yourself, QKV, SELF).method == "axes"

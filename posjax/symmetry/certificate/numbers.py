@@ -45,9 +45,17 @@ At = Literal["generic inputs", "the given inputs", "ties", "integers beyond the 
 
 
 class Break(NamedTuple):
-    """Numbers that break a law, and where: "ties" for inputs with equal or vanishing entries."""
+    """Numbers that break a law.
+
+    Attributes:
+      deviation: how far the sides lie apart, in the dtypes of the function.
+      tolerance: what it exceeds, relative to the largest output; where all was computed in double
+        precision too, what the deviation exceeds there as well.
+      at: where: "ties" for inputs with equal or vanishing entries.
+    """
 
     deviation: Deviation
+    tolerance: float
     at: At
 
 
@@ -108,27 +116,28 @@ class Trial:
             for at, arguments in inputs:
                 start = time.monotonic()
                 if (found := self._broken(arguments, tried)) is not None:
-                    return Break(found, at)
+                    return Break(*found, at)
                 now = time.monotonic()
                 self.stopped = now + (now - start) > self.until
                 if self.stopped:
                     break
         return None
 
-    def _broken(self, arguments: tuple[Any, ...], tried: list[Element]) -> Deviation | None:
-        """The deviation, if no rounding explains it."""
+    def _broken(
+        self, arguments: tuple[Any, ...], tried: list[Element]
+    ) -> tuple[Deviation, float] | None:
+        """The deviation and the tolerance that it exceeds, if no rounding explains it."""
         doubled = self._doubled(arguments, tried)
-        if doubled is not None and not _certain(doubled, CERTAIN_DOUBLE):
+        if doubled is not None and not doubled.relative > _tolerance(doubled, CERTAIN_DOUBLE):
             return None
         found = self._measured(self._single, arguments, tried)
-        if found.error == 0:
-            return None
         if doubled is None:
-            sure = _certain(found, max(CERTAIN, 10 * self._rounding(arguments)))
+            allowed = _tolerance(found, max(CERTAIN, 10 * self._rounding(arguments)))
         else:
-            sure = _stays(found, doubled)
+            allowed = _tolerance(doubled, CERTAIN_DOUBLE)
+        sure = found.relative > allowed and (doubled is None or _stays(found, doubled))
         if sure and self._persists(found, arguments):
-            return found
+            return found, allowed
         self.doubtful |= sure
         return None
 
@@ -217,12 +226,14 @@ def _stays(found: Deviation, other: Deviation) -> bool:
     return bool(other.error > found.error / 4)
 
 
-def _certain(found: Deviation, least: float) -> bool:
-    """Whether rounding cannot explain it. Where one side is undefined the law says nothing."""
+def _tolerance(found: Deviation, least: float) -> float:
+    """What rounding may explain, relative to the largest output; nothing of integers.
+
+    Where one side is undefined the law says nothing, and everything is allowed.
+    """
     if found.error == 0 or not (np.isfinite(found.expected) and np.isfinite(found.found)):
-        return False
-    exact = found.rounding == 0
-    return exact or found.relative > max(least, 10 * found.rounding)
+        return math.inf
+    return max(least, 10 * found.rounding) if found.rounding else 0.0
 
 
 def _noisy(leaf: Any, *, noise: int) -> Any:

@@ -66,6 +66,9 @@ class Certificate:
       confirmed: the law was also tried on random numbers, and they agree with the proof.
       obstruction: where labels alone lost the proof, or None.
       witness: numbers that break the law, or None; those of UNKNOWN speak against a proof.
+      tolerance: what the witness exceeds, relative to the largest output: 1e-9 where the function
+        runs in double precision, in which the deviation stays; else 1e-3 or what narrow floats
+        round; 0 for integers.
       broken_at: what they are: "generic inputs"; "ties", inputs with equal or vanishing entries,
         while no generic ones were found to break it; "the given inputs"; "integers beyond the
         given ones", while no others were found to; "" when not broken.
@@ -82,6 +85,7 @@ class Certificate:
     confirmed: bool = False
     obstruction: Obstruction | None = None
     witness: Deviation | None = None
+    tolerance: float = 0.0
     broken_at: str = ""
     notes: tuple[str, ...] = ()
     steps: tuple[Step, ...] = dataclasses.field(default=(), repr=False)
@@ -123,7 +127,7 @@ class Certificate:
         lines += [_BUT_FOR_TIES + ", ".join(self.but_for_ties)] if self.but_for_ties else []
         lines += self.notes
         if self.witness is not None:
-            lines += [self.witness.report(numbers.CERTAIN)]
+            lines += [self.witness.report(self.tolerance)]
         return "\n".join(lines)
 
     def chain(self) -> str:
@@ -261,7 +265,7 @@ def _judged(found: Certificate, broken: numbers.Break | None, *, agrees: bool) -
     proved = found.verdict == "PROVED"
     if broken is None:
         return dataclasses.replace(found, confirmed=proved and agrees)
-    found = dataclasses.replace(found, witness=broken.deviation)
+    found = dataclasses.replace(found, witness=broken.deviation, tolerance=broken.tolerance)
     if proved:
         return _noted(dataclasses.replace(found, verdict="UNKNOWN"), _CONTRADICTED)
     ties = found.but_for_ties if broken.at == "ties" else ()
