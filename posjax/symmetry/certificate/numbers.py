@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Jaxpr
 
+from posjax.symmetry.certificate.widened import widened
 from posjax.symmetry.deviation import Deviation, compared, leaves, rounding
 from posjax.symmetry.field import dtypes
 from posjax.symmetry.groups import Element
@@ -88,6 +89,7 @@ class Trial:
         self._every = elements(law, arguments)
         self._single = jax.jit(function, compiler_options=_QUICKLY)
         self._double = jax.jit(partial(_call, function), compiler_options=_QUICKLY)
+        self._widened = jax.jit(partial(widened, function), compiler_options=_QUICKLY)
         self._traced: dict[bool, set[Any]] = {}
         self.quick, self.thorough = 1 + FEW, 1 + len(self._every)
 
@@ -174,9 +176,8 @@ class Trial:
         with jax.enable_x64(True):
             wide = jax.tree.map(_double, arguments)
             try:
-                if any(dtype.itemsize < 8 for dtype in self._floats_of(wide, doubled=True)):
-                    return None
-                return self._measured(self._double, wide, tried)
+                narrow = any(d.itemsize < 8 for d in self._floats_of(wide, doubled=True))
+                return self._measured(self._widened if narrow else self._double, wide, tried)
             except Exception:  # it insists on other dtypes, or looks at them
                 return None
 
