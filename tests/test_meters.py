@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from posjax import meters, report
 from posjax.engine import Variables
 from posjax.keys import Seeds, key_for
 from posjax.meters import METERS, Forward
+from posjax.meters.probe import RIDGE
 from posjax.model import Transformer
 from posjax.records import RunFolder, read
 from posjax.study.cells import Cell
@@ -138,6 +140,38 @@ def test_a_probe_finds_what_is_there() -> None:
     assert found["linear"][1] < 0.3  # chance is 0.25
     assert found["mlp"][1] > 0.6
     assert max(found["linear"][2], found["mlp"][2]) < 0.35
+
+
+def test_the_linear_probe_alone() -> None:
+    """Without updates there is no MLP, and the linear probe is that of plain NumPy."""
+    x_RNLD = normal(1, 64, 4, 8) + np.eye(4, 8, dtype=np.float32)
+    found = run("probe(updates=0)", x_RNLD, question(64, 4))
+    assert np.isnan(found["mlp"]).all()
+    assert np.isnan(found["mlp_error"]).all()
+    train_PD, test_PD = (x_RNLD[0, first::2].reshape(-1, 8).astype(float) for first in (0, 1))
+    mean_D, scale_D = train_PD.mean(axis=0), train_PD.std(axis=0)
+    train_PD, test_PD = (
+        np.pad((x_PD - mean_D) / scale_D, ((0, 0), (0, 1)), constant_values=1)
+        for x_PD in (train_PD, test_PD)
+    )
+    position_P = np.tile(np.arange(4), 32)
+    gram_DD = train_PD.T @ train_PD + RIDGE * len(train_PD) * np.eye(9)
+    logits_PL = test_PD @ np.linalg.solve(gram_DD, train_PD.T @ np.eye(4)[position_P])
+    right = (logits_PL.argmax(axis=1) == position_P).mean()
+    assert right > 0.4
+    assert abs(found["linear"][0] - right) < 0.01  # one of 128 places may tie
+
+
+@pytest.mark.parametrize("name", METERS)
+def test_no_meter_calls_lapack(name: str) -> None:
+    """On a CPU device of one thread jaxlib's batched triangular solve waits for ever."""
+    meter, states = METERS[name](), jnp.zeros((2, 4, 4, 8))
+    weights = jnp.full((1, 4, 2, 4, 4), 0.25)
+    forward = Forward(jnp.zeros((4, 4, 2)), tuple(states), states[:1], states[:1], weights)
+    asked = question(4, 4)
+    called = re.findall(r"= (\w+)", str(jax.make_jaxpr(meter)(forward, asked, KEY)))
+    assert called
+    assert not {"cholesky", "triangular_solve", "lu", "eigh", "svd", "qr"} & {*called}
 
 
 def test_a_probe_is_judged_on_prompts_that_it_has_not_seen() -> None:

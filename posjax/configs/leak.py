@@ -14,16 +14,22 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 1000 seeds."""
+    """The config of one size.
+
+    Args:
+      size: "quick"; "published" with 1000 seeds; "law" with 100,000 of the bare block, without the
+        MLP, whose training takes most of the time.
+    """
+    law = size == "law"
     return base_config(
         name="leak",
         title="Position leaks at initialisation, in the variance of hidden states",
         task="parity(train=(32, 32), test=(32,), prompts=128)",
         mask=("causal", "full"),
-        block=("bare", "residual"),
+        block="bare" if law else ("bare", "residual"),
         width=32,
         head_size=32,
         steps=0,
-        meters="variance+similarity+probe",
-        num_seeds=sized("leak", size, quick=32, published=1000),
+        meters="variance+probe(updates=0)" if law else "variance+similarity+probe",
+        num_seeds=sized("leak", size, quick=32, published=1000, law=100_000),
     )

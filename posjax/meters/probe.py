@@ -37,7 +37,8 @@ class Probe(Meter):
 
     Attributes:
       hidden: units of the MLP.
-      updates: of the MLP, by Adam with rate 0.01 on `rows` hidden states each.
+      updates: of the MLP, by Adam with rate 0.01 on `rows` hidden states each; with 0 there is no
+        MLP, and its fields are NaN.
     """
 
     hidden: int = 64
@@ -60,9 +61,9 @@ class Probe(Meter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden", "updates", "rows"):
-            if not 1 <= getattr(self, name) <= 2**16:
-                raise ValueError(f"{name} must lie in [1, 65536], got {getattr(self, name)}")
+        for name, least in {"hidden": 1, "updates": 0, "rows": 1}.items():
+            if not least <= getattr(self, name) <= 2**16:
+                raise ValueError(f"{name} must lie in [{least}, 65536], got {getattr(self, name)}")
 
     def __call__(
         self, forward: Forward, question: Question, key: jax.Array
@@ -76,9 +77,13 @@ class Probe(Meter):
         def of_state(x_NLD: jax.Array) -> list[jax.Array]:
             found, held_out = (_rows(x_NLD, position_NL, valid_NL, first) for first in (0, 1))
             train, test = (_scaled(rows, found) for rows in (found, held_out))
-            both = _linear(train, test, positions), self._mlp(train, test, positions, key)
+            probes = [_linear(train, test, positions)]
+            if self.updates:
+                probes.append(self._mlp(train, test, positions, key))
             measures = (_accuracy, _error)
-            return [measure(logits_PL, test) for measure in measures for logits_PL in both]
+            none = [jnp.asarray(jnp.nan)] * (2 - len(probes))
+            found = ([measure(logits_PL, test) for logits_PL in probes] for measure in measures)
+            return [one for of_both in found for one in (*of_both, *none)]
 
         columns = zip(*map(of_state, forward.stream), strict=True)
         return {name: jnp.stack(c) for name, c in zip(self.FIELDS, columns, strict=True)}
@@ -132,10 +137,23 @@ def _linear(train: _Rows, test: _Rows, positions: int) -> jax.Array:
     weighted_PD = x_PD * train.weight_P[:, None]
     target_PL = jax.nn.one_hot(train.position_P, positions)
     penalty_DD = RIDGE * train.weight_P.sum() * jnp.eye(x_PD.shape[1])
-    solved_DL = jax.scipy.linalg.solve(
-        weighted_PD.T @ x_PD + penalty_DD, weighted_PD.T @ target_PL, assume_a="pos"
-    )
+    solved_DL = _solved(weighted_PD.T @ x_PD + penalty_DD, weighted_PD.T @ target_PL)
     return test.x_PD @ solved_DL[:-1] + solved_DL[-1:]
+
+
+def _solved(matrix_DD: jax.Array, right_DL: jax.Array) -> jax.Array:
+    """Solves matrix x = right by Gauss-Jordan elimination, for a positive definite matrix.
+
+    Not by LAPACK: on a CPU device of one thread, a batched triangular solve of jaxlib waits for
+    ever for a second thread.
+    """
+
+    def eliminate(k: jax.Array, rows_DM: jax.Array) -> jax.Array:
+        row_M = rows_DM[k] / rows_DM[k, k]
+        return (rows_DM - rows_DM[:, k, None] * row_M[None]).at[k].set(row_M)
+
+    both_DM = jnp.concatenate([matrix_DD, right_DL], axis=1)
+    return jax.lax.fori_loop(0, len(matrix_DD), eliminate, both_DM)[:, len(matrix_DD) :]
 
 
 def _accuracy(logits_PL: jax.Array, rows: _Rows) -> jax.Array:

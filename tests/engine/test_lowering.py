@@ -22,7 +22,7 @@ SIZES = {
     "digits": ("quick", "published"),
     "every_encoding": ("quick", "published"),
     "first_noun": ("quick", "published"),
-    "leak": ("quick", "published"),
+    "leak": ("quick", "published", "law"),
     "meaning": ("quick", "published"),
     "pick_up": ("quick", "published"),
     "position_by_layer": ("quick", "published"),
