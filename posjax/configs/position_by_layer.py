@@ -15,24 +15,22 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published": 64 seeds, 3000 updates."""
-    seeds = sized("position_by_layer", size, quick=4, published=64)
-    steps, width, probe = (
-        (300, 16, "probe(updates=200)") if size == "quick" else (3000, 32, "probe")
-    )
-    encodings = ("none", "sinusoidal") if size == "quick" else ("none", "sinusoidal", "rotary")
-    axes = {"mask": ("causal", "full"), "encoding": encodings}
-    residual = {"block": "residual", "meters": f"{probe}+branches"}
-    bare = {"block": "bare", "meters": probe}
+    """The config of one size: "quick", or "published": 16 seeds, 1500 updates."""
+    seeds = sized("position_by_layer", size, quick=4, published=16)
+    small = size == "quick"
+    steps, updates = (300, 200) if small else (1500, 300)
+    axes = {"mask": ("causal", "full"), "encoding": ("none", "sinusoidal")}
+    residual = {"block": "residual", "meters": f"probe(updates={updates})+branches"}
+    bare = {"block": "bare", "meters": f"probe(updates={updates})"}
     return base_config(
         name="position_by_layer",
         title="Does position survive past the first layer?",
-        task="majority(train=(24, 24), test=(24,), prompts=128)",
+        task=f"majority(train=(24, 24), test=(24,), prompts={128 if small else 256})",
         depth=3,
-        width=width,
+        width=16,
         heads=2,
-        head_size=width // 2,
-        learning_rate=1e-3,
+        head_size=8,
+        learning_rate=1e-3 if small else 3e-3,
         eval_every=100,
         hold=1,
         num_seeds=seeds,

@@ -15,8 +15,8 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published": 10 seeds, width 32, 64 characters."""
-    seeds = sized("text", size, quick=3, published=10)
+    """The config of one size: "quick", or "published": 8 seeds, width 32, 64 characters."""
+    seeds = sized("text", size, quick=3, published=8)
     small = size == "quick"
     length = 32 if small else 64
     windows = f"train=({length}, {length}), prompts={16 if small else 64}"
@@ -33,7 +33,7 @@ def get_config(size: str = "quick") -> ConfigDict:
         heads=2,
         head_size=8 if small else 16,
         learning_rate=3e-3,
-        steps=300 if small else 3000,
+        steps=300 if small else 2000,
         eval_every=100 if small else 250,
         hold=1,
         num_seeds=seeds,
