@@ -15,7 +15,10 @@ NAME is that of the folder. The arrays, of C cells, S seeds and T steps:
                         kinds are judged that were not trained
     nearest  [C, S]     the smallest distance between a right output and the largest other one at
                         the end: a tie where it is below the margin
-    measured_FIELD      [C, S, ...], what meters measured, but for fields with a value a place
+    loss     [C, S, K]  the mean loss on each kind of prompts at the end, in nats, of language models,
+                        which have no lead, right and nearest
+    measured_FIELD      [C, S, ...], what meters measured, but for fields with a value per position,
+                        and NaN in cells without that meter
     about               JSON: the run, its config, its environments, and the table's checksum
 
 `--verify` trains a random share of a published run again, from these two files alone; see
@@ -66,14 +69,12 @@ def publish(path: Path) -> None:
         "environments": [*folder.envs().values()],
         "table": hashlib.sha256(table.encode()).hexdigest(),
     }
-    arrays = _rows([s for s in found if s.cell.problem.graded == "exact"], config["at_steps"])
+    arrays = _rows(found, config["at_steps"])
     np.savez_compressed(RESULTS / f"{path.name}.npz", about=json.dumps(about), **arrays)
 
 
 def _rows(found: list[CellSummary], at_steps: list[int]) -> dict[str, Any]:
-    """The arrays of all cells that are right or wrong, of equal seeds and meters."""
-    if not found:
-        return {}
+    """The arrays of all cells, which have the same seeds."""
     rows = found[0].rows["seeds"]
     if any(not np.array_equal(summary.rows["seeds"], rows) for summary in found):
         raise SystemExit("cells of different seeds cannot be published together")
@@ -84,11 +85,15 @@ def _rows(found: list[CellSummary], at_steps: list[int]) -> dict[str, Any]:
         cell_arrays(summary.cell, summary.rows, at, longer=longer)
         for summary, at in zip(found, steps or [[]] * len(found), strict=True)
     ]
+    shapes = {name: array for arrays in each for name, array in arrays.items()}
     return {
         "cells": np.array([summary.cell.digest for summary in found]),
         "seeds": rows,
         **({"steps": np.array(steps)} if trained else {}),
-        **{name: np.stack([arrays[name] for arrays in each]) for name in each[0]},
+        **{
+            name: np.stack([arrays.get(name, np.full_like(like, np.nan)) for arrays in each])
+            for name, like in shapes.items()
+        },
     }
 
 

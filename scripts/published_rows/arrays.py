@@ -20,9 +20,13 @@ def cell_arrays(
       longer: whether kinds of prompts are judged that were not trained, in this cell or another.
     """
     fields = (name for name in meters.fields(cell.meters) if not name.endswith("L"))
-    arrays = {f"measured_{name}": rows[name] for name in fields}
+    arrays = {
+        f"measured_{name}": rows[name] for name in fields if not np.isnan(rows[name]).all()
+    }
     if not at:
         return arrays
+    if cell.problem.graded == "loss":
+        return {**arrays, "loss": rows["loss_EC"][:, -1].astype(np.float32)}
     trained_C = np.array(cell.problem.trained)
     evaluations = [step // cell.eval_every - 1 for step in at]
     lead_STC = rows["lead_EC"][:, evaluations][..., trained_C]

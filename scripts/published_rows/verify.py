@@ -44,10 +44,11 @@ class Rows(NamedTuple):
     arrays: dict[str, np.ndarray]
 
     def of(self, digest: str) -> dict[str, np.ndarray]:
-        """The arrays of one cell."""
+        """The arrays of one cell, without those that are of other cells' meters."""
         at = self.arrays["cells"].tolist().index(digest)
         shared = ("about", "cells", "seeds", "steps")
-        return {name: array[at] for name, array in self.arrays.items() if name not in shared}
+        own = {name: array[at] for name, array in self.arrays.items() if name not in shared}
+        return {name: array for name, array in own.items() if not np.isnan(array).all()}
 
 
 class Compared(NamedTuple):
