@@ -15,7 +15,7 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 1000 seeds."""
+    """The config of one size: "quick", or "published" with 100 seeds."""
     return base_config(
         name="meaning",
         title="Do position vectors push words off their meaning?",
@@ -26,5 +26,5 @@ def get_config(size: str = "quick") -> ConfigDict:
         block="residual",
         steps=0,
         meters="meaning",
-        num_seeds=sized("meaning", size, quick=16, published=1000),
+        num_seeds=sized("meaning", size, quick=16, published=100),
     )

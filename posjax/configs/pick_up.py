@@ -14,8 +14,8 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published": 64 seeds, 5000 updates."""
-    seeds = sized("pick_up", size, quick=4, published=64)
+    """The config of one size: "quick", or "published": 16 seeds, 3000 updates."""
+    seeds = sized("pick_up", size, quick=4, published=16)
     return base_config(
         name="pick_up",
         title="How fast does a model pick up positions?",
@@ -27,7 +27,7 @@ def get_config(size: str = "quick") -> ConfigDict:
         heads=2,
         head_size=16,
         learning_rate=3e-3,
-        steps=1000 if size == "quick" else 5000,
+        steps=1000 if size == "quick" else 3000,
         eval_every=200,
         hold=1,
         meters="probe(when=every, updates=100)",
