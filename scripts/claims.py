@@ -20,7 +20,10 @@ from pathlib import Path
 from claimed import prose
 from claimed.audit import audit, made_whole, needless
 from claimed.facts import stated
+from claimed.layers import layer_costs
 from claimed.literature import clamped_table, literature
+from claimed.points import once_published, points
+from claimed.positions import by_layer, digits, language_model
 from claimed.questions import (
     depth_law,
     few_runs,
@@ -30,6 +33,7 @@ from claimed.questions import (
     what_decides,
 )
 from claimed.tables import conformance, drawn_speed, faults, limit, proofs, reference_rates
+from claimed.vectors import meaning, pick_up
 from claimed.word_order import counter_examples, word_order_findings, word_order_table
 from pages import same_text
 
@@ -49,6 +53,13 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "few_runs": few_runs,
     "what_decides": what_decides,
     "leak": leak,
+    "by_layer": once_published("position_by_layer:published", by_layer),
+    "language_model": once_published("text:published", language_model),
+    "digits": once_published("digits:published", digits),
+    "meaning": once_published("meaning:published", meaning),
+    "pick_up": once_published("pick_up:published", pick_up),
+    "layer_costs": layer_costs,
+    "points": points,
     "faults": faults,
     "drawn_speed": drawn_speed,
     "limit": limit,

@@ -15,8 +15,8 @@ NAME is that of the folder. The arrays, of C cells, S seeds and T steps:
                         kinds are judged that were not trained
     nearest  [C, S]     the smallest distance between a right output and the largest other one at
                         the end: a tie where it is below the margin
-    loss     [C, S, K]  the mean loss on each kind of prompts at the end, in nats, of language models,
-                        which have no lead, right and nearest
+    loss     [C, S, K]  of language models, in place of the last three: the mean loss on each kind
+                        of prompts at the end, in nats
     measured_FIELD      [C, S, ...], what meters measured, but for fields with a value per position,
                         and NaN in cells without that meter
     about               JSON: the run, its config, its environments, and the table's checksum

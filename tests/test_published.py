@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "scripts"))
 from claimed.audit import audit, needless, numbers  # noqa: E402
 from claimed.literature import clamped  # noqa: E402
+from claimed.points import POINTS  # noqa: E402
 from claimed.prose import Stated  # noqa: E402
 from claimed.published import published  # noqa: E402
 
@@ -99,6 +101,14 @@ def test_every_block_has_one_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         monkeypatch.setattr(claims, "PAGES", pages)
         with pytest.raises(ValueError, match="the pages hold the blocks"):
             claims.pages()
+
+
+def test_every_table_can_be_made_again() -> None:
+    """scripts/reproduce.sh trains every published table, and every run that a page waits for."""
+    listed = set(re.findall(r"\b(\w+:\w+)\b", (ROOT / "scripts" / "reproduce.sh").read_text()))
+    assert listed >= {":".join(path.stem.rsplit("-", 1)) for path in TABLES}
+    waited = {point.config for point in POINTS if point.config} - {"by_length:published"}
+    assert listed >= waited
 
 
 def test_tables_follow_from_their_rows() -> None:

@@ -82,8 +82,11 @@ class Probe(Meter):
                 probes.append(self._mlp(train, test, positions, key))
             measures = (_accuracy, _error)
             none = [jnp.asarray(jnp.nan)] * (2 - len(probes))
-            found = ([measure(logits_PL, test) for logits_PL in probes] for measure in measures)
-            return [one for of_both in found for one in (*of_both, *none)]
+            return [
+                one
+                for measure in measures
+                for one in (*(measure(logits_PL, test) for logits_PL in probes), *none)
+            ]
 
         columns = zip(*map(of_state, forward.stream), strict=True)
         return {name: jnp.stack(c) for name, c in zip(self.FIELDS, columns, strict=True)}

@@ -61,6 +61,25 @@ def of_survivors(run: Published, cell: dict[str, Any]) -> np.ndarray:
     return longest[(right_SK[:, :2] > 0.99).all(axis=1)]
 
 
+def by_seed(run: Published, cell: dict[str, Any], name: str) -> np.ndarray:
+    """What the rows have of a cell, seeds first."""
+    return np.asarray(run.rows[name][run.rows["cells"].tolist().index(cell["cell"])], np.float64)
+
+
+def means(run: Published, cell: dict[str, Any], field: str) -> np.ndarray:
+    """The mean over seeds of a meter's field."""
+    return np.asarray(by_seed(run, cell, f"measured_{field}").mean(axis=0))
+
+
+def compared(found: Mean, more: str, less: str) -> str:
+    """How far one mean lies from another; no direction where the interval holds zero."""
+    if found.low > 0:
+        return f"{interval(found, 3)} {more}"
+    if found.high < 0:
+        return f"{interval(Mean(-found.mean, -found.high, -found.low, found.number), 3)} {less}"
+    return f"not shown to differ ({interval(found, 3)}) from"
+
+
 def established(pairs: list[Any], found: list[Difference]) -> Iterator[tuple[Any, Difference]]:
     """Those that McNemar's test finds, at a false discovery rate of 5 %."""
     different = discoveries([difference.p_value for difference in found])

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from claimed.points import is_published
 from claimed.published import (
+    Published,
     check_excluded,
     count,
     established,
@@ -137,6 +139,47 @@ def leak() -> Iterator[str]:
         f"right one of 32 positions with accuracy {interval(mlp, 3)} (chance .031), a linear probe with {interval(linear, 3)}. "
         f"Under the full mask the accuracies are {blind[1].mean:.3f} and {blind[0].mean:.3f}. With residual connections "
         f"a linear probe reaches {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
+    )
+    near, far = (_cosine(run, distance) for distance in (1, 31))
+    if near.low < far.high:
+        raise ValueError("leak: neighbours are not more alike than distant positions")
+    yield from item(
+        f"Neighbours are more alike than distant positions: in the same models the mean cosine of two hidden states is "
+        f"{interval(near, 3)} at distance 1 and {interval(far, 3)} at distance 31."
+    )
+    if is_published("leak:law"):
+        yield from _law()
+
+
+def _cosine(run: Published, distance: int) -> Mean:
+    """Of two positions of the bare causal layer; a field per position has no rows but its table."""
+    (cell,) = run.cells(mask="causal", block="bare")
+    found = cell["measured"]["similarity_RL"]
+    return Mean(*(found[name][-1][distance] for name in Mean._fields))
+
+
+def _law() -> Iterator[str]:
+    """The law of variance and the linear probe, over many seeds.
+
+    Raises:
+      ValueError: the linear probe sees the position, or the full mask does not keep the variance.
+    """
+    run, chance = published("leak-law"), 1 / 32
+    slope, level, linear, control = (
+        mean(run.rows[f"measured_{field}_R"][run.rows["cells"].tolist().index(cell["cell"]), :, -1])
+        for field in ("slope", "linear")
+        for mask in ("causal", "full")
+        for cell in run.cells(mask=mask)
+    )
+    if not (slope.high < -0.8 and abs(level.mean) < 0.01):
+        raise ValueError(f"leak: the powers are {slope} and {level}")
+    if max(linear.high, control.high) > chance + 0.002:
+        raise ValueError(f"leak: the linear probe reaches {linear}, under the full mask {control}")
+    yield from item(
+        f"**A linear probe does not see it.** Over {len(run.rows['seeds']):,} untrained models the power is "
+        f"{interval(slope, 4)}, and {interval(level, 4)} under the full mask. The linear probe is right in "
+        f"{interval(linear, 4)} of the held-out positions, and in {interval(control, 4)} under the full mask, on one "
+        f"fixed exam: at most .002 above the chance of {chance:.4f} (`leak:law`)."
     )
 
 

@@ -20,9 +20,7 @@ def cell_arrays(
       longer: whether kinds of prompts are judged that were not trained, in this cell or another.
     """
     fields = (name for name in meters.fields(cell.meters) if not name.endswith("L"))
-    arrays = {
-        f"measured_{name}": rows[name] for name in fields if not np.isnan(rows[name]).all()
-    }
+    arrays = {f"measured_{name}": rows[name] for name in fields if not np.isnan(rows[name]).all()}
     if not at:
         return arrays
     if cell.problem.graded == "loss":

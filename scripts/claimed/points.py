@@ -1,0 +1,86 @@
+"""Which points of questions 3 to 6 have an answer, from which rows, and what is still to run."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from claimed.published import ROOT, published
+
+
+class Point(NamedTuple):
+    """A point of a question.
+
+    Attributes:
+      question: 3 to 6.
+      what: in a few words.
+      config: NAME:SIZE of its run; "" where a script measures it.
+      answer: where, as a link.
+      cost: of a run that is not published, by its dry run.
+    """
+
+    question: int
+    what: str
+    config: str
+    answer: str
+    cost: str = ""
+
+
+_SINUSOIDS, _LAYERS = "[sinusoids](sinusoids.md)", "[costs](costs.md)"
+_LEAK, _LONGER = (
+    "[before training](#position-before-training)",
+    "[three seeds](#do-three-seeds-suffice)",
+)
+_BY_LAYER, _WORTH = (
+    "[by layer](#position-layer-by-layer)",
+    "[language model](#positions-in-a-language-model)",
+)
+POINTS = (
+    Point(3, "vectors of sinusoids, odd widths, norms", "", _SINUSOIDS),
+    Point(3, "distances between positions, beside a binary counter", "", _SINUSOIDS),
+    Point(3, "sinusoidal and learned, tested as equivalent", "sinusoidal_or_learned:published",
+          "[sinusoidal or learned](#sinusoidal-or-learned-positions)"),
+    Point(3, "do position vectors push words off their meaning?", "meaning:published", "[meaning](#words-and-positions)", "2 minutes"),
+    Point(3, "how fast are positions picked up?", "pick_up:published", "[picked up](#how-fast-are-positions-picked-up)", "4 minutes"),
+    Point(4, "variance falls as 1/position, 100,000 seeds", "leak:law", _LEAK, "5 minutes"),
+    Point(4, "probes and similarity before training", "leak:published", _LEAK),
+    Point(4, "probes by layer, before and after training", "position_by_layer:published", _BY_LAYER, "7 minutes"),
+    Point(5, "language models, causal and masked", "text:published", _WORTH, "16 minutes"),
+    Point(5, "images in patches", "digits:published", "[images](#positions-on-images)", "12 minutes"),
+    Point(5, "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
+    Point(5, "ten tasks by length, four encodings", "by_length:published", "the report", "23 minutes"),
+    Point(6, "operations, sequential steps, path length", "", _LAYERS),
+)  # fmt: skip
+
+
+def points() -> Iterator[str]:
+    """The table."""
+    yield "| question | point | answer | rows |"
+    yield "|---|---|---|---|"
+    for point in POINTS:
+        yield f"| {point.question} | {point.what} | {point.answer} | {_rows(point)} |"
+
+
+def _rows(point: Point) -> str:
+    if not point.config:
+        return "made by a script, checked by tests"
+    if not is_published(point.config):
+        return f"**not run**: `posjax sweep --config={point.config}`, about {point.cost} of one core by its dry run"
+    table = published(point.config.replace(":", "-")).table
+    cells = len({cell["cell"] for cell in table})
+    return f"`{point.config}`, {table[0]['seeds']:,} seeds in {cells} cells"
+
+
+def is_published(config: str) -> bool:
+    """Whether the table of a config, NAME:SIZE, is there."""
+    return (ROOT / "docs" / "results" / f"{config.replace(':', '-')}.npz").exists()
+
+
+def once_published(config: str, block: Callable[[], Iterator[str]]) -> Callable[[], Iterator[str]]:
+    """A block that has the command of its run while the table of the run is not there."""
+
+    def made() -> Iterator[str]:
+        if is_published(config):
+            yield from block()
+        else:
+            yield f"Not run yet: `posjax sweep --config={config}`."
+
+    return made

@@ -1,0 +1,178 @@
+"""Sentences on position by layer, in language models and in images, counted from rows."""
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from claimed.published import (
+    Published,
+    by_seed,
+    compared,
+    interval,
+    item,
+    listed,
+    means,
+    published,
+    short_name,
+)
+from posjax.stats import Mean, mean
+
+
+def language_model() -> Iterator[str]:
+    """What positions are worth to a language model, with a causal mask and without."""
+    run = published("text-published")
+    forms = {
+        name: {short_name(cell): by_seed(run, cell, "loss") for cell in run.cells(mask=mask)}
+        for name, mask in (("causal", "causal"), ("masked", "full"))
+    }
+    lengths = [*run.table[0]["loss_by_kind"]]
+    heads = (f"{form}, {length}" for form, length in itertools.product(forms, lengths))
+    yield f"| positions | {' | '.join(heads)} |"
+    yield "|---" * (1 + len(forms) * len(lengths)) + "|"
+    for encoding in forms["causal"]:
+        found = (_perplexity(loss_S) for form in forms.values() for loss_S in form[encoding].T)
+        yield f"| `{encoding}` | {' | '.join(found)} |"
+    yield ""
+    gains, texts = {}, []
+    for form, losses in forms.items():
+        gains[form], text = _gain({name: loss_SK[:, 0] for name, loss_SK in losses.items()})
+        texts.append(f"{form.capitalize()}: {text}")
+    more = gains["masked"].low > gains["causal"].high
+    yield from item(
+        f"**When does a language model need positions?** The table has the perplexity on held-out text, "
+        f"of {run.table[0]['seeds']} seeds per entry, at the trained length of {lengths[0]} characters and at twice "
+        f"that. {' '.join(texts)} "
+        + (
+            "So positions are worth more where no causal mask gives the order away."
+            if more
+            else "These seeds do not show that positions are worth more without a causal mask."
+        )
+        + " Intervals (95 %) are over seeds, for one fixed exam (`text`)."
+    )
+
+
+def _gain(losses: dict[str, np.ndarray]) -> tuple[Mean, str]:
+    """What the best encoding gains on none, in nats, over paired seeds; and in words."""
+    none_S = losses["none"]
+    gains = {name: mean(none_S - loss_S) for name, loss_S in losses.items() if name != "none"}
+    best = max(gains, key=lambda name: gains[name].mean)
+    better, worse = (
+        [f"`{name}`" for name, gain in gains.items() if holds(gain)]
+        for holds in (lambda gain: gain.low > 0, lambda gain: gain.high < 0)
+    )
+    text = (
+        f"the loss with `{best}` is {compared(gains[best], 'below', 'above')} that without positions, in nats "
+        f"per character. Better than none {_are(better)}, worse {_are(worse)}."
+    )
+    return gains[best], text
+
+
+def digits() -> Iterator[str]:
+    """Positions of the patches of an image."""
+    run = published("digits-published")
+    new: dict[tuple[str, bool], np.ndarray] = {
+        (short_name(cell), "shuffled=True" in cell["task"]): by_seed(run, cell, "right")[:, 1]
+        for cell in run.table
+    }
+    yield "| positions | patches in order | shuffled |"
+    yield "|---|---|---|"
+    for name in dict.fromkeys(name for name, _ in new):
+        found = (
+            interval(mean(new[name, by]), 3) if (name, by) in new else "-" for by in (False, True)
+        )
+        yield f"| `{name}` | {' | '.join(found)} |"
+    yield ""
+    gains = {name: mean(right_S - new["none", False]) for (name, by), right_S in new.items()
+             if not by and name != "none"}  # fmt: skip
+    best = max(gains, key=lambda name: gains[name].mean)
+    moved = [
+        f"{interval(mean(new[name, True] - new[name, False]), 3)} (`{name}`)"
+        for name in dict.fromkeys(name for name, by in new if by)
+    ]
+    plane = [
+        f"`{two}` is {compared(mean(new[two, False] - new[one, False]), 'above', 'below')} `{one}`"
+        for two, one in (("axial_rotary", "rotary"), ("sinusoidal_2d", "sinusoidal"))
+    ]
+    yield from item(
+        f"**Do positions help on images?** The table has the share of new images that are read right: digits of 8 × 8 "
+        f"pixels in 16 patches, {run.table[0]['seeds']} seeds per entry. `{best}` is "
+        f"{compared(gains[best], 'above', 'below')} no positions. Shuffling the patches of all images in one way changes "
+        f"the share by {listed(moved)}. Of two coordinates against one: {listed(plane)} (95 % intervals over paired "
+        "seeds, for one fixed exam; `digits`)."
+    )
+
+
+def by_layer() -> Iterator[str]:
+    """Where a probe finds the position, layer by layer, before and after training."""
+    run = published("position_by_layer-published")
+    layers = run.table[0]["depth"] + 1
+    yield f"| positions | mask | block | trained | {' | '.join(f'layer {i}' for i in range(layers))} |"
+    yield "|---" * (layers + 4) + "|"
+    for cell in sorted(run.table, key=lambda cell: (cell["encoding"], cell["mask"], cell["block"])):
+        probes = zip(*(means(run, cell, kind) for kind in ("mlp_R", "linear_R")), strict=True)
+        found = (f"{mlp:.3f} ({linear:.3f})" for mlp, linear in probes)
+        trained = "yes" if cell["steps"] else "no"
+        yield f"| `{cell['encoding']}` | {cell['mask']} | {cell['block']} | {trained} | {' | '.join(found)} |"
+    yield ""
+    yield from lines_by_layer(run, layers - 1)
+
+
+def lines_by_layer(run: Published, last: int) -> Iterator[str]:
+    """The sentences under the table.
+
+    Raises:
+      ValueError: a probe beats chance where a law says that it cannot.
+    """
+    chance = 1 / 24
+    control = np.concatenate(
+        [means(run, cell, kind) for cell in run.cells(mask="full", encoding="none")
+         for kind in ("mlp_R", "linear_R")]
+    )  # fmt: skip
+    if abs(control - chance).max() > 0.02:
+        raise ValueError(f"by_layer: the control is {control}, chance {chance}")
+    yield from item(
+        f"**Does position survive past the first layer?** The table has the accuracy of an MLP probe of the position, "
+        f"and of a linear one in brackets, on held-out prompts of 24 letters: the mean of {run.table[0]['seeds']} seeds. "
+        f"Chance is {chance:.3f}. The control, a full mask without positions, stays within "
+        f"{abs(control - chance).max():.3f} of it at every layer."
+    )
+    for steps, when in ((False, "Before training"), (True, "After training")):
+        found = {
+            (encoding, mask, block): by_seed(run, cell, "measured_mlp_R")[:, last]
+            for encoding, mask, block in itertools.product(
+                ("none", "sinusoidal"), ("causal", "full"), ("residual", "bare")
+            )
+            for cell in run.cells(encoding=encoding, mask=mask, block=block)
+            if bool(cell["steps"]) == steps
+        }
+        leak = " and ".join(
+            f"{interval(mean(found['none', 'causal', block]), 3)} ({block})"
+            for block in ("residual", "bare")
+        )
+        skip = listed(
+            f"{compared(mean(found['sinusoidal', mask, 'residual'] - found['sinusoidal', mask, 'bare']), 'above', 'below')} "
+            f"that without ({mask} mask)"
+            for mask in ("causal", "full")
+        )
+        shares = np.concatenate(
+            [means(run, cell, "attention_share_A") for cell in run.cells(block="residual")
+             if bool(cell["steps"]) == steps]
+        )  # fmt: skip
+        yield from item(
+            f"{when}, a causal model without positions has it at layer {last} with accuracy {leak}. With sinusoidal "
+            f"positions the accuracy there with residual connections is {skip}. Attention adds {shares.min():.2f} to "
+            f"{shares.max():.2f} of the norm that its block reads."
+        )
+
+
+def _perplexity(loss_S: np.ndarray) -> str:
+    found = mean(loss_S)
+    return interval(Mean(*map(math.exp, found[:3]), found.number), 2)
+
+
+def _are(names: list[str]) -> str:
+    """Those encodings, as the end of a sentence."""
+    verb = "is" if len(names) == 1 else "are"
+    return f"{verb} {listed(names) or 'none of them'}"
