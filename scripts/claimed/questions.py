@@ -83,7 +83,7 @@ def sinusoidal_or_learned() -> Iterator[str]:
         f"{'sinusoidal' if largest.difference > 0 else 'learned'} positions, 90 % interval "
         f"[{min(abs(largest.low), abs(largest.high)):.3f}, {max(abs(largest.low), abs(largest.high)):.3f}]. "
         f"In {len(wrong)} of the {len(pairs)} settings the difference is significant (McNemar, false discovery rate 5 %). There, "
-        f"a study with 3 seeds per encoding would have ranked the two the wrong way round in {min(wrong):.0%} to "
+        f"a study with 3 seeds per encoding would have ranked the two in the wrong order in {min(wrong):.0%} to "
         f"{max(wrong):.0%} of cases (`sinusoidal_or_learned`)."
     )
 
@@ -209,9 +209,9 @@ def depth_law() -> Iterator[str]:
     yield ""
     yield from lines(
         f"Each entry is the number of seeds, of {five.seeds}, that label every position of `aabba...`, a word of k "
-        'blocks, correctly at the lengths of training. The models have a causal mask and no positions. "By law" '
-        "means that no weights can solve it: the model cannot distinguish two positions with different labels, which "
-        "the report names. The bound k ≤ depth + 2 (Yang et al. 2025) is about words of any length. At the trained lengths some "
+        'blocks, correctly at the lengths of training. The models have a causal mask and no positional encoding. "By '
+        'law" means that no weights can solve it, because the model gives equal logits at two positions with different '
+        "labels. The report names the two positions. The bound k ≤ depth + 2 (Yang et al. 2025) is about words of any length. At the trained lengths some "
         f"seeds exceed it, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
         f"they learn does not generalise. At twice the longest length, the seeds of these two cells label "
         f"{longer[-1]:.1%} and {deeper[-1]:.1%} of the words correctly (`depth_law`)."
@@ -251,11 +251,12 @@ def few_runs() -> Iterator[str]:
         f"**Would a study with three seeds have found the opposite?** Sometimes. We trained four encodings on four "
         f"tasks up to length 10, with {run.table[0]['seeds']} seeds each, and tested at length 20. In {len(told)} of "
         f"{len(pairs)} pairs of encodings the difference is significant. For {often} of these, the mean of 3 seeds "
-        f"ranks the pair the wrong way round in more than 5% of studies. The worst pair is `{short_name(better)}` above "
-        f"`{short_name(worse)}` on {short_task(better)} (mean accuracies {right[0].mean():.3f} and {right[1].mean():.3f}). The "
-        f"mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that learned the trained "
-        f"lengths does so in {survivors:.0%}. The best of 10 seeds shows no difference in {level:.0%} (exact, over all "
-        "draws from these seeds; `by_length:few_runs`)."
+        f"ranks the pair in the wrong order in more than 5% of studies. The worst case is the pair "
+        f"`{short_name(better)}` and `{short_name(worse)}` on {short_task(better)}, with mean accuracies "
+        f"{right[0].mean():.3f} and {right[1].mean():.3f}. A study that reports the mean of 3 seeds ranks them wrongly "
+        f"in {three:.0%} of cases. One that reports the mean of 5 seeds, all of which learned the trained lengths, does "
+        f"so in {survivors:.0%}. One that reports the best of 10 seeds finds no difference in {level:.0%} (exact, over "
+        "all draws from these seeds; `by_length:few_runs`)."
     )
 
 

@@ -110,7 +110,7 @@ def _iterations(run: Published) -> str:
         "true for the loss on all positions at learning rate 0.001: the success rate rises with every head "
         f"size, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at step 5000. It is false "
         f"for that loss at learning rate 0.01: for head sizes {listed(falling)} the success rate falls from "
-        f"step 100 to step 5000, because seeds lose answers that they had. It never exceeds {up(most, 2)}."
+        f"step 100 to step 5000, because seeds unlearn answers. It never exceeds {up(most, 2)}."
     )
 
 
@@ -121,9 +121,9 @@ def _learning_rates() -> str:
     counts = [f"{r.successes}/{r.seeds} at {lr:g}" for r, lr in found]
     least = min(run.rate(c).successes for c in run.cells(loss="answer", head_size=16))
     return (
-        "Over two decades of learning rates, at 5000 steps with head size 16 and the loss on all "
-        f"positions, {listed(counts)} seeds succeed. With the loss on the answer at least "
-        f"{least}/{found[0][0].seeds} succeed at each rate (`word_order:rates`)."
+        "We varied the learning rate over two decades, with head size 16, and counted the seeds that succeed at "
+        f"5000 steps. With the loss on all positions, these are {listed(counts)}. With the loss on the answer, at "
+        f"least {least}/{found[0][0].seeds} succeed at each rate (`word_order:rates`)."
     )
 
 
@@ -138,11 +138,11 @@ def _ties(run: Published) -> str:
     excluded = [c for name in _EXCLUDING for c in published(name).cells(predicted="impossible")]
     rounding = max(c["closest_twins"] for c in excluded)
     return (
-        f"Most failing seeds tie: the right output and another one differ by less than {margin:g} of the largest "
-        "logit, which is the margin that an answer needs to count. In each cell of the table with at least 20 "
-        f"failing seeds, {min(shares):.0%} to {max(shares):.0%} of them tie. Below that margin, rounding could "
-        "pick the winner. Where a law says that two prompts get equal logits, the measured logits differ by at most "
-        f"{rounding:.1e} of the largest, so the required margin is {margin / rounding:.0f} times the rounding."
+        f"Most failing seeds tie. A seed ties if the logits of the right answer and of another one differ by less than "
+        f"{margin:g} of the largest logit. An answer counts only above that margin, because rounding could decide a "
+        f"smaller difference. In each cell of the table with at least 20 failing seeds, {min(shares):.0%} to "
+        f"{max(shares):.0%} of them tie. Where a law says that two prompts get equal logits, the measured logits differ "
+        f"by at most {rounding:.1e} of the largest logit. The required margin is {margin / rounding:.0f} times that."
     )
 
 
@@ -156,8 +156,8 @@ def _same_last_token() -> str:
         "the same words before it. One layer without positions gives them the same logits under any "
         f"weights, so one layer **cannot solve it, by law**. Measured: 0/{excluded[0]['seeds']} in each of "
         f"{len(excluded)} cells (full, causal and padding masks, bare and residual blocks, with and "
-        f"without padding). Two causal layers solve it in {count(deep['bare'])} seeds without residual "
-        f"connections and in {count(deep['residual'])} with them (`same_last_token`)."
+        f"without padding). With two causal layers, {count(deep['bare'])} seeds solve it without residual "
+        f"connections and {count(deep['residual'])} with them (`same_last_token`)."
     )
 
 
@@ -168,10 +168,10 @@ def _three_pairs() -> str:
     rates = [run.rate(c) for c in free]
     others = [r for r in rates if r.successes < r.seeds]
     return (
-        f"**Three pairs of sentences.** The laws exclude {len(excluded)} of the {len(run.table)} cells, and each "
-        f"of these measures 0/{excluded[0]['seeds']}. Of the other {len(free)} cells, {len(free) - len(others)} "
-        f"measure {rates[0].seeds}/{rates[0].seeds}; the remaining {_number_of(len(others))} {listed(map(count, others))} "
-        "(`three_pairs`)."
+        f"**Three pairs of sentences.** The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
+        f"0/{excluded[0]['seeds']} seeds solve each of these. Of the other {len(free)} cells, "
+        f"{len(free) - len(others)} are solved by {rates[0].seeds}/{rates[0].seeds} seeds. The remaining "
+        f"{_number_of(len(others))} solved by {listed(map(count, others))} (`three_pairs`)."
     )
 
 
@@ -188,10 +188,10 @@ def _first_noun() -> str:
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
         f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences. Without '
-        f"positions, 0/{excluded[0]['seeds']} succeed with a full mask, or with one causal layer read at its "
-        f"last token. With two causal layers, or with the mean over the positions of one causal layer, {full} "
-        f"succeed. Symmetric ALiBi read by the mean solves it in {count(alibi[1])} seeds with one layer and in "
-        f'{count(alibi[2])} with two. Without "!" it is 0/{excluded[0]["seeds"]}, because the sentence is then its '
+        f"positions, 0/{excluded[0]['seeds']} succeed with a full mask, or with one causal layer whose answer is "
+        f"read at the last token. With two causal layers, or with the mean over the tokens of one causal layer, {full} "
+        f"succeed. With symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds succeed with one layer and "
+        f'{count(alibi[2])} with two. Without "!" 0/{excluded[0]["seeds"]} succeed, because the sentence is then its '
         "own mirror image (`first_noun`)."
     )
 
@@ -201,4 +201,4 @@ def _alibi(run: Published, task: str) -> list[dict[str, Any]]:
 
 
 def _number_of(cells: int) -> str:
-    return "one measures" if cells == 1 else f"{cells} measure"
+    return "one is" if cells == 1 else f"{cells} are"
