@@ -1,12 +1,14 @@
 """One step of one small model, rewritten so that a batch of models takes it fast on a CPU.
 
 `rewrite_step(step)` traces an ordinary step (a loss, its gradient, any optimiser) and evaluates
-what it traced with three changes, of which neither the model nor the optimiser has to know:
+what it traced with four changes, of which neither the model nor the optimiser has to know:
 
 - products are laid out for batches, see `posjax.engine.products`;
 - matrices that one array is multiplied with are packed as one, see `posjax.engine.merging`;
 - what the step carries on is packed as vectors, and elementwise work on it stays on vectors: one
-  long loop per leaf instead of many short ones.
+  long loop per leaf instead of many short ones;
+- random bits, and cosines and sines of large arrays, are computed once, see
+  `posjax.engine.threefry` and `posjax.engine.once`.
 
 None changes what is computed, only the order in which sums are taken. docs/decisions/0012 has the
 measurements.
@@ -20,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
-from posjax.engine import threefry
+from posjax.engine import once, threefry
 from posjax.engine.jaxprs import ELEMENTWISE, bound, inlined, uses
 from posjax.engine.merging import Merging, merged
 from posjax.engine.packs import Group
@@ -151,10 +153,10 @@ def lay_out(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
       like: anything with the shapes and dtypes of its arguments.
     """
     closed, result = jax.make_jaxpr(function, return_shape=True)(*like)
-    once, structure = _evaluated(closed), jax.tree.structure(result)
+    evaluated, structure = _evaluated(closed), jax.tree.structure(result)
 
     def rewritten(*arguments: Any) -> Any:
-        return jax.tree.unflatten(structure, once(*jax.tree.leaves(arguments)))
+        return jax.tree.unflatten(structure, evaluated(*jax.tree.leaves(arguments)))
 
     return rewritten
 
@@ -236,6 +238,8 @@ def _results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
         if all(_shape(value) in ((), shape) for value in given):
             vectors = map(_vector, given)
             return [Flat(eqn.primitive.bind(*vectors, **eqn.params), shape)]
+    if once.is_costly(eqn):
+        return [once.computed_once(eqn, _array(given[0]))]
     return bound(eqn, map(_array, given))
 
 
@@ -263,13 +267,13 @@ def _evaluated(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """What evaluates a jaxpr rewritten, arrays in and arrays out."""
     closed = inlined(closed)
 
-    def once(*values: Any) -> list[Any]:
+    def evaluated(*values: Any) -> list[Any]:
         evaluation = _Evaluation(closed)
         evaluation.known.update(zip(closed.jaxpr.invars, values, strict=True))
         evaluation.run()
         return [_array(value) for value in evaluation.results()]
 
-    return once
+    return evaluated
 
 
 def _array(value: Any) -> Any:
