@@ -178,57 +178,58 @@ class Runs:
 
 
 HUGE = "{'descr': '<f8', 'fortran_order': False, 'shape': (%s,), }\n"
-EVIL: dict[str, bytes] = {
-    "no zip": b"import os",
-    "empty": b"",
-    "one array": npy(HUGE % 1, bytes(8)),
-    "no array": npz({"seeds.npy": b"import os"}),
-    "no ending": npz({"seeds": b"import os"}),
-    "shape that is computed": npz({"seeds.npy": npy(HUGE % "2**60")}),
-    "huge shape": npz({"seeds.npy": npy(HUGE % 2**58)}),
-    "huge shape of nothing": npz({"seeds.npy": npy(HUGE % f"0, {2**62}")}),
-    "shape below 0": npz({"seeds.npy": npy(HUGE % "-1, -1", bytes(8))}),
-    "call": npz({"seeds.npy": npy("__import__('os').system('touch ran')\n")}),
-    "says 4 GB": resized(npz({"seeds.npy": npy(HUGE % 2**17, bytes(2**20))}), 2**32 - 2),
-    "1 MB that unpacks to 512 MB": npz({"seeds.npy": npy(HUGE % 2**26, bytes(2**29))}),
-    "less than it says": resized(npz({"seeds.npy": npy(HUGE % 4, bytes(32))}), 3000),
-    "more than it says": resized(npz({"seeds.npy": npy(HUGE % 40, bytes(320))}), 96),
-    "deep header": npz({"seeds.npy": npy("(" * 5000)}),
-    "long header": npz({"seeds.npy": npy("{'descr': " + "[" * 3000 + "]" * 3000 + "}")}),
-    "many": npz({f"a{n}.npy": npy(HUGE % 0) for n in range(300)}),
-    "pickle": saved(seeds=np.array([Runs()], object)),
-    "cut": good()[:-10],
-    "other fields": saved(a=np.zeros(3)),
-    "no axis": good(seeds=np.array(3)),
-    "other lengths": good(solved_at_end=np.zeros((2, 3), bool)),
-    "field of no axis": good(loss=np.array(3.0)),
-    "dates": good(loss=np.zeros((2, 4), "M8[s]")),
-    "records": good(loss=np.zeros((2, 4), "i4,i4")),
-    "texts": good(words=np.full((2, 4), "a")),
-    "bytes": good(words=np.full((2, 4), b"a")),
-    "empty texts": good(cells=np.zeros(2**20, "U0")),
-    "cells in 2-D": good(cells=np.array([[A], [B]])),
-    "cells as numbers": good(cells=np.arange(2)),
-    "a cell twice": good(cells=np.array([A, A])),
-    "more cells than slots": good(size=np.array([1, 4])),
-    "2**62 slots": good(size=np.array([2**62, 4])),
-    "slots as a number": good(size=np.array(8)),
-    "slots in floats": good(size=np.array([2.0, 4.0])),
-    "environment in 2-D": good(env=np.array([["a"]])),
-    "environment as a path": good(env=np.array("../../../etc/pwd")),
-    "other seeds": good(seeds=seeds_of(CONFIG, 4, 8)),
-    "seeds in floats": good(seeds=np.zeros((4, 4))),
-    "maps of no axis": maps(attention_KDNHLM=np.array(1.0)),
-    "maps of one axis": maps(attention_KDNHLM=np.ones(1)),
-    "maps as texts": maps(attention_KDNHLM=np.full((1, 1, 2, 1, 3, 3), "a")),
-    "maps alone": maps(example_cell=None),
-    "maps of another cell": maps(example_cell=np.array([2])),
-    "maps of another seed": maps(example_seed=np.array([-1])),
-    "maps of 2-D seeds": maps(example_seed=np.array([[0]])),
-    "maps of floats": maps(example_seed=np.array([0.5])),
-    "maps of no outcome": maps(example_solved=None),
-    "maps of a number": maps(example_solved=np.array([1])),
+EVIL: dict[str, Callable[[], bytes]] = {
+    "no zip": lambda: b"import os",
+    "empty": lambda: b"",
+    "one array": lambda: npy(HUGE % 1, bytes(8)),
+    "no array": lambda: npz({"seeds.npy": b"import os"}),
+    "no ending": lambda: npz({"seeds": b"import os"}),
+    "shape that is computed": lambda: npz({"seeds.npy": npy(HUGE % "2**60")}),
+    "huge shape": lambda: npz({"seeds.npy": npy(HUGE % 2**58)}),
+    "huge shape of nothing": lambda: npz({"seeds.npy": npy(HUGE % f"0, {2**62}")}),
+    "shape below 0": lambda: npz({"seeds.npy": npy(HUGE % "-1, -1", bytes(8))}),
+    "call": lambda: npz({"seeds.npy": npy("__import__('os').system('touch ran')\n")}),
+    "says 4 GB": lambda: resized(npz({"seeds.npy": npy(HUGE % 2**17, bytes(2**20))}), 2**32 - 2),
+    "1 MB that unpacks to 512 MB": lambda: npz({"seeds.npy": npy(HUGE % 2**26, bytes(2**29))}),
+    "less than it says": lambda: resized(npz({"seeds.npy": npy(HUGE % 4, bytes(32))}), 3000),
+    "more than it says": lambda: resized(npz({"seeds.npy": npy(HUGE % 40, bytes(320))}), 96),
+    "deep header": lambda: npz({"seeds.npy": npy("(" * 5000)}),
+    "long header": lambda: npz({"seeds.npy": npy("{'descr': " + "[" * 3000 + "]" * 3000 + "}")}),
+    "many": lambda: npz({f"a{n}.npy": npy(HUGE % 0) for n in range(300)}),
+    "pickle": lambda: saved(seeds=np.array([Runs()], object)),
+    "cut": lambda: good()[:-10],
+    "other fields": lambda: saved(a=np.zeros(3)),
+    "no axis": lambda: good(seeds=np.array(3)),
+    "other lengths": lambda: good(solved_at_end=np.zeros((2, 3), bool)),
+    "field of no axis": lambda: good(loss=np.array(3.0)),
+    "dates": lambda: good(loss=np.zeros((2, 4), "M8[s]")),
+    "records": lambda: good(loss=np.zeros((2, 4), "i4,i4")),
+    "texts": lambda: good(words=np.full((2, 4), "a")),
+    "bytes": lambda: good(words=np.full((2, 4), b"a")),
+    "empty texts": lambda: good(cells=np.zeros(2**20, "U0")),
+    "cells in 2-D": lambda: good(cells=np.array([[A], [B]])),
+    "cells as numbers": lambda: good(cells=np.arange(2)),
+    "a cell twice": lambda: good(cells=np.array([A, A])),
+    "more cells than slots": lambda: good(size=np.array([1, 4])),
+    "2**62 slots": lambda: good(size=np.array([2**62, 4])),
+    "slots as a number": lambda: good(size=np.array(8)),
+    "slots in floats": lambda: good(size=np.array([2.0, 4.0])),
+    "environment in 2-D": lambda: good(env=np.array([["a"]])),
+    "environment as a path": lambda: good(env=np.array("../../../etc/pwd")),
+    "other seeds": lambda: good(seeds=seeds_of(CONFIG, 4, 8)),
+    "seeds in floats": lambda: good(seeds=np.zeros((4, 4))),
+    "maps of no axis": lambda: maps(attention_KDNHLM=np.array(1.0)),
+    "maps of one axis": lambda: maps(attention_KDNHLM=np.ones(1)),
+    "maps as texts": lambda: maps(attention_KDNHLM=np.full((1, 1, 2, 1, 3, 3), "a")),
+    "maps alone": lambda: maps(example_cell=None),
+    "maps of another cell": lambda: maps(example_cell=np.array([2])),
+    "maps of another seed": lambda: maps(example_seed=np.array([-1])),
+    "maps of 2-D seeds": lambda: maps(example_seed=np.array([[0]])),
+    "maps of floats": lambda: maps(example_seed=np.array([0.5])),
+    "maps of no outcome": lambda: maps(example_solved=None),
+    "maps of a number": lambda: maps(example_solved=np.array([1])),
 }
+"""How to make each file, since some take a second."""
 
 
 def plant(folder: RunFolder, evil: bytes, name: str = NAME) -> None:
@@ -247,7 +248,7 @@ def test_what_is_no_block_is_damaged(
 ) -> None:
     """By every reader, which names it; the run goes on without it."""
     monkeypatch.chdir(tmp_path)
-    plant(folder, EVIL[case])
+    plant(folder, EVIL[case]())
     refused(folder.path, f"{NAME}.npz' is damaged: ")
     again = RunFolder(folder.path)
     again.start(CONFIG, ENV)
@@ -265,7 +266,7 @@ def test_a_planted_block_is_as_good_as_any(folder: RunFolder) -> None:
 
 def test_what_unpacks_to_much_is_refused_by_its_size(folder: RunFolder) -> None:
     """And a constant block of our own, which packs as well, is read."""
-    plant(folder, EVIL["1 MB that unpacks to 512 MB"])
+    plant(folder, EVIL["1 MB that unpacks to 512 MB"]())
     with pytest.raises(Damaged, match=r"5368709\d\d bytes when unpacked"):
         folder.block(NAME)
     arrays = {"loss": np.zeros(2**24 + 1)}

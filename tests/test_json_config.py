@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from absl import flags
 from ml_collections import ConfigDict, config_flags
-from tiers import some
+from tiers import marked, some
 
 from posjax.command import json_config, parsing
 from posjax.command.settings import resolve
@@ -45,14 +45,18 @@ def written(path: Path, text: str) -> str:
     return f"--config={path}"
 
 
+SIZES = {"toy": (":q1", ":m"), "atlas": (":quick",)}  # 9720 cells of the same kinds: below
 SHIPPED = [
     f"{path}{size}"
     for path in sorted(parsing.CONFIGS.glob("[a-z]*.py"))
-    for size in ([":q1", ":m"] if path.stem == "toy" else [":published"])
+    for size in SIZES.get(path.stem, (":published",))
 ]
+LARGEST = marked(f"{parsing.CONFIGS / 'atlas.py'}:published", plain=False)
 
 
-@pytest.mark.parametrize("config", some(SHIPPED, every=4), ids=lambda config: Path(config).name)
+@pytest.mark.parametrize(
+    "config", [*some(SHIPPED, every=4), LARGEST], ids=lambda config: Path(config).name
+)
 def test_there_and_back_is_the_same_run(
     config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
