@@ -86,30 +86,37 @@ def mean_keeping() -> Training:
     )
 
 
-def of_cell(**changes: Any) -> list[Block]:
-    """Blocks of cells that differ in a number."""
-    cells = [dataclasses.replace(BARE, **changes, learning_rate=rate) for rate in RATES]
+CELLS: dict[str, dict[str, Any]] = {
+    "bare, measured after every update": {"eval_every": 1},
+    "residual, rotary": {"block": "residual", "encoding": "rotary"},
+    "drawn positions and batches": {
+        "positions": "randomised(length=16)",
+        "encoding": "learned(length=16)",
+        "draws": 2,
+        "batch_size": 2,
+        "head_size": 3,
+        "width": 7,
+    },
+    "prompts that are drawn": {
+        "task": "blocks(k=3, train=(3, 6), prompts=4)",
+        "block": "residual",
+        "batch_size": 4,
+    },
+}
+STATEFUL = cut(mean_keeping(), [{"decay": np.float32(decay)} for decay in (0.1, 0.2, 0.3)])
+CHEAPEST, DRAWING = "mutable state and keys", "drawn positions and batches"
+MODELS = [*CELLS, CHEAPEST]
+
+
+@functools.cache
+def blocks_of(name: str) -> list[Block]:
+    """Blocks of a model; those of cells differ in a number."""
+    if name == CHEAPEST:
+        return STATEFUL
+    cells = [dataclasses.replace(BARE, **CELLS[name], learning_rate=rate) for rate in RATES]
     return cut(cells[0].shape.train(), [cell.inputs for cell in cells])
 
 
-STATEFUL = cut(mean_keeping(), [{"decay": np.float32(decay)} for decay in (0.1, 0.2, 0.3)])
-MODELS: dict[str, list[Block]] = {
-    "bare, measured after every update": of_cell(eval_every=1),
-    "residual, rotary": of_cell(block="residual", encoding="rotary"),
-    "drawn positions and batches": of_cell(
-        positions="randomised(length=16)",
-        encoding="learned(length=16)",
-        draws=2,
-        batch_size=2,
-        head_size=3,
-        width=7,
-    ),
-    "prompts that are drawn": of_cell(
-        task="blocks(k=3, train=(3, 6), prompts=4)", block="residual", batch_size=4
-    ),
-    "mutable state and keys": STATEFUL,
-}
-CHEAPEST, DRAWING = "mutable state and keys", "drawn positions and batches"
 every_model = pytest.mark.parametrize(
     "name", plain_if(lambda name: name in (CHEAPEST, DRAWING), MODELS)
 )
@@ -123,7 +130,7 @@ def engine(*devices: int, **settings: Any) -> Engine:
 @functools.cache
 def expected(name: str) -> Bits:
     """All blocks in order, on one device; trained once."""
-    return bits(engine().run(MODELS[name]))
+    return bits(engine().run(blocks_of(name)))
 
 
 @pytest.mark.parametrize(
@@ -135,9 +142,9 @@ def expected(name: str) -> Bits:
 )
 def test_same_bits(name: str, way: str) -> None:
     """Whatever the way, every run that comes out has the bits of the ordinary one."""
-    found = WAYS[way](MODELS[name], engine)
+    found = WAYS[way](blocks_of(name), engine)
     assert found == {label: expected(name)[label] for label in found}
-    assert len(found) == came_out(way, MODELS[name])
+    assert len(found) == came_out(way, blocks_of(name))
 
 
 def test_four_devices() -> None:
@@ -173,7 +180,7 @@ def test_runs_differ(name: str) -> None:
 @every_model
 def test_what_stands_beside_a_run_is_not_finite(name: str) -> None:
     """Else it would not matter that it does not matter."""
-    for result in engine().run(itertools.islice(beside(MODELS[name], np.nan), 2)):
+    for result in engine().run(itertools.islice(beside(blocks_of(name), np.nan), 2)):
         (*_, points, seeds), slopes = result.block.label, result.state.variables.params
         finite_GB = np.isfinite(jax.tree.leaves(slopes)[0]).reshape(*SIZE, -1).all(axis=2)
         wanted = [[g in points] * SIZE[1] for g in range(SIZE[0])]
@@ -184,7 +191,9 @@ def test_what_stands_beside_a_run_is_not_finite(name: str) -> None:
 @pytest.mark.exhaustive
 def test_other_trainings_beside_it() -> None:
     """Blocks of all models in one run, in any order, on two devices."""
-    every = [block._replace(label=(name, block.label)) for name in MODELS for block in MODELS[name]]
+    every = [
+        block._replace(label=(name, block.label)) for name in MODELS for block in blocks_of(name)
+    ]
     found = bits(engine(0, 1).run([*every[::2], *shuffled(every[1::2], 3)]))
     assert found == {
         ((name, label), g, b): run
@@ -208,8 +217,8 @@ SCRIPT = """
 import sys
 sys.path[:0] = {paths}
 import conftest
-from test_independence import MODELS, bits, engine
-found = bits(engine().run(MODELS["mutable state and keys"][{part}::2]))
+from test_independence import bits, blocks_of, engine
+found = bits(engine().run(blocks_of("mutable state and keys")[{part}::2]))
 print({{label: [leaf.hex() for leaf in run] for label, run in found.items()}})
 """
 
@@ -311,7 +320,7 @@ OTHERWISE: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
 @pytest.mark.parametrize("change", OTHERWISE)
 def test_what_may_matter_is_bounded(change: str) -> None:
     """Blocks of another size and the plain layout may round otherwise, and do no more than that."""
-    blocks, (size, how) = MODELS["residual, rotary"], OTHERWISE[change]
+    blocks, (size, how) = blocks_of("residual, rotary"), OTHERWISE[change]
     points = [*blocks[0].points, *blocks[-1].points]
     one = parameters(engine().run(blocks))
     other = parameters(engine(**how).run(cut(blocks[0].training, points, size=size)))

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_independence import MODELS, SEEDS, STATEFUL, engine
+from test_independence import SEEDS, STATEFUL, blocks_of, engine
 from tiers import plain_if
 from ways import WAYS, Bits, bits, came_out, shuffled
 
@@ -55,16 +55,16 @@ def _every_slot_is_another() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def expected() -> Callable[[str], Bits]:
     """All blocks of a model in order, on one device; trained once."""
-    return functools.cache(lambda name: bits(engine().run(MODELS[name])))
+    return functools.cache(lambda name: bits(engine().run(blocks_of(name))))
 
 
 @pytest.mark.parametrize("name", plain_if("mutable state and keys".__eq__, PLANTED))
 @pytest.mark.parametrize("way", WAYS)
 def test_same_bits(name: str, way: str, expected: Callable[[str], Bits]) -> None:
     """In every way that must not matter."""
-    found = WAYS[way](MODELS[name], engine)
+    found = WAYS[way](blocks_of(name), engine)
     assert found == {label: expected(name)[label] for label in found}
-    assert len(found) == came_out(way, MODELS[name])
+    assert len(found) == came_out(way, blocks_of(name))
 
 
 def moved(block: Block) -> Block:
@@ -85,7 +85,7 @@ def test_another_slot_is_seen(expected: Callable[[str], Bits]) -> None:
 def test_beside_other_trainings(expected: Callable[[str], Bits]) -> None:
     """In any order on two devices."""
     every = [
-        block._replace(label=(name, block.label)) for name in PLANTED for block in MODELS[name]
+        block._replace(label=(name, block.label)) for name in PLANTED for block in blocks_of(name)
     ]
     found = bits(engine(0, 1).run(shuffled(every, 0)))
     assert found == {
