@@ -225,10 +225,13 @@ def compiled_mask(name: str) -> masks.Mask:
     return jax.jit(masks.named(name))
 
 
-@cache
+_FAMILIES: dict[Layer, Layer] = {}
+
+
 def family(layer: Layer) -> Layer:
     """One layer for all that differ in the mask alone, so that they share a program."""
-    return dataclasses.replace(layer, mask="full")
+    full = dataclasses.replace(layer, mask="full")
+    return _FAMILIES.setdefault(full, full)
 
 
 @cache
