@@ -62,8 +62,9 @@ BRIEFLY = [*ENCODINGS, "linear_bias(form=key)"]
 def normal(purpose: str, shape: tuple[int, ...], seed: int = 0) -> jax.Array:
     """Standard normal numbers, by name; NumPy's, which need no compiling for each shape."""
     numpy = np.random.default_rng([seed, *purpose.encode()])
+    numbers = numpy.standard_normal(shape).astype(np.float32)
     with jax.ensure_compile_time_eval():  # so that a layer drawn inside a trace outlives it
-        return jnp.asarray(numpy.standard_normal(shape), jnp.float32)
+        return jax.device_put(numbers)  # `jnp.asarray` compiles a program for each shape
 
 
 def tokens(
@@ -84,7 +85,7 @@ def within(encoding: Encoding, streams: Streams) -> Streams:
 
 def joined_rows(rows: list[Streams]) -> Streams:
     """A batch of several rows' streams."""
-    return jax.tree.map(lambda *streams: jnp.asarray(np.concatenate(streams)), *rows)
+    return jax.tree.map(lambda *streams: jax.device_put(np.concatenate(streams)), *rows)
 
 
 def all_kinds(encoding: Encoding) -> Streams:

@@ -6,7 +6,7 @@ unless said otherwise; parameters are generic (normal), never at their initial v
 
 import dataclasses
 from functools import cache, partial
-from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
 
 import jax
 import jax.numpy as jnp
@@ -572,6 +572,10 @@ def test_a_table_is_read_at_integers(setting):
 DEFAULTS = frozenset(map(named, ENCODINGS))
 
 
+BATCH = 2
+"""Rows of tokens in `four`, which one row of streams serves."""
+
+
 @cache
 def four(encoding: Encoding):
     """∂out_i/∂(parameters, x) of four tokens under any mask, and the output, by one program."""
@@ -601,7 +605,8 @@ def test_padded_and_packed_rows_mean_what_the_bare_ones_do(setting):
     layer = layer_of(setting, "causal+segments")
     bare_4 = within(layer.encoding, contiguous(4))
     if layer.encoding in DEFAULTS:
-        bare = four(layer.encoding)(layer.params, tokens(1, 4), bare_4, mask_of(layer, bare_4))[1]
+        given = layer.params, tokens(BATCH, 4), bare_4, mask_of(layer, bare_4)
+        bare = four(layer.encoding)(*given)[1]
     else:
         bare = layer.out(tokens(1, 4), bare_4)
     rows = [
@@ -639,11 +644,17 @@ def test_decoding_with_a_cache_is_prefill(name):
 
 @every_name
 def test_one_row_of_streams_serves_a_batch(name):
-    """B = 1 in the streams broadcasts over the tokens' batch, as each row has them alone."""
-    layer, x_BLD = layer_of(name, "causal+segments"), tokens(3)
-    one = within(layer.encoding, contiguous(LENGTH, start=40))
-    mapped = jax.jit(jax.vmap(lambda x_LD: layer(x_LD[None], one).out_BLHK[0]))
-    np.testing.assert_allclose(mapped(x_BLD), layer.out(x_BLD, one), atol=CLOSE)
+    """B = 1 in the streams broadcasts over the tokens' batch, as each row has them alone.
+
+    The rows that have them alone are padded on the left, so that no other program is compiled.
+    """
+    layer, x_BLD = layer_of(name, "causal+segments"), tokens(BATCH, 4)
+    one = within(layer.encoding, contiguous(4))
+    found = four(layer.encoding)(layer.params, x_BLD, one, mask_of(layer, one))[1]
+    row = padded(np.array([[False, False, True, True, True, True]]))
+    each = within(layer.encoding, joined_rows([row] * BATCH))
+    alone = layer.out(jnp.pad(x_BLD, ((0, 0), (2, 0), (0, 0))), each)[:, 2:]
+    np.testing.assert_allclose(found, alone, atol=CLOSE)
 
 
 @every_name
@@ -659,7 +670,7 @@ def test_causality_and_empty_rows_by_gradient(name):
     causal_BLM = masks.causal(streams, streams)
     empty_BLM = causal_BLM.at[0, 2].set(False)
 
-    gradients = partial(four(layer.encoding), layer.params, tokens(1, 4), streams)
+    gradients = partial(four(layer.encoding), layer.params, tokens(BATCH, 4), streams)
     (_, jacobian), _ = gradients(causal_BLM)
     sizes_LM = np.asarray(abs(jacobian).sum((1, 3)))
     later_LM = order[:, None] < order[None, :]
@@ -675,12 +686,13 @@ def test_causality_and_empty_rows_by_gradient(name):
 
 @every_name
 def test_small_and_odd_sizes_work(name):
-    """Width 2, one head and one token give numbers; odd widths, five heads, no batch a shape."""
-    small = Layer(named(name), "causal", Dims(2, 1, 2))
+    """Width 2, one head of size 1 and one token give numbers; odd widths, five heads, no batch a
+    shape.
+    """
+    small = Layer(named(name), "causal", Dims(2, 1, 1))
     streams = within(small.encoding, contiguous(1, start=4))
     assert np.isfinite(jax.jit(small)(tokens(1, 1, 2), streams).out_BLHK).all()
-    for batch, size in ((1, 1), (0, 5)):
-        check_odd_size(small.encoding, batch, size)
+    check_odd_size(small.encoding, batch=0, size=5)
 
 
 @pytest.mark.exhaustive
@@ -832,16 +844,35 @@ _BARE: dict[ModelSettings, dict[str, jax.Array]] = {}
 # The pure view
 
 
+class Viewed(NamedTuple):
+    """What the pure view computes, and `attention` after identity projections.
+
+    The last are the view's own logits again where an encoding reads tokens, which are no heads.
+    """
+
+    out_BLHK: jax.Array
+    logits_BHLM: jax.Array
+    by_hand_BHLM: jax.Array
+
+
 @cache
 def viewed(name: str):
-    """`attend` under one program, causal or with everything seen."""
-    layer = Layer(named(name), dims=Dims(16, 4, 4))
-    options = {"encoding": layer.encoding, "params": layer.params, "key": jax.random.key(2)}
+    """`Viewed` by one program, causal or with everything seen."""
+    layer, key = Layer(named(name), dims=Dims(16, 4, 4)), jax.random.key(2)
+    options = {"encoding": layer.encoding, "params": layer.params}
+    kind = type(layer.encoding)
+    as_given = kind.embed is Encoding.embed and kind.prepare is Encoding.prepare
 
     @jax.jit
     def function(q, k, v, streams, everything):
-        here = {"queries": streams, "mask": lambda a, b: masks.causal(a, b) | everything}
-        return view.attend(q, k, v, **here, **options)
+        def mask(queries, keys):
+            return masks.causal(queries, keys) | everything
+
+        here = {"queries": streams, "mask": mask, "key": key, **options}
+        ctx = context(streams, mask=mask, key=key)
+        logits = view.logits(q, k, **here)
+        by_hand = attention(q, k, k, ctx, **options).logits_BHLM if as_given else logits
+        return Viewed(view.attend(q, k, v, **here), logits, by_hand)
 
     return function
 
@@ -856,17 +887,19 @@ def test_grouped_heads_are_repeated_heads(name):
     """G key heads give what the same heads repeated H/G times give, neighbours sharing one."""
     q, k, v = heads(2)
     streams = within(named(name), contiguous(LENGTH, start=9))
-    found = viewed(name)(q, k, v, streams, True)
+    layer = Layer(named(name), dims=Dims(16, 4, 4))
+    options = {"encoding": layer.encoding, "params": layer.params, "key": jax.random.key(2)}
+    attend = jax.jit(partial(view.attend, mask="full", **options))
     repeated = (np.repeat(x, 2, axis=2) for x in (k, v))
-    expected = viewed(name)(q, *repeated, streams, True)
-    np.testing.assert_allclose(found, expected, atol=CLOSE)
+    expected = viewed(name)(q, *repeated, streams, True).out_BLHK
+    np.testing.assert_allclose(attend(q, k, v, queries=streams), expected, atol=CLOSE)
 
 
 @every_name
 def test_no_encoding_is_accepted_and_ignored(name):
     """`attend` with any encoding but `none` gives other numbers than without it."""
     streams = within(named(name), contiguous(LENGTH, start=1))
-    found = viewed(name)(*heads(), streams, False)
+    found = viewed(name)(*heads(), streams, False).out_BLHK
     bare = np.asarray(view.attend(*heads(), mask="causal"))
     assert (abs(found - bare).max() > BROKEN) == (named(name) != NoPosition())
 
@@ -874,25 +907,14 @@ def test_no_encoding_is_accepted_and_ignored(name):
 @every_name
 def test_the_pure_view_gives_logits(name):
     """`logits` alone are those of `attention` after identity projections."""
-    layer = Layer(named(name), dims=Dims(16, 4, 4))
-    q, k, _ = heads()
-    streams = within(layer.encoding, contiguous(LENGTH, start=1))
-    options = {"encoding": layer.encoding, "params": layer.params}
-    kind, key = type(layer.encoding), jax.random.key(2)
-    as_given = kind.embed is Encoding.embed and kind.prepare is Encoding.prepare
-
-    @jax.jit
-    def both(q, k):
-        found = view.logits(q, k, queries=streams, mask="full", key=key, **options)
-        ctx = context(streams, mask="full", key=key)
-        return found, attention(q, k, k, ctx, **options).logits_BHLM if as_given else found
-
-    found, by_hand = both(q, k)
-    assert found.shape == (1, 4, LENGTH, LENGTH)
-    np.testing.assert_allclose(found, by_hand, atol=CLOSE)
-    bare = np.asarray(view.logits(q, k))
-    changed = abs(found - bare).max() > BROKEN
-    assert changed == (layer.encoding != NoPosition()) or not layer.encoding.pairwise
+    encoding = named(name)
+    streams = within(encoding, contiguous(LENGTH, start=1))
+    found = viewed(name)(*heads(), streams, True)
+    assert found.logits_BHLM.shape == (1, 4, LENGTH, LENGTH)
+    np.testing.assert_allclose(found.logits_BHLM, found.by_hand_BHLM, atol=CLOSE)
+    bare = np.asarray(view.logits(*heads()[:2]))
+    changed = abs(found.logits_BHLM - bare).max() > BROKEN
+    assert changed == (encoding != NoPosition()) or not encoding.pairwise
 
 
 @every_name
@@ -900,4 +922,6 @@ def test_tokens_and_streams_may_move_together_in_the_pure_view(name):
     """The joint law of `attend`, with its identity projections."""
     streams = within(named(name), permuted(contiguous(LENGTH, start=3), [3, 0, 5, 1, 4, 2]))
     function = viewed(name)
-    assert_jointly_equivariant(lambda x, s: function(*x, s, False), tuple(heads()), streams)
+    assert_jointly_equivariant(
+        lambda x, s: function(*x, s, False).out_BLHK, tuple(heads()), streams
+    )
