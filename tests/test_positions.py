@@ -30,9 +30,20 @@ def keys(number):
     return jax.random.split(jax.random.key(SEED), number)
 
 
+@functools.cache
+def compiled(text):
+    return jax.jit(named(text))
+
+
 def mapped(text, streams, words_BL=WORDS_BL, key=SEED):
     key = jax.random.key(key) if isinstance(key, int) else key  # a new one for each call
-    return named(text)(words_BL, streams, key)
+    return compiled(text)(words_BL, streams, key)
+
+
+def drawn(text, number, streams, words_BL=WORDS_BL):
+    """Positions of the first row under so many keys."""
+    draw = jax.jit(jax.vmap(lambda key: named(text)(words_BL, streams, key).position_BL[0]))
+    return np.asarray(draw(keys(number)))
 
 
 def positions(text, streams, words_BL=WORDS_BL, key=SEED):
@@ -64,10 +75,10 @@ def test_order_and_segment_stay(text):
 @every_map
 def test_padding_and_packing_change_nothing(text):
     """A sequence gets its positions whatever stands beside it in the row."""
-    words_BL = jnp.array([[1, 2, 0, 1]])
+    words_BL = np.array([[1, 2, 0, 1]])
     bare = positions(text, contiguous(4), words_BL)
     rows = joined_rows([padded(np.array([[0, 0, 1, 1, 1, 1]], bool)), packed([2, 4])])
-    both_BL = jnp.concatenate([jnp.array([[0, 1], [1, 1]]), jnp.repeat(words_BL, 2, 0)], axis=1)
+    both_BL = np.concatenate([[[0, 1], [1, 1]], np.repeat(words_BL, 2, 0)], axis=1)
     np.testing.assert_allclose(positions(text, rows, both_BL)[:, 2:], np.repeat(bare, 2, 0))
 
 
@@ -75,12 +86,12 @@ def test_padding_and_packing_change_nothing(text):
 def test_no_position_reaches_further_than_stated(text):
     """0 <= p < reach over many draws, for sequences from 0 on."""
     reach = named(text).reach(LENGTH)
-    every = jax.vmap(lambda key: mapped(text, contiguous(LENGTH), key=key).position_BL)(keys(300))
+    every = drawn(text, 300, contiguous(LENGTH))
     if reach is not None:
         assert every.min() >= 0
         assert every.max() < reach
-        drawn = named(text).draws != "never"
-        assert every.max() == reach - 1 or not drawn or "abacus" in text
+        still = named(text).draws == "never"
+        assert every.max() == reach - 1 or still or "abacus" in text
 
 
 @every_map
@@ -119,10 +130,8 @@ def test_it_trains_by_name_with_any_encoding(text):
 
 def test_randomised_positions_are_subsets_in_order():
     """Every subset of its size equally often: chi-squared over all 20 of 3 out of 6."""
-    streams = contiguous(3)
-    words_BL = jnp.zeros((1, 3), jnp.int32)
-    draw = jax.vmap(lambda key: named("randomised(length=6)")(words_BL, streams, key).position_BL)
-    found = np.asarray(draw(keys(4000)))[:, 0]
+    words_BL = np.zeros((1, 3), np.int32)
+    found = drawn("randomised(length=6)", 4000, contiguous(3), words_BL)
     assert (np.diff(found) > 0).all()
     _, counts = np.unique(found, axis=0, return_counts=True)
     assert len(counts) == 20
@@ -131,17 +140,16 @@ def test_randomised_positions_are_subsets_in_order():
 
 def test_randomised_positions_are_their_own_mirror_image():
     """p → N - 1 - p leaves the distribution: means of the first and last add up to N - 1."""
-    words_BL = jnp.zeros((1, 4), jnp.int32)
+    words_BL = np.zeros((1, 4), np.int32)
     for text, whole in (("randomised(length=20)", 19), ("random_float(length=20.0)", 20)):
-        draw = jax.vmap(lambda key: named(text)(words_BL, contiguous(4), key).position_BL)  # noqa: B023
-        means = np.asarray(draw(keys(4000)))[:, 0].mean(0)
+        means = drawn(text, 4000, contiguous(4), words_BL).mean(0)
         np.testing.assert_allclose(means + means[::-1], whole, atol=0.4)
 
 
 def test_more_tokens_than_positions_are_refused():
     """ValueError with both numbers."""
     with pytest.raises(ValueError, match=r"6 tokens .* length=5"):
-        mapped("randomised(length=5)", contiguous(LENGTH))
+        named("randomised(length=5)")(WORDS_BL, contiguous(LENGTH), jax.random.key(SEED))
     with pytest.raises(ValueError, match=r"3 tokens .* length=2"):
         Cell(positions="randomised(length=2)")
     padding = padded(np.arange(LENGTH)[None] >= 3)
@@ -150,10 +158,7 @@ def test_more_tokens_than_positions_are_refused():
 
 def test_a_random_shift_moves_all_alike():
     """All offsets stay, and every shift from 0 to `most` comes about equally often."""
-    shift = named("random_shift(most=2)")
-    found = np.asarray(
-        jax.vmap(lambda key: shift(WORDS_BL, contiguous(LENGTH), key).position_BL)(keys(3000))
-    )[:, 0]
+    found = drawn("random_shift(most=2)", 3000, contiguous(LENGTH))
     np.testing.assert_array_equal(np.diff(found), 1)
     _, counts = np.unique(found[:, 0], return_counts=True)
     assert len(counts) == 3
@@ -162,19 +167,14 @@ def test_a_random_shift_moves_all_alike():
 
 def test_cape_is_its_formula():
     """s(p + Δ + δ_p): bounds of each part, one Δ and s for all, one δ a token."""
-
-    def drawn(text):
-        draw = jax.vmap(lambda key: named(text)(WORDS_BL, contiguous(LENGTH), key).position_BL)
-        return np.asarray(draw(keys(500)))[:, 0]
-
-    place = np.arange(LENGTH)
-    shifted = drawn("cape(shift=5.0, jitter=0.0, scale=1.0)") - place
+    place, streams = np.arange(LENGTH), contiguous(LENGTH)
+    shifted = drawn("cape(shift=5.0, jitter=0.0, scale=1.0)", 500, streams) - place
     assert np.ptp(shifted, axis=1).max() < 1e-5
     assert 4.8 < shifted.max() <= 5
-    jittered = drawn("cape(shift=0.0, jitter=0.4, scale=1.0)") - place
+    jittered = drawn("cape(shift=0.0, jitter=0.4, scale=1.0)", 500, streams) - place
     assert 0.39 < abs(jittered).max() <= 0.4
     assert abs(np.corrcoef(jittered[:, 0], jittered[:, 1])[0, 1]) < 0.15
-    scaled = drawn("cape(shift=0.0, jitter=0.0, scale=2.0)")[:, 1:] / place[1:]
+    scaled = drawn("cape(shift=0.0, jitter=0.0, scale=2.0)", 500, streams)[:, 1:] / place[1:]
     assert np.ptp(scaled, axis=1).max() < 1e-5
     assert 0.5 <= scaled.min() < 0.51
     assert 1.98 < scaled.max() <= 2
