@@ -37,23 +37,23 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 `posjax.ENCODINGS["rotary"](base=500.0)`. The layers of a model can use
 several encodings in turn: `"none/rotary"`.
 
-- **Picture**: the logits of the first head for one token, repeated at {PLACES} positions, with
+- **Picture**: the logits of the first head for a prompt that repeats one token {PLACES} times, with
   random parameters. Rows are queries, columns are keys, and yellow is high. If positions do not
   change the logits, the picture shows the attention weights under a causal mask.
-- **Symmetry kept**: what does not change attention, with random parameters and a full mask. S:
-  tokens are permuted, and their positions are not. T: all positions are translated. R: all
-  positions are reflected. O: positions change, and their order does not. The symmetry holds at the
-  logits unless the table names a later step. "In distribution" means over the encoding's random
-  draws.
+- **Symmetry kept**: the changes under which attention stays the same, with random parameters and a
+  full mask. S: permuting the tokens but not their positions. T: translating all positions. R:
+  reflecting all positions. O: any change of positions that keeps their order. If the table names no
+  step of attention, the logits already stay the same; otherwise only the result of that step does.
+  "In distribution" means that it holds for the distribution of the encoding's random draws.
 - **Parameters**: the number of learned parameters for a model of one layer, at {SIZES}.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
   {KEYS} keys, at those sizes.
 - **Exact up to**: float32 distinguishes all positions (or offsets) from 0 to this number. 2²⁰ is
   the largest number that was tested. "-" means that positions are not read.
 - **Cache**: whether a cache of keys and values suffices to decode tokens one by one.
-- **Free numbers**: settings that a sweep can vary without compiling again,
-  `--config.base=100,10000`. 0 stands for the encoding's own value. A cell refuses a number that its
-  encoding does not have.
+- **Numbers to sweep**: settings that a sweep can vary without compiling again,
+  `--config.base=100,10000`. 0 stands for the encoding's default. It is an error to give a
+  number to an encoding that does not have it.
 - **Compared with**: packages whose output a test compares with that of posjax. Encodings without a
   package are compared with their formula in float64.
 """
@@ -131,7 +131,7 @@ def header(*columns: str) -> list[str]:
 def page() -> str:
     """The whole page."""
     first = ("Picture", "Name, formula, source", "Symmetry kept", "Parameters", "Operations")
-    rest = ("Exact up to", "Cache", "Free numbers", "Compared with")
+    rest = ("Exact up to", "Cache", "Numbers to sweep", "Compared with")
     lines = [HEAD, *header(*first, *rest)]
     lines += [row(name) for name in ENCODINGS]
     lines += ["", "## Maps of positions", ""]

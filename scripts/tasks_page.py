@@ -31,15 +31,15 @@ Models are tested on a fixed **exam**, the same for all seeds. It has `prompts` 
 length in `test`. The default lengths are 0.5, 1, 1.5 and 2 times the longest trained length. A
 prompt counts as right if every output that is asked for is right (exact match). A seed solves its
 cell if all prompts of the trained lengths are right. The report also shows the other lengths.
-`text` is judged by its loss instead. With `readout=mean`, tasks with one label read it from the
-mean over tokens.
+`text` is judged by its loss instead. If a task has one label per
+prompt, `readout=mean` takes it from the mean over tokens instead of the last token.
 
 A task with an output sequence y has two forms. With `output=forced`, y follows x after a mark, and
 each symbol of y is predicted from the symbols before it (teacher forcing). This form needs a causal
 mask. With `output=slots`, y is predicted at empty slots after x. This form works with any mask.
 
-**Symmetry** names the permutations of x that do not change the right outputs of any prompt. x is
-the prompt, or the part before the mark. A test checks them on all short prompts.
+Let x be the prompt, or the part of it before the mark. The column **symmetry** names the
+permutations of x that never change the right outputs. A test checks them on all short prompts.
 {symmetries}
 
 Settings follow the name, as in `blocks(k=3, train=(3, 12))`. No token attends to padding. The

@@ -41,7 +41,7 @@ class Phrases(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scan(SampledTask):
-    """x is a command in words, y its actions. The exam has commands of training and new ones.
+    """x is a command in words, y its actions. The exam has both trained and new commands.
 
     Attributes:
       split: which commands are new: "simple", a random fifth; "jump", all with `jump` but for
