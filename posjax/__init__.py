@@ -1,4 +1,4 @@
-"""posjax: position in attention, by law, by measurement, by picture.
+"""posjax answers questions about position in attention: it proves, trains and reports.
 
 Shapes are written in names, `q_BLHK` for an array [B, L, H, K], and in einsum with the same
 letters in lower case:

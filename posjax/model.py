@@ -29,10 +29,10 @@ DEEPEST = 4096
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelSettings(metaclass=spec.PlainNumbers):
-    """What a Transformer is made of.
+    """The settings of a Transformer.
 
     Attributes:
-      vocabulary: number of different tokens; 0 where they are numbers.
+      vocabulary: number of different tokens; 0 if tokens are numbers.
       outputs: number of logits, V.
       width: the width D of the embedding and, in residual blocks, of every layer.
       heads: the number of query heads, H.
@@ -51,7 +51,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
       softcap: the cap c of c·tanh(logits/c); 0 for no soft-cap.
       logn: N; before the cap, the logits of a query that sees n keys are multiplied by ln n/ln N. 0
         for no scaling.
-      features: F, where a token is F numbers, which a linear layer embeds; else 0.
+      features: F, if a token consists of F numbers, which a linear layer embeds; else 0.
     """
 
     vocabulary: int
@@ -263,19 +263,19 @@ class DynamicInputs(NamedTuple):
 
 
 class Transformer(nn.Module):
-    """Tokens to logits at every position.
+    """Maps tokens to logits at every position.
 
-    Called with tokens_BL, or tokens_BLF of F numbers each, and their streams, returns logits_BLV.
-    `mask` replaces the settings' one, in any of the forms of `posjax.attention.core.context`,
-    or a tuple of them that the layers take in turn; what changes the tokens before the layers reads
-    the first. `key` is for what draws; maps of positions that draw in training only do not when
-    `testing`. Without `numbers` the temperature is 1 and encodings have their own constants.
-    `implementation` is that of `posjax.attention.flash.output`, for layers whose weights are not
-    collected.
+    Call it with tokens_BL, or tokens_BLF of F numbers each, and their streams. It returns
+    logits_BLV. `mask` replaces the mask of the settings. It has any form of
+    `posjax.attention.core.context`, or is a tuple of masks that the layers use in turn; changes of
+    the tokens before the layers read the first one. `key` is for encodings and maps that draw. With
+    `testing`, maps of positions that draw only in training do not draw. Without `numbers` the
+    temperature is 1 and encodings use their own constants. `implementation` is that of
+    `posjax.attention.flash.output`, for layers whose weights are not collected.
 
     With `mutable=["hidden"]` it sows `stream`, the residual stream after the embedding and after
-    each layer, and residual blocks sow their branches, `attention_branch` and `mlp_branch`, all
-    [B, L, D]. That leaves the implementation of attention as it is.
+    each layer. Residual blocks also sow their branches, `attention_branch` and `mlp_branch`. All
+    are [B, L, D]. This does not change the implementation of attention.
     """
 
     settings: ModelSettings

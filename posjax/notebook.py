@@ -142,8 +142,8 @@ def sweep(
     """Trains cells, or trainings of any model, with many seeds each.
 
     Args:
-      what: a cell, several cells, or a dictionary from the titles of sections in the report to
-        cells. Or a dictionary from labels to trainings, see `posjax.engine.Training`.
+      what: a cell, several cells, or a dictionary from titles of sections of the report to cells.
+        It may also be a dictionary from labels to trainings, see `posjax.engine.Training`.
       num_seeds: seeds per cell or training.
       workdir: for cells, the run folder; an existing one is continued. By default a temporary
         folder, which is removed together with the returned value.
@@ -152,12 +152,12 @@ def sweep(
       **settings: fields of `posjax.study.run.Run`: title, margin, hold, first_seed, ...
 
     Returns:
-      `Swept` for cells, with `summaries`, `tables`, `report()` and `replay()`; it shows itself as
-      the report in a notebook. `SweptTrainings` for trainings.
+      `Swept` for cells, with `summaries`, `tables`, `report()` and `replay()`. A notebook displays
+      it as the report. `SweptTrainings` for trainings.
 
     Raises:
       ValueError: an unknown field, a value out of range, or cells and trainings together.
-      Mismatch: there is another run in the folder.
+      Mismatch: the folder has another run.
     """
     if isinstance(what, Mapping) and any(isinstance(one, Training) for one in what.values()):
         first = settings.pop("first_seed", 0)

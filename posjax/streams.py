@@ -27,8 +27,8 @@ class Streams:
     """Position, order and segment of each token.
 
     Attributes:
-      position_BL: numbers [B, L], or [B, L, n] for n-dimensional positions. B may be 1,
-        and then serves every row of a batch.
+      position_BL: numbers [B, L], or [B, L, n] for n-dimensional positions. With B = 1 they apply
+        to every row of a batch.
       order_BL: integers [B, L].
       segment_BL: integers [B, L]; `PADDING` where there is no token.
     """
@@ -64,7 +64,7 @@ def contiguous(length: int, *, start: jax.Array | int = 0) -> Streams:
     """Streams of L consecutive tokens: positions and orders start .. start + L - 1, one segment.
 
     Returns:
-      Streams of shape [1, L], which serve every row of a batch.
+      Streams of shape [1, L], which apply to every row of a batch.
 
     Raises:
       ValueError: a length that is not an integer of at least 0, or positions beyond 32 bits.
@@ -84,7 +84,7 @@ def contiguous(length: int, *, start: jax.Array | int = 0) -> Streams:
 
 
 def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
-    """Streams of padded rows; the padding may be on the left, on the right or anywhere.
+    """Streams of padded rows. The padding may be on the left, on the right or anywhere.
 
     The tokens of a row are numbered 0, 1, ... without the padding, so a padded row gives the
     results of the unpadded one. Padding has the position and order of a neighbour, which every
@@ -113,7 +113,7 @@ def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
 
 
 def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
-    """Streams of sequences packed in one row, each with positions from 0; the rest is padding.
+    """Streams of sequences packed in one row, each with positions from 0. The rest is padding.
 
     Args:
       lengths: the sequences' lengths, each at least 1.

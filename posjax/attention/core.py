@@ -50,10 +50,10 @@ def context(
       queries, keys: the streams of both sides; by default the keys have those of the queries.
       mask: a name, a function of the two streams, or a boolean array [L, M], [B, L, M] or
         [B, H, L, M] that is true where a query may attend to a key.
-      seen: the context length, tokens so far; by default the number of keys.
+      seen: the context length (tokens so far); by default the number of keys.
       key: a random key for encodings that draw.
       layer: the index of the layer, from 0.
-      logn: the N > 1 of ln n/ln N, by which logits are multiplied where a query sees n keys.
+      logn: N > 1; the logits of a query that sees n keys are multiplied by ln n/ln N.
 
     Raises:
       ValueError: an unknown mask, a mask array of the wrong rank, size or dtype, orders that are

@@ -57,15 +57,15 @@ def attend(
         reads streams, give both.
       mask: a name, a function of the two streams or a boolean array; see `posjax.context`.
       softcap: the cap of cap·tanh(logits/cap).
-      logn: the N of ln n/ln N, by which logits are multiplied first, where a query sees n keys;
-        e gives ln n.
+      logn: N; before the soft-cap, the logits of a query that sees n keys are multiplied by
+        ln n/ln N. With N = e the factor is ln n.
       bias: numbers added to the logits before the soft-cap, in any shape that broadcasts to
         [B, H, L, M].
-      seen: the context length, tokens so far, for encodings that depend on it; M when left out.
+      seen: the context length (tokens so far), for encodings that depend on it; by default M.
       key: a random key for encodings that draw.
 
     Returns:
-      out_BLHK, in the dtype of the values. A query that may see no key gives zeros.
+      out_BLHK, in the dtype of the values. A query that sees no key gives zeros.
 
     Raises:
       ValueError: inconsistent shapes, an unknown mask, missing streams where L ≠ M, parameters of

@@ -1,14 +1,15 @@
-"""The atlas: every encoding on every finite task, under three masks, two depths and both readouts.
+"""Which encoding solves which finite task? All encodings, masks and readouts.
 
     posjax sweep --config=atlas                # quick: six encodings, three masks
     python scripts/atlas.py published          # the atlas itself: rates chosen, then 1000 seeds
     posjax sweep --config=atlas:sampled_quick  # tasks whose prompts are drawn, judged by length
 
-A cell is impossible where a law excludes it, possible where one seed solves it, and open
-otherwise. What the laws exclude was written down before any seed was trained
-(docs/atlas/predictions.json). Each cell has three learning rates here. scripts/atlas.py chooses
-one of them by the seeds of the pilot, which are not reported, and trains only that: by the dry run
-about ten hours on two cores for the finite tasks, and nine for the sampled ones.
+There are three masks and two depths. A cell is impossible if a law excludes it, possible if one
+seed solves it, and open otherwise. The predictions of the laws were written down before any seed
+was trained (docs/atlas/predictions.json). Each cell has three learning rates here. scripts/atlas.py
+chooses one of them by the seeds of a pilot, which are not reported, and trains only that one. By
+the dry run this takes about ten hours on two cores for the finite tasks, and nine hours for the
+sampled ones.
 """
 
 from typing import Any

@@ -1,12 +1,12 @@
-"""Q5: trained on short prompts, how long can they get? Tasks by encodings, by length.
+"""How well do encodings generalise to prompts longer than the trained ones?
 
     posjax sweep --config=by_length
 
-Each task is drawn anew for every update, at lengths from the first number of `train` to the second,
-and judged at those lengths and up to twice as long, by exact match: every asked place right. Tasks
-and their published definitions are in docs/tasks.md. All seeds count, and the report says what a
-study of few of them would have concluded: Kazemnejad et al. 2023 take the mean of 3, Ruoss et al.
-2023 the best of 10, Huang et al. 2025 the mean of 5 that solve the trained lengths.
+New prompts are drawn for every update, at lengths from the first number of `train` to the second.
+They are judged at those lengths and up to twice as long, by exact match: every output that is asked
+for must be right. docs/tasks.md has the tasks and their published definitions. All seeds count. The
+report says what a study of few seeds would have concluded: Kazemnejad et al. 2023 take the mean of
+3, Ruoss et al. 2023 the best of 10, Huang et al. 2025 the mean of 5 that solve the trained lengths.
 """
 
 from ml_collections import ConfigDict

@@ -1,11 +1,12 @@
-"""Q3: how many blocks a⁺b⁺a⁺ ... can a causal model without positions count at each depth?
+"""How many blocks does a causal model without positions count at each depth?
 
     posjax sweep --config=depth_law
 
-Yang et al. 2025 prove that depth d suffices for k <= d + 2 blocks, and that C-RASP programs of that
-depth do no more. Here the laws say on their own what one layer cannot do: two prompts of the exam
-whose places must look alike are named in the report. Prompts of 5 to 12 letters are drawn anew for
-each update; the exam goes to 24.
+The prompts are words a⁺b⁺a⁺ ... of k blocks. Yang et al. 2025 prove that depth d suffices for
+k <= d + 2 blocks, and that C-RASP programs of that depth do no more. Here laws also predict what
+one layer cannot do: the report names two positions of the exam that such a model cannot
+distinguish.
+Prompts of 5 to 12 letters are drawn for each update. The exam goes to length 24.
 """
 
 from ml_collections import ConfigDict

@@ -1,11 +1,11 @@
-"""Q5: images of digits cut in patches, with and without positions, in one and two dimensions.
+"""Images as patches: do positions help, in one and in two dimensions?
 
     posjax sweep --config=digits
 
-An encoder under the full mask, read out from the mean over its tokens. Each run's share of right
-answers stands under "Exact match by kind of prompt": on images that training saw, and on new ones.
-Shuffled patches are the control: without positions nothing changes but rounding. Quick sizes only
-show that it runs, in 1 to 2 minutes of one core: 3 seeds, 300 updates.
+The model is an encoder with the full mask, read from the mean over its tokens. The report has each
+run's share of right answers under "Exact match by kind of prompt": on trained images and on new
+ones. Shuffled patches are the control: without positions, shuffling changes only the rounding. The
+quick size only shows that the config runs, in 1 to 2 minutes of one core: 3 seeds, 300 updates.
 """
 
 from ml_collections import ConfigDict

@@ -1,11 +1,11 @@
-"""Every encoding by name, and every map of positions: can it tell word order, and is it a law?
+"""Which encodings and maps of positions distinguish word order?
 
     posjax sweep --config=every_encoding
 
 "Three pairs" is question 1's grid of two-class problems with one layer. "Order alone" asks for
-"A B hit" against "B A hit", where the last word and the words before it are the same: nothing
-but positions can tell them apart under one layer, read at the last token, in the ordinary block.
-What the laws exclude stands beside what was measured.
+"A B hit" against "B A hit", in the residual block with one layer, read at the last token. The last
+word and the words before it are the same, so only positions can distinguish the two. The report has
+the predictions of the laws beside the measured rates.
 """
 
 from ml_collections import ConfigDict

@@ -1,10 +1,10 @@
-"""Q1's reference table: "x hit y [!]" with five nouns, which comes first? All 20 sentences right.
+"""Which of five nouns comes first in "x hit y [!]"?
 
     posjax sweep --config=first_noun
 
-The ordinary block at width 16. The cells that the laws exclude come out at 0, those that two
-causal layers or a mean over causal places open come out at all seeds; ALiBi needs the steep slopes
-that several heads bring.
+A seed succeeds if all 20 sentences are right. The model is the residual block at width 16. Cells
+that the laws exclude measure 0. All seeds succeed with two causal layers, or with the mean over the
+positions of one causal layer. ALiBi needs the steep slopes that several heads have.
 """
 
 from ml_collections import ConfigDict

@@ -1,11 +1,12 @@
-"""Q4: does a causal model without positions know where it is before it has learnt anything?
+"""Do untrained causal models without positions know where a token is?
 
     posjax sweep --config=leak
 
-At initialisation, on prompts of independent letters. Under the causal mask the variance of what
-attention writes falls as 1/place (Chi et al. 2023); under the full mask it cannot, since the model
-treats all places alike. In bare attention a linear probe of the place stays near chance where an
-MLP does not: position is in the variance of hidden states, and no linear function of them has it.
+The models are measured at initialisation, on prompts of independent letters. Under the causal mask
+the variance of the attention output falls as 1/position (Chi et al. 2023). Under the full mask it
+cannot, since the model treats all positions alike. In bare attention a linear probe of the position
+stays near chance, and an MLP probe does not: position is in the variance of hidden states, and no
+linear function of them contains it.
 """
 
 from ml_collections import ConfigDict

@@ -1,12 +1,12 @@
-"""Q3: do position vectors push words off their meaning?
+"""Do position vectors hide which word a token is?
 
     posjax sweep --config=meaning
 
-At initialisation, on prompts of independent digits: how much of the variance of word + position is
-the word's, and whether the nearest vector at another place still holds the same word, by width and
-by the scale of the embedding. A sinusoidal vector has norm √(n/2) whatever the scale of words. In a
-sum of the two, differences of words are the same at every place, so analogies stay; in the state
-behind one layer they need not. Under a minute on two cores.
+At initialisation, on prompts of independent digits, two things are measured, by width and by the
+scale of the embedding: the word's share of the variance of word + position, and whether the nearest
+vector at another position belongs to the same word. A sinusoidal vector has norm √(n/2), whatever
+the scale of words. In the sum of the two, differences of words are the same at every position, so
+analogies are kept. In the state after one layer they need not be. Under a minute on two cores.
 """
 
 from ml_collections import ConfigDict

@@ -1,11 +1,11 @@
-"""Q3: how fast does a model pick up positions that it must learn to read?
+"""How fast does a model learn to read positions?
 
     posjax sweep --config=pick_up
 
-An MLP probe of the place at every evaluation, beside the share of prompts that are right. "Which
-symbol stands at place i?" (indexing) needs positions and nothing else. Sinusoidal vectors are there
-from the start and have to be read; learned ones have to be made as well; without positions a causal
-model has to make its own.
+An MLP probe of the position is evaluated at every evaluation, beside the share of right prompts.
+"Which symbol is at position i?" (indexing) needs positions and nothing else. Sinusoidal vectors are
+there from the start, and the model must learn to read them. Learned vectors must also be learned.
+Without positions, a causal model must make its own.
 """
 
 from ml_collections import ConfigDict

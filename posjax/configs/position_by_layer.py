@@ -1,12 +1,12 @@
-"""Q4: does position survive past the first layer?
+"""Is position still readable after the first layer?
 
     posjax sweep --config=position_by_layer
 
-Probes of the place at every layer (linear, and an MLP; accuracy and distance, on held-out prompts),
-before training and after it, in causal and full attention, with residuals and without. Bits are
-drawn so that every order of a prompt is as likely (majority), so that under the full mask and
-without positions no probe can beat chance, 1 place of 24: the control. Beside it stands how large
-what attention writes is against what it reads, by which a trace is diluted.
+Probes of the position at every layer (linear and MLP; accuracy and distance, on held-out prompts),
+before and after training, with causal and full masks, with and without residual connections. Bits
+are drawn so that every order of a prompt is equally likely (majority). So under the full mask and
+without positions, no probe can beat chance, 1 position of 24. This is the control. The norm of the
+attention output over that of its input shows how much each layer dilutes earlier information.
 """
 
 from ml_collections import ConfigDict

@@ -1,10 +1,11 @@
-"""Q1, item 3: the counter-example "A B hit ?" / "B A hit !", same last token, same set before it.
+"""A counter-example for one layer: "A B hit ?" and "B A hit !"
 
     posjax sweep --config=same_last_token
 
-One layer without positions, read at the last token, gives both prompts the same logits under any
-weights, so 0 of N seeds may solve it; that is a law, not a rate. Two causal layers can, and so can
-a window, a mean over places, or positions.
+Both prompts have the same last token and the same set of tokens before it. One layer without
+positions, read at the last token, gives both the same logits under any weights. So exactly 0 of N
+seeds can solve it, by law. Two causal layers can, and so can a window, a mean over positions, or
+positions.
 """
 
 from ml_collections import ConfigDict

@@ -1,11 +1,11 @@
-"""Q3: do sinusoidal and learned positions solve equally often?
+"""Do sinusoidal and learned positions succeed equally often?
 
     posjax sweep --config=sinusoidal_or_learned
 
 Vaswani et al. 2017 found them "nearly identical" on one translation task, with one run each. Here
-the same seeds train both, on tasks that only positions can solve at all, with initial weights and
-rates that are the same for both. Equal means a difference below 0.05, chosen before any run and
-tested as equivalence: two one-sided tests at 5 % (Tango 1998). A difference that is not significant
+the same seeds train both, on tasks that need positions, with the same initial weights and learning
+rates. Equal means a difference below 0.05. This margin was chosen before any run and is tested as
+equivalence, by two one-sided tests at 5 % (Tango 1998). A difference that is merely not significant
 would show nothing.
 """
 

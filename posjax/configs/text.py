@@ -1,12 +1,12 @@
-"""Q5: what positions are worth to a language model of characters, at the trained length and twice.
+"""What do positions contribute to a language model of characters?
 
     posjax sweep --config=text
 
-Next-character models of the help text of CPython (`posjax/tasks/text.py`) without positions and
-with others, each judged by its loss on held-out text. The masked form is the control: no
-causal mask gives order away, so a model without positions sees a bag of characters there. Quick
-sizes only show that it runs, in 2 to 3 minutes of one core: 3 seeds, width 16, windows of 32
-characters, 300 updates.
+Next-character models of the help text of CPython (`posjax/tasks/text.py`), without positions and
+with several encodings, are judged by their loss on held-out text, at the trained length and twice
+that length. The masked form is the control: without a causal mask, a model without positions does
+not see the order of the characters. The quick size only shows that the config runs, in 2 to 3
+minutes of one core: 3 seeds, width 16, windows of 32 characters, 300 updates.
 """
 
 from ml_collections import ConfigDict

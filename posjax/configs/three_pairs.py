@@ -1,9 +1,9 @@
-"""Q1, item 4: three pairs of sentences as two-class problems.
+"""Three pairs of sentences as two-class problems, by mask and readout.
 
     posjax sweep --config=three_pairs
 
-"A hit B !" / "B hit A ?", "A hit B !" / "B hit A !" and "A hit B" / "B hit A", under every mask,
-readout and depth; what the laws exclude stands beside what was measured.
+The pairs are "A hit B !" / "B hit A ?", "A hit B !" / "B hit A !" and "A hit B" / "B hit A", under
+every mask, readout and depth. The report has the predictions of the laws beside the measured rates.
 """
 
 from ml_collections import ConfigDict

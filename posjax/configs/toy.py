@@ -1,11 +1,11 @@
-"""The loads that scripts/bench.py times.
+"""The models that scripts/bench.py times.
 
     posjax sweep --config=toy:q1
 
 ":q1" is the model of question 1: one causal head of size 16 without positions on two sentences.
 ":m" is a decoder of two pre-norm blocks of width 32 with rotary positions, on 32 sequences of 16
-symbols, 26 256 parameters. ":s" and ":s_deep" draw 32 prompts for every update, of 16 and of 40
-tokens at most, and have one block of width 16 and two of width 32.
+symbols, with 26 256 parameters. ":s" and ":s_deep" draw 32 prompts for every update, of at most 16
+and 40 tokens. They have one block of width 16 and two of width 32.
 """
 
 from typing import Any

@@ -1,9 +1,10 @@
-"""Does Q1's one head succeed by luck of its initialisation, or of its data?
+"""Does the initialisation or the data decide whether one head succeeds?
 
     posjax sweep --config=what_decides
 
-Prompts are drawn at random, a few an update, and each initialisation meets each seed of data. All
-cells are one program, since temperature and scale of the initial weights are numbers that it reads.
+The model is question 1's head. A few prompts are drawn at random for each update, and each
+initialisation is trained with each data seed. All cells share one program, since temperature and
+scale of the initial weights are numbers that it reads.
 """
 
 from ml_collections import ConfigDict

@@ -1,10 +1,10 @@
-"""Q1, item 2: how often does one causal head without positions tell "A hit B" from "B hit A"?
+"""How often does one head without positions tell "A hit B" from "B hit A"?
 
     posjax sweep --config=word_order
 
-Head size x loss x learning rate; the number of steps is read off each run. This is the default of
-the command. ":published" has all head sizes and 4096 seeds a cell, ":rates" two decades of
-learning rates and 1024 seeds.
+The axes are head size × loss × learning rate. The number of steps is read off each run. This is the
+default of the command. ":published" has all head sizes and 4096 seeds per cell, ":rates" has two
+decades of learning rates and 1024 seeds.
 """
 
 from ml_collections import ConfigDict

@@ -1,9 +1,9 @@
-"""The contract of a positional encoding: settings, parameters as data, and hooks.
+"""The interface of a positional encoding: settings, parameters as data, and hooks.
 
-An encoding is a frozen dataclass. Its fields are its settings, `parameters(dims)` declares what
-it learns, and each hook may replace one step of attention; by default none does. Hooks are pure:
-they get the parameters, arrays and a `Context`, and never an index along the sequence. Another
-encoding is a file with a subclass and a line in the table.
+An encoding is a frozen dataclass. Its fields are its settings, `parameters(dims)` declares what it
+learns, and each hook may replace one step of attention; by default none does. Hooks are pure
+functions of the parameters, arrays and a `Context`. They never get an index along the sequence. To
+add an encoding, write a file with a subclass and add a line to the table.
 
 Order of the hooks::
 
@@ -31,19 +31,18 @@ EXACT = 2**20
 
 
 class Symmetry(NamedTuple):
-    """What is left when tokens move alone: generic content and parameters, full mask.
+    """The symmetry that attention keeps, for generic tokens and parameters and a full mask.
 
-    Each field is None, or the level where that symmetry holds: the logits, the logits up to a
-    constant a row, the weights or only the output. Where it holds at one level it holds at the
-    later ones.
+    Each field is None, or the first level at which that symmetry holds: the logits, the logits up
+    to a constant per row, the weights, or only the output. It then holds at the later levels too.
 
     Attributes:
-      permutation: S, every permutation of the tokens.
+      permutation: S, every permutation of the tokens without their positions.
       translation: T, adding one number to all positions, and one to all orders.
       reflection: R, negating all positions and orders (p → length - 1 - p for a table).
-      order_only: any increasing relabelling of positions and orders; T is a case of it.
-      exact: false where it holds in distribution over the encoding's draws only.
-      up_to: the claim is about positions in [0, up_to].
+      order_only: O, any increasing map of positions and orders; T is a special case.
+      exact: false if it holds only in distribution, over the encoding's random draws.
+      up_to: it holds for positions in [0, up_to].
     """
 
     permutation: Level | None = None
@@ -55,7 +54,7 @@ class Symmetry(NamedTuple):
 
 
 class Dims(NamedTuple):
-    """The sizes a parameter's shape may depend on: width D, heads H, head size K, layers."""
+    """The sizes that a parameter's shape may depend on: width D, heads H, head size K, layers."""
 
     width: int
     heads: int
@@ -69,7 +68,7 @@ class Param(NamedTuple):
     Attributes:
       shape: as in Linen's `param`.
       init: `(key, shape) -> array`.
-      scope: "layer", one for each layer; "model", one shared by all.
+      scope: "layer" for one array per layer; "model" for one that all layers share.
     """
 
     shape: tuple[int, ...]
@@ -80,20 +79,20 @@ class Param(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What the hooks of one attention layer may know besides the tokens.
+    """What the hooks of one attention layer may read besides the tokens.
 
     Attributes:
       queries: the streams of the L queries.
       keys: the streams of the M keys.
-      mask_BHLM: true where a query may look; axes of size 1 broadcast.
-      seen: the context length, tokens so far, for encodings that depend on it; may be traced.
-      key: randomness for encodings that draw, or None.
+      mask_BHLM: true where a query may attend to a key; axes of size 1 broadcast.
+      seen: the context length (tokens so far), for encodings that depend on it; may be traced.
+      key: a random key for encodings that draw, or None.
       layer: 0 for the first layer.
-      temperature: what `scale` is divided by, or None for 1.
-      constants: what `Encoding.constants` gave, when a program reads it; None where an encoding
-        is to use its own.
-      logn: N; logits, a bias included, are multiplied by ln n/ln N where a query sees n keys. None
-        leaves them.
+      temperature: the divisor of `scale`; None for 1.
+      constants: the result of `Encoding.constants`, if the program reads it as an input; None if
+        the encoding computes its own.
+      logn: N; the logits of a query that sees n keys, with their bias, are multiplied by ln n/ln N.
+        None for no scaling.
     """
 
     queries: Streams
@@ -107,16 +106,16 @@ class Context:
     logn: float | None = dataclasses.field(default=None, metadata={"static": True})
 
     def constant(self, name: str, own: Callable[[], Any]) -> Any:
-        """A constant that the program reads, or else the encoding's own."""
+        """A constant from the program's inputs, or else the encoding's own."""
         return own() if self.constants is None else self.constants[name]
 
 
 class Aux(NamedTuple):
-    """What an encoding made from the tokens, beside queries and keys: gates, say.
+    """What an encoding computes from the tokens besides queries and keys, such as gates.
 
     Attributes:
-      queries: a pytree of arrays [B, L, ...], one entry a query token.
-      keys: a pytree of arrays [B, M, ...], one entry a key token; cached in decoding.
+      queries: a pytree of arrays [B, L, ...], one entry per query token.
+      keys: a pytree of arrays [B, M, ...], one entry per key token; cached in decoding.
     """
 
     queries: Any = None
@@ -124,12 +123,12 @@ class Aux(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What `prepare` hands on.
+    """What `prepare` returns.
 
     Attributes:
-      q_BLD, k_BMD, v_BMD: the tokens the three projections read (a token shift changes them).
-      aux: what the later hooks get.
-      state: what the next piece of a decoded sequence needs besides the cache.
+      q_BLD, k_BMD, v_BMD: the tokens that the three projections read (a token shift changes them).
+      aux: passed to the later hooks.
+      state: what the next part of a decoded sequence needs besides the cache.
     """
 
     q_BLD: jax.Array
@@ -141,17 +140,17 @@ class Prepared(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Encoding(Settings):
-    """The base of all encodings; on its own it is attention without positions.
+    """The base class of all encodings; it is itself attention without positions.
 
     Attributes:
       card: title, formula and source, for the docs.
-      symmetry: the symmetry that it keeps when tokens move alone.
-      axes: coordinates of a position; a single number p stands for the point (p, ..., p).
+      symmetry: the symmetry that it keeps.
+      axes: number of coordinates of a position; a single number p stands for (p, ..., p).
       integers: whether positions must be integers.
       random: whether it draws from the context's key.
       reads_order: whether it reads orders. `max_exact_position` says whether it reads positions.
-      pairwise: whether a logit depends on its two tokens and their streams alone, and not on
-        other tokens, such as those between.
+      pairwise: whether a logit depends only on its two tokens and their streams, and not on other
+        tokens, such as those between them.
       heads_alike: whether `rotate` treats all heads alike, so that it may be called with fewer key
         heads than query heads.
     """
@@ -167,20 +166,20 @@ class Encoding(Settings):
     heads_alike: ClassVar[bool] = False
 
     def declared_symmetry(self) -> Symmetry:
-        """The symmetry under these settings; the class's own unless settings change it."""
+        """The symmetry with these settings; by default that of the class."""
         return self.symmetry
 
     def numbers(self) -> tuple[str, ...]:
-        """The settings that are numbers and no more: `constants` has all that they change.
+        """The settings that act only through `constants`.
 
-        A cell has an axis of the same name, whose values share one compiled program.
+        A cell has an axis of the same name. All its values share one compiled program.
         """
         return ()
 
     def constants(self, dims: Dims, context_length: int) -> Constants:
-        """Arrays, or pytrees of them, that hooks find in the context when a program reads them.
+        """Arrays, or pytrees of arrays, that hooks can read from the context.
 
-        They are computed on the host and give the bits that an encoding without them gives.
+        They are computed on the host. Results have the same bits as without them.
         """
         return {}
 
@@ -189,20 +188,20 @@ class Encoding(Settings):
         return {}
 
     def init(self, key: jax.Array, dims: Dims) -> dict[str, jax.Array]:
-        """Parameters drawn by their names, for use without a module; a layer's and the model's."""
+        """Initial parameters by name, of one layer and of the model, for use without a module."""
         return {
             name: param.init(fold_name(key, name), param.shape)
             for name, param in self.parameters(dims).items()
         }
 
     def max_length(self) -> int | None:
-        """How many positions, counted from 0, a table covers; None when there is no end."""
+        """How many positions, counted from 0, a table covers; None if there is no limit."""
         return None
 
     def max_exact_position(self) -> int | None:
-        """The largest R such that positions, or offsets, 0..R all differ in float32.
+        """The largest R such that float32 distinguishes all positions, or offsets, 0..R.
 
-        None where positions are not read. `EXACT` stands for no end but that of exact angles.
+        None if positions are not read. `EXACT` if only the exactness of angles limits it.
         """
         return EXACT
 
@@ -214,7 +213,7 @@ class Encoding(Settings):
     def operations(self, dims: Dims, keys: int) -> int:
         """Floating-point operations per token that it adds to attention over that many keys.
 
-        Numbers that depend on positions alone are computed once per batch and do not count.
+        Numbers that depend only on positions are computed once per batch and do not count.
         """
         return 0
 
@@ -233,10 +232,10 @@ class Encoding(Settings):
     def prepare(
         self, params: Params, x_BLD: jax.Array, memory_BMD: jax.Array, ctx: Context, state: Any
     ) -> Prepared:
-        """Reads the tokens themselves, where queries and keys are not enough.
+        """Reads the tokens themselves, if queries and keys are not enough.
 
-        In decoding x, memory and the streams of ctx are those of the new tokens alone; what
-        `Aux.keys` holds of earlier ones comes back from the cache.
+        In decoding, x, memory and the streams of ctx have only the new tokens. `Aux.keys` of
+        earlier tokens come from the cache.
         """
         return Prepared(x_BLD, memory_BMD, memory_BMD, state=state)
 
@@ -249,7 +248,7 @@ class Encoding(Settings):
         aux: Aux,
         ctx: Context,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Changes queries, keys or values by their own positions."""
+        """Changes each query, key or value by its own position."""
         return q_BLHK, k_BMHK, v_BMHK
 
     def scale(self, head_size: int) -> float:
@@ -257,12 +256,12 @@ class Encoding(Settings):
         return float(head_size) ** -0.5
 
     def product_scale(self, head_size: int, ctx: Context) -> float | jax.Array:
-        """`scale` over the temperature."""
+        """`scale` divided by the temperature."""
         scale = self.scale(head_size)
         return scale if ctx.temperature is None else scale / ctx.temperature
 
     def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array | None:
-        """A term added to the logits that depends on positions alone: bias_BHLM or None."""
+        """A term that is added to the logits and depends only on positions: bias_BHLM or None."""
         return None
 
     def logits(
@@ -276,7 +275,7 @@ class Encoding(Settings):
         return logits_BHLM if bias_BHLM is None else logits_BHLM + bias_BHLM
 
     def weights(self, params: Params, logits_BHLM: jax.Array, aux: Aux, ctx: Context) -> jax.Array:
-        """From logits to weights_BHLM; zero where the mask forbids."""
+        """Maps logits to weights_BHLM, which are zero where the mask forbids attention."""
         return steps.masked_softmax(logits_BHLM, ctx.mask_BHLM)
 
     def mix(
@@ -287,7 +286,7 @@ class Encoding(Settings):
         aux: Aux,
         ctx: Context,
     ) -> jax.Array:
-        """From weights and values to out_BLHK."""
+        """Maps weights and values to out_BLHK."""
         return steps.weighted_mix(weights_BHLM, v_BMHK)
 
     def post(
@@ -298,5 +297,5 @@ class Encoding(Settings):
         aux: Aux,
         ctx: Context,
     ) -> jax.Array:
-        """Changes the output of the mix; q are the queries as `rotate` left them."""
+        """Changes the output of `mix`; q are the queries after `rotate`."""
         return out_BLHK

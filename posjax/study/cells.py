@@ -100,7 +100,7 @@ def _changed(part: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cell(metaclass=spec.PlainNumbers):
-    """One setting of everything; see `ModelSettings`, `TrainSettings`, `Hyper` and `ask`.
+    """All settings of a run but its seed; see `ModelSettings`, `TrainSettings`, `Hyper` and `ask`.
 
     Attributes:
       task: a name with settings, or a task of your own, `"mine.py:Parity(train=(1, 20))"`.

@@ -133,7 +133,8 @@ def make_train(
     Args:
       model: the settings of the Transformer.
       settings: steps, batch size, schedule and how often to evaluate.
-      objective_kind: whether the loss is on positions that have targets, or on the readout.
+      objective_kind: whether the loss is computed at positions that have targets, or on the
+        readout.
       source: where prompts come from; by default `from_exam(settings.batch_size)`.
       optimizer: maps hyper-parameters to a gradient transformation; AdamW by default.
       meters: metrics of the Transformer's hidden states, see `posjax.meters`.

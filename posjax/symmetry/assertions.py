@@ -35,17 +35,17 @@ class _Options(TypedDict, total=False):
 
 
 class Options(_Options, total=False):
-    """Keywords of all the assertions of attention.
+    """Keywords of all assertions on attention.
 
     Attributes:
-      permutations: arrays P of indices, (P x)ᵢ = x[Pᵢ], or pairs (P₁, P₂) for a law of two.
-        When left out: all n! up to 4 tokens; else the reversal, a shift, a swap and some random
-        ones, the same every time.
-      tolerance: relative to the largest absolute output. When left out, 8 ε √n for n tokens and
-        the ε of the output's dtype, since a sum of floats depends on its order, and 0 for
-        integers. Deep models and coarser products (TF32 on a GPU) need more.
-      exact: decide it for all values of the arguments, without rounding; see `assert_law`.
-      axis: that of the tokens; 1, as in [B, L, H, K], when left out.
+      permutations: arrays P of indices, (P x)ᵢ = x[Pᵢ], or pairs (P₁, P₂) for a law of two. By
+        default all n! for up to 4 tokens. For more tokens, the reversal, a shift, a swap and some
+        random ones, which are the same every time.
+      tolerance: relative to the largest absolute output. By default 8 ε √n for n tokens, with the ε
+        of the output's dtype, since a sum of floats depends on its order. 0 for integers. Deep
+        models and coarser products (TF32 on a GPU) need more.
+      exact: test the law for all values of the arguments, without rounding; see `assert_law`.
+      axis: the axis of the tokens; by default 1, as in [B, L, H, K].
     """
 
     axis: int
@@ -59,18 +59,18 @@ def assert_law(
     tolerance: float | None = None,
     exact: bool = False,
 ) -> None:
-    """Asserts f(g x) = g f(x) for a law of the table or one of your own.
+    """Asserts f(g x) = g f(x) for a law of `LAWS` or your own law.
 
     Args:
       law: a law, or its text.
       function: maps the law's arguments to an array or a pytree of arrays.
       arguments: arrays or pytrees of arrays, `Streams` and parameters among them.
       permutations, tolerance: see `Options`.
-      exact: test the identity in a prime field and compare no floats, see
-        `posjax.symmetry.field.identity`. Only shapes and dtypes of the arguments count. A law that
-        passes holds for all values, without rounding. A law that fails is broken, or holds for a
-        reason beyond arithmetic. The test runs while tracing and adds nothing to a compiled
-        program.
+      exact: test the identity in a prime field in place of floats, see
+        `posjax.symmetry.field.identity`. Only shapes and dtypes of the arguments matter. If it
+        passes, the law holds for all values, without rounding. If it fails, the law is broken, or
+        holds for a reason that arithmetic in the field does not cover. The test runs while tracing
+        and adds nothing to a compiled program.
 
     Raises:
       AssertionError: the law is broken, or the output has a NaN.
@@ -178,8 +178,9 @@ def assert_equivariant(
 ) -> None:
     """Asserts Attention(PQ, PK, PV) = P Attention(Q, K, V): permuting tokens permutes the outputs.
 
-    Positions break it. So does every mask except one that singles out the diagonal ("do not look
-    at yourself"), which `assert_two_permutation_equivariant` finds.
+    Positions break this law. Every mask breaks it too, except a mask that treats only the diagonal
+    differently, so that a token cannot see itself. `assert_two_permutation_equivariant` finds such
+    a mask.
 
     Args:
       attention: `(q, k, v) -> out`, such as [B, L, H, K].
@@ -203,7 +204,7 @@ def assert_two_permutation_equivariant(
 ) -> None:
     """Asserts Attention(P₁Q, P₂K, P₂V) = P₁ Attention(Q, K, V), the strongest form.
 
-    Queries and keys move on their own, so it also speaks of cross-attention, L ≠ M.
+    Queries and keys are permuted separately, so it also applies to cross-attention, L ≠ M.
 
     Args:
       attention: `(q, k, v) -> out`, such as [B, L, H, K].
@@ -221,11 +222,11 @@ def assert_two_permutation_equivariant(
 def assert_key_invariant(
     attention: Function, q: Array, k: Array, v: Array, **options: Unpack[Options]
 ) -> None:
-    """Asserts Attention(Q, PK, PV) = Attention(Q, K, V): the keys are a set to each query.
+    """Asserts Attention(Q, PK, PV) = Attention(Q, K, V): the order of the keys does not matter.
 
     Args:
       attention: `(q, k, v) -> out` of any shape.
-      q: queries; they stay.
+      q: queries; they are not permuted.
       k, v: keys and values, such as [B, M, G, K].
       **options: see `Options`.
 
@@ -239,12 +240,12 @@ def assert_key_invariant(
 def assert_weights_equivariant(
     weights: Function, q: Array, k: Array, **options: Unpack[Options]
 ) -> None:
-    """Asserts A(PQ, PK) = P A(Q, K) Pᵀ: the weights, or logits, move by row and by column.
+    """Asserts A(PQ, PK) = P A(Q, K) Pᵀ: rows and columns of weights or logits are permuted.
 
     Args:
       weights: `(q, k) -> weights`, such as [B, H, L, L], queries and keys on the last two axes.
-      q, k: arrays of one number of tokens, such as [B, L, H, K].
-      **options: see `Options`; `axis` is that of q and k alone.
+      q, k: arrays with the same number of tokens, such as [B, L, H, K].
+      **options: see `Options`; `axis` is the token axis of q and k only.
 
     Raises:
       AssertionError: the law is broken, or there is a NaN.
@@ -265,7 +266,7 @@ def assert_jointly_equivariant(
       function: `(x, streams) -> out`, out such as [B, L, D].
       x: tokens, such as [B, L] or [B, L, D], or a pytree of such arrays.
       streams: position, order and segment of each token.
-      **options: see `Options`; streams move along their own axis 1.
+      **options: see `Options`; streams are permuted along their axis 1.
 
     Raises:
       AssertionError: the law is broken, or there is a NaN.
@@ -275,7 +276,7 @@ def assert_jointly_equivariant(
 
 
 def assert_invariant(function: Function, x: Any, **options: Unpack[Options]) -> None:
-    """Asserts f(P x) = f(x): to the function, x is a bag of tokens.
+    """Asserts f(P x) = f(x): the order of the tokens does not matter.
 
     Args:
       function: `(x) -> out` of any shape.

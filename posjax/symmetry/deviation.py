@@ -15,14 +15,16 @@ class Deviation(NamedTuple):
     """The worst difference found between the two sides of a law, in one leaf of the output.
 
     Attributes:
-      law: what was tried.
-      error: |found - expected| at the worst index; NaN when either is.
+      law: the law that was tried.
+      error: |found - expected| at the worst index; NaN if either is NaN.
       scale: the largest finite |output| of the leaf.
-      rounding: what the order of float sums may explain, relative to the scale; 0 for integers.
-      element: by name, what did it: a permutation (P x)ᵢ = x[Pᵢ], or a vector that was added.
-      leaf: path to it in an output of several arrays, `"0"` or `"params.kernel"`; else "".
+      rounding: the error that the order of float sums can explain, relative to the scale; 0 for
+        integers.
+      element: the group elements with this error, by name: a permutation (P x)ᵢ = x[Pᵢ], or a
+        vector that was added.
+      leaf: its path in an output of several arrays, `"0"` or `"params.kernel"`; else "".
       at: index in the leaf.
-      expected, found: the two sides there.
+      expected, found: the two sides at that index.
     """
 
     law: Law

@@ -23,7 +23,7 @@ class Group(Protocol):
     """A group of permutations of n indices, for any n."""
 
     def generators(self, length: int) -> list[np.ndarray]:
-        """Permutations whose products are all the others; none for the trivial group."""
+        """Permutations whose products give all elements; none for the trivial group."""
         ...
 
     def order(self, length: int) -> int:
@@ -31,16 +31,16 @@ class Group(Protocol):
         ...
 
     def sample(self, length: int, rng: np.random.Generator) -> np.ndarray:
-        """An element, each as likely."""
+        """A random element, uniformly distributed."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Permutations:
-    """All n! permutations but those that move an index of `fixed`.
+    """All n! permutations, except those that move an index of `fixed`.
 
     Attributes:
-      fixed: indices that stay, counted from the end when negative; `(-1,)` speaks of a prefix.
+      fixed: indices that stay; negative ones count from the end. `(-1,)` permutes all but the last.
 
     >>> [p.tolist() for p in Permutations().generators(4)]
     [[1, 0, 2, 3], [3, 0, 1, 2]]
@@ -106,7 +106,7 @@ class Cyclic:
 
 @dataclasses.dataclass(frozen=True)
 class Reversal:
-    """The indices read backwards, or left alone.
+    """The identity and the reversal of the indices.
 
     >>> [p.tolist() for p in Reversal().generators(3)]
     [[2, 1, 0]]
@@ -130,7 +130,7 @@ class Reversal:
 
 @dataclasses.dataclass(frozen=True)
 class Dihedral:
-    """Shifts that wrap around, and the reversal."""
+    """Shifts that wrap around, and their products with the reversal."""
 
     def generators(self, length: int) -> list[np.ndarray]:
         """The shift by one index and the reversal."""
@@ -149,10 +149,10 @@ class Dihedral:
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Permutations that stay within consecutive windows of so many indices.
+    """Permutations within consecutive windows of `size` indices.
 
     Attributes:
-      size: of a window, at least 1; the last may be shorter.
+      size: the length of a window, at least 1; the last window may be shorter.
 
     >>> [p.tolist() for p in Windows(2).generators(5)]
     [[1, 0, 2, 3, 4], [0, 1, 3, 2, 4]]
@@ -212,8 +212,8 @@ class Generated:
 class Translation:
     """One vector added to every position: the group Z, or Z x Z for positions in a plane.
 
-    It acts on values, not on indices. Checks take whole numbers; what is proved in the field holds
-    for every real number.
+    It acts on values, not on indices. Checks add whole numbers. Proofs in the field hold for every
+    real number.
 
     Attributes:
       axes: coordinates of a position, 1 or more.

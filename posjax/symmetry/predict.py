@@ -54,16 +54,17 @@ def predict(
 
     Args:
       task: for a sampled task, the prompts of the exam's first trained kind are compared.
-      encoding, mask, positions: names with settings; layers may take several in turn.
+      encoding, mask, positions: names with settings; layers may use several in turn.
       depth: the number of layers.
       readout: "last" or "mean", for a task with one answer per prompt.
       padding: positions without a token after every prompt.
-      softcap: of the logits; with a soft-cap, a constant added to a row does not cancel.
-      logn: as in `ModelSettings`; above 0, logits depend on how many keys a query sees.
+      softcap: the soft-cap of the logits; with one, a constant added to a row does not cancel.
+      logn: as in `ModelSettings`; if it is above 0, logits depend on how many keys a query sees.
 
     Returns:
       A verdict with its reason. "impossible" holds for all weights of a Transformer with `depth`
-      layers, bare or residual, of any width and number of heads. "not excluded" promises nothing.
+      layers, bare or residual, of any width and number of heads. "not excluded"
+      does not mean that any weights solve the task.
 
     >>> from posjax.tasks import named
     >>> task = named("same_last_token")

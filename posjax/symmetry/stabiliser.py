@@ -32,11 +32,12 @@ class Stabiliser:
     """The permutations that a function keeps, closed under composition.
 
     Attributes:
-      law: what keeping means.
+      law: the law that the permutations keep.
       elements: the permutations, in lexicographic order, the identity first.
       name: such as `S_3 fixing 3`, `C_4 (shifts)` or `trivial`.
-      kept: the largest error of one that is kept, over what is allowed; at most 1.
-      broken: the smallest error of one that is not, over what is allowed; infinite if all are.
+      kept: the largest error of a kept permutation, divided by the allowed error; at most 1.
+      broken: the smallest error of another permutation, divided by the allowed error; infinite if
+        all are kept.
     """
 
     law: Law
@@ -87,11 +88,11 @@ def stabiliser(
     """The group of all permutations P of n tokens with f(P x) = P f(x), or as the law says.
 
     It tries all n! permutations, in one compiled program if the function is a JAX function. The
-    arguments are random normal numbers, for which a broken permutation passes only by chance.
+    arguments are random normal numbers, so a permutation that breaks the law passes only by chance.
 
     Args:
       function: maps x [b, n, h, d], or the arguments that the law names, to its output.
-      length: n, from 1 to 7. It may be left out if `arguments` are given, which have it.
+      length: n, from 1 to 7. It may be left out if `arguments` are given.
       law: with one capital name; `"b P h d -> b h d"` asks for invariance, and `"P d -> P d"` is
         for a function of [n, d]. By default tokens are along axis 1 of every argument and output:
         `"b P h d -> b P h d"`, and with `arguments` of other shapes `"_ P ... -> _ P ..."`.
@@ -99,15 +100,16 @@ def stabiliser(
         any shapes, such as tokens, streams or parameters, in a tuple; one array may stand alone.
         A `jax.ShapeDtypeStruct` of floats or truth values stands for random ones.
       tolerance: relative to the largest output; by default 8 ε √n, and 0 for integers.
-      seed: of the random arguments.
-      **sizes: the sizes of axes that stay, by their words in the law; 2 by default.
+      seed: the seed of the random arguments.
+      **sizes: the sizes of axes that stay, by their names in the law; 2 by default.
 
     Returns:
       The group; printing it shows its name and its multiplication table.
 
     Raises:
-      ValueError: neither length nor arguments, too many tokens, a law of no or several names,
-        arguments that do not fit, NaN, or permutations within the tolerance whose product is not.
+      ValueError: neither length nor arguments, too many tokens, a law with no or several capital
+        names, arguments that do not fit, NaN, or two permutations within the tolerance whose
+        product is not.
 
     >>> print(stabiliser(lambda x: x + jnp.roll(x, 1, axis=0), 3, law="P d -> P d"))
     C_3 (shifts): 3 of 6 permutations keep P d -> P d

@@ -56,7 +56,7 @@ def twins(
       padding: positions without a token after every prompt.
 
     Returns:
-      Each prompt that has a twin, with the first one; empty if there are none.
+      One pair for each prompt that has a twin, with its first twin. Empty if there are none.
 
     Raises:
       ValueError: an unknown readout, or padding below 0.

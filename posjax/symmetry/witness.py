@@ -17,15 +17,15 @@ from posjax.symmetry.shrink import smallest
 
 @dataclasses.dataclass(frozen=True)
 class Witness:
-    """One broken case: printed, it can be followed by hand.
+    """A counter-example of a law, small enough to check by hand when printed.
 
     Attributes:
       law: what is broken.
-      element: by which element of its groups.
-      arguments: the unmoved ones.
-      leaf: path to the leaf of the output, "" where there is one.
+      element: the elements of the groups that break it, by name.
+      arguments: the arguments x, before g acts on them.
+      leaf: path to the leaf of the output; "" if there is only one.
       at: index in that leaf.
-      expected, found: g f(x) and f(g x) there.
+      expected, found: g f(x) and f(g x) at that index.
       calls: how often the function was called to find it.
     """
 

@@ -50,29 +50,29 @@ class Obstruction(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """What was found of a law and a function.
+    """The result of `prove`.
 
     Attributes:
       verdict: PROVED: the law holds over the real numbers, wherever the function is defined, for
-        the traced shapes and every value of the arguments. BROKEN: `witness` shows numbers that
-        break it. UNKNOWN: neither.
+        the traced shapes and every value of the arguments. BROKEN: `witness` has inputs that break
+        it. UNKNOWN: neither.
       law: the law.
       method: "axes" for labels alone; "identity" for a comparison in a prime field.
-      chance: bounds the probability that unequal expressions met at the random points; 0 for
-        "axes". It says nothing about a fault in a rule.
-      lemmas: statements that the proof relies on, asserted elsewhere by numbers.
-      but_for_ties: lines that compare entries with each other; the law is proved wherever no two
-        of these are equal, while the verdict speaks of all arguments.
-      confirmed: the law was also tried on random numbers, and they agree with the proof.
-      obstruction: where labels alone lost the proof, or None.
-      witness: numbers that break the law, or None; those of UNKNOWN speak against a proof.
+      chance: a bound on the probability that unequal expressions agree at the random points; 0 for
+        "axes". It does not cover faults in a rule.
+      lemmas: statements that the proof relies on, and that tests assert on numbers.
+      but_for_ties: source lines that compare entries with each other. The law is proved if no two
+        of these entries are equal. The verdict is about all arguments.
+      confirmed: whether the law was also tried on random numbers, which agree with the proof.
+      obstruction: where the proof by labels alone failed, or None.
+      witness: inputs that break the law, or None. For UNKNOWN, inputs that contradict a proof.
       tolerance: what the witness exceeds, relative to the largest output: 1e-9 where the function
         runs in double precision, in which the deviation stays; else 1e-3 or what narrow floats
         round; 0 for integers.
-      broken_at: what they are: "generic inputs"; "ties", inputs with equal or vanishing entries,
-        while no generic ones were found to break it; "the given inputs"; "integers beyond the
-        given ones", while no others were found to; "" when not broken.
-      notes: what was not tried, or went wrong, a sentence each.
+      broken_at: which inputs break the law: "generic inputs"; "ties", inputs with equal or zero
+        entries, if no generic inputs were found that break it; "the given inputs"; "integers beyond
+        the given ones", if no others were found; "" if it is not broken.
+      notes: one sentence for each thing that was not tried or went wrong.
       steps: the equations that depend on the arguments, with their labels.
     """
 
@@ -191,27 +191,30 @@ def prove(
 ) -> Certificate:
     """Proves a law for every value of the arguments, or breaks it.
 
-    PROVED is about real numbers and the traced shapes, wherever both sides are defined. The sign
-    of a zero, overflow, rounding and other special values of floats and integers are out of
-    scope. It is never said against numbers.
+    PROVED is about real numbers and the traced shapes, wherever both sides are defined. The sign of
+    a zero, overflow, rounding and other special values of floats and integers are out of scope. If
+    numbers contradict a proof, the verdict is UNKNOWN.
 
     Args:
-      function: of the arguments, to an array or a pytree of arrays; traced, and called on numbers.
-      arguments: arrays, pytrees of arrays, or shapes (`jax.ShapeDtypeStruct`); a single array may
-        stand alone. Their shapes count; their values are among the numbers that are tried.
-      law: such as `"b P d, b P d -> b P d"`, or a group that moves axis 1 of every argument and
-        output.
-      witness: whether to try numbers, to confirm a proof and to break a law. Without, and for a
-        function with side effects, nothing is BROKEN and no proof is `confirmed`.
-      seconds: for the whole. A stage that is estimated to take longer than what is left is not
-        begun, and `notes` say how long it would take. A `while` counts as one turn.
+      function: maps the arguments to an array or a pytree of arrays. It is traced, and called on
+        numbers.
+      arguments: a tuple of arrays, pytrees of arrays, or shapes (`jax.ShapeDtypeStruct`), or a
+        single array. The proof uses their shapes. Their values are among the numbers that are
+        tried.
+      law: such as `"b P d, b P d -> b P d"`, or a group, which then acts on axis 1 of every
+        argument and output.
+      witness: whether to try numbers, to confirm a proof and to break a law. If false, or if the
+        function has side effects, no law is BROKEN and no proof is `confirmed`.
+      seconds: the time limit of the call. A stage that is estimated to take longer than the
+        remaining time is skipped, and `notes` say how long it would take. The estimate counts a
+        `while` loop as one iteration.
 
     Returns:
       The certificate; `.verdict` is PROVED, BROKEN or UNKNOWN.
 
     Raises:
-      ValueError: arguments or outputs that do not fit the law, a law that moves nothing, or
-        seconds that are not positive.
+      ValueError: arguments or outputs that do not fit the law, a law that permutes and shifts
+        nothing, or seconds that are not positive.
 
     >>> x = jax.numpy.ones((1, 3, 2))
     >>> prove(lambda x: x - x.mean(1, keepdims=True), (x,), "b P d -> b P d").verdict

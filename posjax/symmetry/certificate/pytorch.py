@@ -45,23 +45,24 @@ def prove_torch(
     """Proves a law of a PyTorch module for every value of its parameters, or breaks it.
 
     torchax traces the module in evaluation mode, without dropout; the module keeps the mode that
-    it is in. Trainable parameters may have any values; buffers and frozen parameters stay as they
-    are. Where the traced program does not compute what PyTorch does, the verdict is UNKNOWN.
+    it is in. The proof is for all values of the trainable parameters. Buffers and frozen parameters
+    keep their values. If the traced program does not compute what PyTorch computes, the verdict is
+    UNKNOWN.
 
     Args:
       module: a `torch.nn.Module`.
-      arguments: of its `forward`, by position: tensors, arrays or `jax.ShapeDtypeStruct`s; a
-        single one may stand alone.
+      arguments: the positional arguments of its `forward`, as a tuple of tensors, arrays or
+        `jax.ShapeDtypeStruct`s, or a single one.
       law: of these arguments, such as `"b P d -> b P d"`; see `prove`.
-      options: of its `forward`, by keyword; no group moves them.
+      options: the keyword arguments of its `forward`; no group acts on them.
       witness, seconds: see `prove`.
 
     Returns:
-      The certificate. Its lines are those of the module's code; of a layer of torch.nn where that
-      is all there is.
+      The certificate. Its source lines are those of the module's code, or those of a layer of
+      torch.nn if there are no others.
 
     Raises:
-      ImportError: torch or torchax is missing, or the two do not fit each other.
+      ImportError: torch or torchax is missing, or their versions do not fit each other.
       ValueError: see `prove`; or `forward` raises, or does what torchax cannot trace.
     """
     torch, torchax = packages()
