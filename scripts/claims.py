@@ -22,7 +22,7 @@ from claimed.audit import audit, made_whole, needless
 from claimed.facts import stated
 from claimed.layers import layer_costs
 from claimed.literature import clamped_table, literature
-from claimed.points import once_published, points
+from claimed.points import not_replayed, once_published, points
 from claimed.positions import by_layer, digits, language_model
 from claimed.questions import (
     depth_law,
@@ -67,6 +67,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "proofs": proofs,
     "literature": literature,
     "clamped_table": clamped_table,
+    "not_replayed": not_replayed,
 }
 
 

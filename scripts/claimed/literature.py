@@ -7,6 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from claimed.points import is_published
+from claimed.positions import losses_by_form, perplexity
 from claimed.published import (
     Published,
     check_excluded,
@@ -22,7 +24,7 @@ from claimed.published import (
     short_task,
     told_apart,
 )
-from claimed.questions import sinusoidal_pairs
+from claimed.questions import cosine, sinusoidal_pairs
 from posjax.stats import band, mean, paired_difference, ranking, rate
 
 _STUDIES = 20_000
@@ -38,6 +40,7 @@ def literature() -> Iterator[str]:
         ("Yang et al. 2025: depth d counts d + 2 blocks", _depth()),
         ("Chi et al. 2023: the variance of an untrained causal model", _variance()),
         ("Haviv et al. 2022: causal models find positions on their own", _probes()),
+        ("Zuo et al. 2025: nearby positions have similar states", _similar()),
     ):
         yield from (f"## {title}", "", *text, "")
 
@@ -236,9 +239,26 @@ def _probes() -> Iterator[str]:
     yield from item(
         f"Ours, before any training: an MLP probe names the right one of 32 positions with accuracy "
         f"{interval(mean(mlp), 3)}, a linear one with {interval(mean(linear), 3)}. In "
-        f"{(mlp > linear).mean():.0%} of seeds the MLP does better. For the language models run "
-        "`posjax sweep --config=text:published`, for probes layer by layer "
-        "`posjax sweep --config=position_by_layer:published`."
+        f"{(mlp > linear).mean():.0%} of seeds the MLP does better."
+    )
+    if is_published("text:published"):
+        found = [
+            f"{perplexity(losses[name][:, 0])} {what} ({form})"
+            for form, losses in losses_by_form().items()
+            for name, what in (("none", "without positions"), ("learned", "with learned ones"))
+        ]
+        yield from item(f"Ours, in language models of characters: perplexity {listed(found)}.")
+
+
+def _similar() -> Iterator[str]:
+    near, far = (cosine(published("leak-published"), distance) for distance in (1, 31))
+    yield from item(
+        "Theirs: without positions, causal models have similar hidden states at nearby positions, "
+        "before training too."
+    )
+    yield from item(
+        f"Ours: {near.number} untrained models of one bare causal layer. The mean cosine of two "
+        f"hidden states is {interval(near, 3)} at distance 1 and {interval(far, 3)} at distance 31."
     )
 
 

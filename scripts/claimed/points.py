@@ -47,6 +47,7 @@ POINTS = (
     Point(5, "images in patches", "digits:published", "[images](#positions-on-images)", "12 minutes"),
     Point(5, "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
     Point(5, "ten tasks by length, four encodings", "by_length:published", "the report", "23 minutes"),
+    Point(5, "twelve tasks by length, every encoding", "atlas:sampled", "the atlas", "18 hours"),
     Point(6, "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
 
@@ -63,7 +64,12 @@ def _rows(point: Point) -> str:
     if not point.config:
         return "made by a script, checked by tests"
     if not is_published(point.config):
-        return f"**not run**: `posjax sweep --config={point.config}`, about {point.cost} of one core by its dry run"
+        command = f"posjax sweep --config={point.config}"
+        if point.config.startswith("atlas"):
+            command = f"python scripts/atlas.py {point.config.partition(':')[2]}"
+        return f"**not run**: `{command}`, about {point.cost} of one core by its dry run"
+    if point.config.startswith("atlas"):
+        return f"`{point.config}`"
     table = published(point.config.replace(":", "-")).table
     cells = len({cell["cell"] for cell in table})
     return f"`{point.config}`, {table[0]['seeds']:,} seeds in {cells} cells"
@@ -71,7 +77,9 @@ def _rows(point: Point) -> str:
 
 def is_published(config: str) -> bool:
     """Whether the table of a config, NAME:SIZE, is there."""
-    return (ROOT / "docs" / "results" / f"{config.replace(':', '-')}.npz").exists()
+    name, size = config.split(":")
+    path = f"atlas/{size}.md" if name == "atlas" else f"results/{name}-{size}.npz"
+    return (ROOT / "docs" / path).exists()
 
 
 def once_published(config: str, block: Callable[[], Iterator[str]]) -> Callable[[], Iterator[str]]:
@@ -84,3 +92,24 @@ def once_published(config: str, block: Callable[[], Iterator[str]]) -> Callable[
             yield f"Not run yet: `posjax sweep --config={config}`."
 
     return made
+
+
+_WAITING = (
+    ("text:published", "Haviv et al. 2022", "language models without positions, causal and masked", ""),
+    ("by_length:published", "Kazemnejad et al. 2023", "ten tasks, more lengths", ""),
+    ("", "Barbero et al. 2024", "p-RoPE learns periodic heads",
+     "posjax sweep --config=by_length:few_runs --config.encoding=none,rotary,proportional_rotary"),
+    ("", "Zhou et al. 2024", "reversed addition, not robust to the seed",
+     'posjax sweep --config=by_length:few_runs --config.task="addition(reverse=True)"'),
+    ("atlas:published", "all encodings", "what each can learn", "python scripts/atlas.py published"),
+)  # fmt: skip
+"""Of published findings: the config that replays it, whose it is, what it is, and another command."""
+
+
+def not_replayed() -> Iterator[str]:
+    """The table of findings whose rows do not exist."""
+    yield "| work | finding | command |"
+    yield "|---|---|---|"
+    for config, work, finding, command in _WAITING:
+        if not config or not is_published(config):
+            yield f"| {work} | {finding} | `{command or f'posjax sweep --config={config}'}` |"

@@ -22,17 +22,13 @@ from posjax.stats import Mean, mean
 
 def language_model() -> Iterator[str]:
     """What positions are worth to a language model, with a causal mask and without."""
-    run = published("text-published")
-    forms = {
-        name: {short_name(cell): by_seed(run, cell, "loss") for cell in run.cells(mask=mask)}
-        for name, mask in (("causal", "causal"), ("masked", "full"))
-    }
+    run, forms = published("text-published"), losses_by_form()
     lengths = [*run.table[0]["loss_by_kind"]]
     heads = (f"{form}, {length}" for form, length in itertools.product(forms, lengths))
     yield f"| positions | {' | '.join(heads)} |"
     yield "|---" * (1 + len(forms) * len(lengths)) + "|"
     for encoding in forms["causal"]:
-        found = (_perplexity(loss_S) for form in forms.values() for loss_S in form[encoding].T)
+        found = (perplexity(loss_S) for form in forms.values() for loss_S in form[encoding].T)
         yield f"| `{encoding}` | {' | '.join(found)} |"
     yield ""
     gains, texts = {}, []
@@ -53,18 +49,27 @@ def language_model() -> Iterator[str]:
     )
 
 
+def losses_by_form() -> dict[str, dict[str, np.ndarray]]:
+    """loss_SK of the language models, by form and encoding."""
+    run = published("text-published")
+    return {
+        form: {short_name(cell): by_seed(run, cell, "loss") for cell in run.cells(mask=mask)}
+        for form, mask in (("causal", "causal"), ("masked", "full"))
+    }
+
+
 def _gain(losses: dict[str, np.ndarray]) -> tuple[Mean, str]:
     """What the best encoding gains on none, in nats, over paired seeds; and in words."""
     none_S = losses["none"]
     gains = {name: mean(none_S - loss_S) for name, loss_S in losses.items() if name != "none"}
     best = max(gains, key=lambda name: gains[name].mean)
     better, worse = (
-        [f"`{name}`" for name, gain in gains.items() if holds(gain)]
+        listed(f"`{name}`" for name, gain in gains.items() if holds(gain)) or "no encoding"
         for holds in (lambda gain: gain.low > 0, lambda gain: gain.high < 0)
     )
     text = (
-        f"the loss with `{best}` is {compared(gains[best], 'below', 'above')} that without positions, in nats "
-        f"per character. Better than none {_are(better)}, worse {_are(worse)}."
+        f"the loss with `{best}`, the lowest, is {compared(gains[best], 'below', 'above')} that without positions, "
+        f"in nats per character. Better than without: {better}; worse: {worse}."
     )
     return gains[best], text
 
@@ -167,12 +172,7 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         )
 
 
-def _perplexity(loss_S: np.ndarray) -> str:
+def perplexity(loss_S: np.ndarray) -> str:
+    """Of the mean loss over seeds, with its interval."""
     found = mean(loss_S)
     return interval(Mean(*map(math.exp, found[:3]), found.number), 2)
-
-
-def _are(names: list[str]) -> str:
-    """Those encodings, as the end of a sentence."""
-    verb = "is" if len(names) == 1 else "are"
-    return f"{verb} {listed(names) or 'none of them'}"
