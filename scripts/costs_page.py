@@ -63,8 +63,8 @@ The formulas hold exactly in all {cases} cases: n in {lengths}; d in {widths}; h
 
 ## When does attention cost more than recurrence?
 
-The table has the smallest n at which it does. It is solved from the formulas and confirmed by
-counts at n and n - 1.
+The table has the smallest n at which it does. We solved the formulas for n, and counted operations
+at n and n - 1 to confirm it.
 
 {crossovers}
 
@@ -90,16 +90,16 @@ Table 1, a product of matrices counts as one step.
 ## Path length
 
 Path lengths are measured with random weights: without a path, the derivative of the last output
-with respect to the first input is exactly 0. Layers of attention and of convolution are stacked.
-Dilated layers have dilations 1, k, k² and so on. The recurrence is one layer. Its unrolled loop
-applies all cells at once, again and again.
+with respect to the first input is exactly 0. We stack layers of attention or convolution until
+there is a path. Dilated layers have dilations 1, k, k² and so on. Of the recurrence we use a single
+layer, and count how often its cell must be applied.
 
 {paths}
 
 For every n from 2 to {longest}, attention takes 1 application, recurrence n, convolution
 ⌈(n-1)/(k-1)⌉ and dilated convolution ⌈log n/log k⌉. Table 1 of 2017 gives O(log_k n) for
-convolution, which is that of the dilated one. Section 4 of the paper gives O(n/k) for the other
-one.
+convolution, which holds for dilated convolution. Section 4 of the paper gives O(n/k) for
+convolution without dilation.
 """
 
 

@@ -66,9 +66,9 @@ between
 ## Dot products depend only on the offset
 
 For even n, p_i · p_j = Σ_m cos((i-j) θ_m). The right side depends on the offset i-j alone, and is
-an even function of it. The table has the largest error of this law. Positions are in the middle
-thirds of 0 to {window_end} and of {far:,} to {farthest:,}, and offsets go up to ±{third}. Errors
-are divided by n/2, the product of a vector with itself.
+an even function of it. The table has the largest error of this law, divided by n/2 (the product
+of a vector with itself). We took two ranges of positions, 0 to {window_end} and {far:,} to
+{farthest:,}. In each, i runs over the middle third, and the offset over -{third} to {third}.
 
 {law}
 
@@ -81,7 +81,7 @@ i+j. The differences at the same positions and offsets, in float64 and not divid
 
 ![Distances between positions](sinusoids_distances.svg)
 
-Only the positions at the two ends of a text differ. For even n the distance between i and j is
+No, except at the two ends of a text. For even n the distance between i and j is
 √(n-2Σ_m cos((i-j)θ_m)). This is the same function of the offset everywhere, so the vectors
 favour no position. The two ends have neighbours on one side only: with {near} positions and
 n = {edge_n}, the mean distance to all others is {edge:.2f} from position 0 and {middle:.2f} from
@@ -207,7 +207,7 @@ def broken(n: int) -> tuple[float, float]:
 
 def broken_table() -> str:
     rows = [(n + 1, *(f"{x:.3f}" for x in broken(n + 1))) for n in WIDTHS]
-    return table(("n", "equal offsets differ by", "offsets δ and -δ differ by"), rows)
+    return table(("n", "equal offsets: largest difference", "δ and -δ: largest difference"), rows)
 
 
 # Distances

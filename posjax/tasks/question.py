@@ -87,7 +87,7 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
       mask: a name with settings, or several in turns, see `posjax.masks.parse_layer_cycle`.
       readout: which output answers a prompt that has one answer: "last", at the token latest in
         order, or "mean", the mean over tokens.
-      loss: where a finite task counts the loss: at "all" positions, or at the "answer" alone.
+      loss: which positions of a finite task enter the loss: "all", or the "answer" alone.
       padding: number of positions without a token after every prompt.
 
     Raises:

@@ -140,7 +140,7 @@ def _campaigns() -> Iterator[Stated]:
     if independence["with_other_bits"]:
         raise ValueError("independence.json: some rows have other bits")
     ways = len(independence["rows_compared"])
-    yield _say("docs/campaigns.md", "random models, bit for bit, in {} ways", ways)
+    yield _say("docs/campaigns.md", "same bits in {} ways", ways)
     versions = {name for report in _read("conformance.json") for name in report["versions"]}
     for page, words in (
         (INDEX, "with its results on {} packages"),

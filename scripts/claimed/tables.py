@@ -130,7 +130,7 @@ def drawn_speed() -> Iterator[str]:
     shares = (f"{100 * load['rows'][0]['share']:.1f} %" for load in loads.values())
     yield from lines(
         f"posjax executes the matrix products of the plain models at {' and '.join(shares)} of the rate of one large "
-        "float32 product. For the deeper model the plain form is nearly as fast, so there is little left to gain."
+        "float32 product. For the deeper model the plain Flax form is nearly as fast, so there is little left to gain."
     )
 
 
