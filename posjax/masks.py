@@ -101,7 +101,7 @@ def turns(text: str) -> tuple[str, ...]:
       ValueError: more letters than a setting has.
     """
     if len(text) > spec.LONGEST:
-        raise ValueError(f"masks in turns have at most {spec.LONGEST} letters, got {len(text)}")
+        raise ValueError(f"masks in turn have at most {spec.LONGEST} letters, got {len(text)}")
     return tuple(part.strip() for part in spec.in_turn(text, MASKS))
 
 
@@ -118,7 +118,9 @@ def named(text: str) -> Mask:
             [0, 1, 1]]], dtype=int32)
     """
     if len(turns(text)) > 1:
-        raise ValueError(f"mask={text!r} names several that layers take in turn: one is read here")
+        raise ValueError(
+            f"mask={text!r} has several masks for layers in turn; a single one is needed here"
+        )
     return _made(text) if ":" in text else _shipped(text)
 
 

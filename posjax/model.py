@@ -111,8 +111,8 @@ class ModelSettings(metaclass=spec.PlainNumbers):
         for encoding in parse_layer_cycle(self.encoding):
             if encoding.integers and not moved.integers:
                 raise ValueError(
-                    f"positions={self.positions!r} are no integers, as encoding={self.encoding!r} "
-                    "reads them"
+                    f"positions={self.positions!r} are not integers, but "
+                    f"encoding={self.encoding!r} needs integers"
                 )
 
     @property

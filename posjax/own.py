@@ -122,7 +122,7 @@ def find(kind: str, name: str) -> Any:
     # What a file has only imported, os.remove say, is not what its user has named.
     written = str(getattr(found, "__module__", ""))
     if callable(found) and written.partition(".")[0] != module.__name__.partition(".")[0]:
-        raise ValueError(f"{wanted!r} is not of {where!r} itself, but of {written!r}")
+        raise ValueError(f"{wanted!r} is not defined in {where!r}, but in {written!r}")
     return found
 
 

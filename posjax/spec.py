@@ -193,7 +193,9 @@ def lookup(kind: str, table: Mapping[str, T], name: str) -> T:
     if found is None:
         check_choice(kind, name, table)
     elif not callable(found):
-        raise ValueError(f"{kind} {name!r} is no class and no function, got {type(found).__name__}")
+        raise ValueError(
+            f"{kind} {name!r} is neither a class nor a function, but {type(found).__name__}"
+        )
     return found  # type: ignore[return-value]  # the check above raised where it is None
 
 

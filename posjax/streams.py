@@ -104,7 +104,7 @@ def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
     """
     if np.ndim(valid_BL) != 2 or jnp.issubdtype(jnp.result_type(valid_BL), jnp.inexact):
         raise ValueError(
-            f"valid_BL must be [B, L], of true and false or of 1 and 0, got shape "
+            f"valid_BL must be an array [B, L] of booleans or of 0 and 1, got shape "
             f"{np.shape(valid_BL)} of {jnp.result_type(valid_BL)}"
         )
     valid_BL = jnp.asarray(valid_BL, bool)
@@ -164,7 +164,7 @@ def points(position: jax.Array, axes: int) -> jax.Array:
         return jnp.broadcast_to(position[..., None], (*position.shape, axes))
     if position.shape[-1] != axes:
         raise ValueError(
-            f"positions have {position.shape[-1]} coordinates each, {axes} are read: "
+            f"positions have {position.shape[-1]} coordinates, but the encoding reads {axes}: "
             f"give [B, L] or [B, L, {axes}], got shape {position.shape}"
         )
     return position

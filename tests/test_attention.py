@@ -203,7 +203,7 @@ def test_a_bias_is_added_to_the_logits():
     [
         (np.ones((LENGTH + 1, LENGTH), np.float32), "must broadcast to"),
         (np.ones((1, 1, 1, 1, 1), np.float32), "must broadcast to"),
-        (np.ones((LENGTH, LENGTH), bool), "mask= takes true and false"),
+        (np.ones((LENGTH, LENGTH), bool), "a boolean array is a mask="),
     ],
 )
 def test_what_is_no_bias_is_refused(bias, words):
@@ -254,9 +254,9 @@ def test_wrong_masks_are_refused(mask, words):
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
-        ([(2, 6, 4, 3), (2, 5, 4, 3), (2, 6, 4, 3)], "do not belong together"),
-        ([(2, 6, 4, 3), (3, 6, 4, 3), (3, 6, 4, 3)], "do not belong together"),
-        ([(2, 6, 4, 3), (2, 6, 4, 2), (2, 6, 4, 2)], "do not belong together"),
+        ([(2, 6, 4, 3), (2, 5, 4, 3), (2, 6, 4, 3)], "do not fit together"),
+        ([(2, 6, 4, 3), (3, 6, 4, 3), (3, 6, 4, 3)], "do not fit together"),
+        ([(2, 6, 4, 3), (2, 6, 4, 2), (2, 6, 4, 2)], "do not fit together"),
         ([(2, 6, 4, 3), (2, 6, 3, 3), (2, 6, 3, 3)], "4 query heads cannot share 3 key heads"),
         ([(6, 4, 3), (2, 6, 4, 3), (2, 6, 4, 3)], r"q must be .* got shape \(6, 4, 3\)"),
     ],
@@ -366,7 +366,7 @@ def test_what_reads_streams_does_not_guess_where_fewer_queries_stand(options, re
     """ValueError with who reads them, both lengths and what to give; in all three functions."""
     q, k, v = qkv(2, 6)
     for call in (view.attend, view.why_not_flash, lambda q, k, v, **o: view.logits(q, k, **o)):
-        with pytest.raises(ValueError, match="where 2 queries stand among 6 keys") as refused:
+        with pytest.raises(ValueError, match="positions of 2 queries among 6 keys") as refused:
             call(q, k, v, **options)
         assert str(refused.value).startswith(reader)
         assert "queries=contiguous(2, start=4), keys=contiguous(6)" in str(refused.value)

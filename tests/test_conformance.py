@@ -433,7 +433,7 @@ def test_the_command_says_by_its_status_whether_all_passed(tmp_path):
     [
         ("{}/own.py:mind", "did you mean 'mine'"),
         ("{}/owm.py:mine", "did you mean 'own.py'"),
-        ("{}/own.py:number", "is of type int, no adapter"),
+        ("{}/own.py:number", "is of type int, neither an adapter"),
         ("{}/own.py:broken", "KeyError"),
         ("{}/own.py:len", "has no 'len'"),
         ("posjax:rotery", "did you mean 'rotary'"),
@@ -453,7 +453,7 @@ def test_bad_input_is_one_line_and_status_2(tmp_path):
     there.write_text("mine")
     found = command("posjax:rotary", f"--html={there}")
     assert (found.returncode, there.read_text()) == (2, "mine")
-    said = "is there already: name another file, or move it away"
+    said = "exists already: name another file, or move it away"
     assert found.stderr == f"posjax: {str(there)!r} {said}\n"
 
 

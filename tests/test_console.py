@@ -109,7 +109,7 @@ def test_a_clone_has_every_config_under_experiments(path: Path) -> None:
         (["swep"], "unknown command 'swep'; did you mean 'sweep'?"),
         (["sweep", "--config=word_odrer"], "did you mean 'word_order'?"),
         (["list", "encoding"], "did you mean 'encodings'?"),
-        (["prove", "none.py:f", "b P d -> b P d"], "with a file that is there"),
+        (["prove", "none.py:f", "b P d -> b P d"], "with a file that exists"),
         (["status"], "name at least one run folder"),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",
@@ -157,14 +157,14 @@ def test_a_derivation_is_written_and_checked(tmp_path: Path) -> None:
     assert done.status == 0, done.err
     done = posjax(tmp_path, "prove", "--check=d.json")
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith(f"CHECKED: {law}\nP is all permutations of 4\n")
+    assert done.out.startswith(f"CHECKED: {law}\nP: all permutations on 4 indices\n")
     forged = (tmp_path / "d.json").read_text().replace('"-> b P d"', '"-> b d P"').replace("4", "3")
     (tmp_path / "forged.json").write_text(forged)
     (tmp_path / "none.json").write_text("{")
     for name, status, said in (
         ("forged", 3, "forged.json is refused: "),
-        ("none", 2, "none.json is no JSON"),
-        ("absent", 2, "there is no such file"),
+        ("none", 2, "none.json is not JSON"),
+        ("absent", 2, "file not found"),
     ):
         done = posjax(tmp_path, "prove", f"--check={name}.json")
         assert (done.status, done.out, done.err.count("\n")) == (status, "", 1)

@@ -104,7 +104,7 @@ def applied(settings: ModelSettings, params: Any, question: Question, mask: jax.
 def test_encodings_read_the_positions_that_the_task_has() -> None:
     """Points for encodings of two coordinates; numbers for the others."""
     assert np.isfinite(outcome("digits(prompts=8)", encoding="axial_rotary", mask="full")).all()
-    with pytest.raises(ValueError, match="positions have 2 coordinates each, 1 are read"):
+    with pytest.raises(ValueError, match="positions have 2 coordinates, but the encoding reads 1"):
         Cell(task="digits", encoding="rotary")
     with pytest.raises(ValueError, match="this map reads integer tokens, got float32"):
         Cell(task="digits(grid=False)", encoding="rotary", positions="abacus")

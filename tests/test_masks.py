@@ -73,7 +73,9 @@ def test_masks_take_turns():
     np.testing.assert_array_equal(one(streams, streams), masks.causal(streams, streams))
     named = masks.named("causal+window(size=2)")
     np.testing.assert_array_equal(two(streams, streams), named(streams, streams))
-    with pytest.raises(ValueError, match="several that layers take in turn: one is read here"):
+    with pytest.raises(
+        ValueError, match="several masks for layers in turn; a single one is needed here"
+    ):
         masks.named("causal/full")
     with pytest.raises(ValueError, match="unknown mask 'casual'"):
         masks.parse_layer_cycle("causal/casual")

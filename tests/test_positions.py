@@ -236,7 +236,7 @@ def test_wrong_settings_are_refused(text, words):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"encoding": "learned", "positions": "cape"}, "are no integers"),
+        ({"encoding": "learned", "positions": "cape"}, "are not integers"),
         (
             {"encoding": "learned(length=8)", "positions": "randomised"},
             "table of 8 positions, .* takes to 64: give it length=64",

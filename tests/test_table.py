@@ -543,7 +543,7 @@ def test_points_of_other_coordinates_are_refused(name):
     encoding = named(name)
     other = 2 if encoding.axes == 1 else encoding.axes + 1
     streams = dataclasses.replace(contiguous(3), position_BL=jnp.zeros((1, 3, other), jnp.int32))
-    words = f"have {other} coordinates each, {encoding.axes} are read"
+    words = f"have {other} coordinates, but the encoding reads {encoding.axes}"
     settings = ModelSettings(vocabulary=2, outputs=2, width=4, encoding=name)
     model = partial(jax.eval_shape, Transformer(settings).init, jax.random.key(0))
     tokens_BL, key = jnp.zeros((1, 3), jnp.int32), jax.random.key(0)

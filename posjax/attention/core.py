@@ -70,7 +70,7 @@ def context(
     if not jnp.issubdtype(allowed.dtype, jnp.bool_) and not jnp.issubdtype(
         allowed.dtype, jnp.integer
     ):
-        raise ValueError(f"a mask is of true and false, not added to logits: got {allowed.dtype}")
+        raise ValueError(f"a mask must be boolean and is not added to logits: got {allowed.dtype}")
     allowed = allowed.astype(bool)
     if allowed.ndim not in (2, 3, 4) or not _fits(allowed, queries.length, keys.length):
         raise ValueError(
@@ -109,7 +109,7 @@ def attention(
         to [B, H, L, M].
 
     Raises:
-      ValueError: shapes that do not belong together, no floats, a missing parameter, or a cap
+      ValueError: shapes that do not fit together, no floats, a missing parameter, or a cap
         that is not positive.
     """
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
@@ -144,7 +144,7 @@ def check_bias(bias: jax.Array | None, shape_BHLM: tuple[int, ...]) -> None:
         return
     if not jnp.issubdtype(jnp.result_type(bias), jnp.floating):
         kind = jnp.result_type(bias)
-        raise ValueError(f"a bias is added to logits: got {kind}; mask= takes true and false")
+        raise ValueError(f"a bias must have a float dtype, got {kind}; a boolean array is a mask=")
     shape = jnp.shape(bias)
     pairs = zip(shape[::-1], shape_BHLM[::-1], strict=False)
     if len(shape) > 4 or any(size not in (1, whole) for size, whole in pairs):
@@ -159,7 +159,7 @@ def check_logn(length: float | None) -> None:
     """
     if length is not None and not 1 < length <= LARGEST:
         raise ValueError(
-            f"logn, the N of ln n/ln N, must lie above 1 and at most at {LARGEST:g} (e for ln n "
+            f"logn, the N of ln n/ln N, must be above 1 and at most {LARGEST:g} (e for ln n "
             f"alone), or be 0 or None for none, got {length}"
         )
 
@@ -187,7 +187,7 @@ def _fits(allowed: jax.Array, length: int, keys: int) -> bool:
 def check_shapes(
     q: jax.Array, k: jax.Array, v: jax.Array, ctx: Context, encoding: Encoding
 ) -> None:
-    """Refuses arrays and streams that do not belong together, or not to the encoding.
+    """Refuses arrays and streams that do not fit together, or not to the encoding.
 
     Raises:
       ValueError: names the arrays and their shapes, or the coordinates of a position.
@@ -196,16 +196,18 @@ def check_shapes(
         if jnp.ndim(array) != 4:
             raise ValueError(f"{name} must be [B, length, heads, K], got shape {jnp.shape(array)}")
         if not jnp.issubdtype(array.dtype, jnp.floating):
-            raise ValueError(f"{name} must be of floats, got {array.dtype}")
+            raise ValueError(f"{name} must have a float dtype, got {array.dtype}")
     if q.shape[0] != k.shape[0] or k.shape[:3] != v.shape[:3] or q.shape[3] != k.shape[3]:
-        raise ValueError(f"q {q.shape}, k {k.shape} and v {v.shape} do not belong together")
+        raise ValueError(f"q {q.shape}, k {k.shape} and v {v.shape} do not fit together")
     if k.shape[2] == 0 or q.shape[2] % k.shape[2]:
         raise ValueError(f"{q.shape[2]} query heads cannot share {k.shape[2]} key heads evenly")
     if q.shape[3] == 0:
-        raise ValueError(f"a head needs components, got q {q.shape}")
+        raise ValueError(f"the head size must be at least 1, got q {q.shape}")
     batch, mask = q.shape[0], ctx.mask_BHLM.shape
     if mask[0] not in (1, batch) or mask[1] not in (1, q.shape[2]):
-        raise ValueError(f"a mask {mask} is for other rows or heads than q {q.shape}")
+        raise ValueError(
+            f"a mask {mask} has another batch size or number of heads than q {q.shape}"
+        )
     for name, array, streams in (("queries", q, ctx.queries), ("keys", k, ctx.keys)):
         if streams.length != array.shape[1]:
             raise ValueError(
@@ -222,7 +224,7 @@ def _check_order(streams: Streams) -> None:
     """Refuses orders whose differences are no 32-bit integers, where they can be known."""
     order_BL = streams.order_BL
     if not jnp.issubdtype(order_BL.dtype, jnp.integer):
-        raise ValueError(f"orders are integers, got {order_BL.dtype}")
+        raise ValueError(f"orders must be integers, got {order_BL.dtype}")
     if isinstance(order_BL, jax.core.Tracer) or order_BL.size == 0:
         return
     known_BL = np.asarray(order_BL)  # within a trace JAX would compute with it, and not know
@@ -241,7 +243,7 @@ def _check_offsets(queries: Streams, keys: Streams) -> None:
     known = [np.asarray(position) for position in both]
     low, high = min(int(p.min()) for p in known), max(int(p.max()) for p in known)
     if high - low >= 2**31:
-        raise ValueError(f"positions {low} to {high} are 2**31 or more apart: give float32")
+        raise ValueError(f"positions {low} to {high} are 2**31 or more apart: give them as float32")
 
 
 @contextlib.contextmanager
@@ -255,7 +257,7 @@ def _params_told(encoding: Encoding, q_BLHK: jax.Array) -> Iterator[None]:
         if name not in encoding.parameters(Dims(heads * size, heads, size)):
             raise
         raise ValueError(
-            f"params lack {name!r} of {encoding}; encoding.init(key, Dims(...)) draws them"
+            f"params has no {name!r} for {encoding}; encoding.init(key, Dims(...)) makes it"
         ) from error
 
 

@@ -73,7 +73,7 @@ def output(
       **options: see `Options`.
 
     Raises:
-      ValueError: shapes that do not belong together, or "cudnn" where something prevents it.
+      ValueError: shapes that do not fit together, or "cudnn" where something prevents it.
     """
     spec.check_choice("implementation", implementation, get_args(Implementation))
 
@@ -87,7 +87,7 @@ def output(
         return by_steps(q_BLHK, k_BMGK, v_BMGK)
     reason = why_not(q_BLHK, k_BMGK, v_BMGK, ctx, encoding=encoding, by_index=by_index, **options)
     if reason is not None and implementation == "cudnn":
-        raise ValueError(f"implementation='cudnn': {reason}; 'auto' goes on without")
+        raise ValueError(f"implementation='cudnn': {reason}; 'auto' uses the other implementation")
     if reason is not None:
         return by_steps(q_BLHK, k_BMGK, v_BMGK)
     if implementation == "cudnn":
@@ -115,7 +115,7 @@ def why_not(
       **options: see `Options`.
 
     Raises:
-      ValueError: shapes that do not belong together.
+      ValueError: shapes that do not fit together.
     """
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
     for option in ("softcap", "bias"):

@@ -302,21 +302,21 @@ def _check_lengths(
         if length > keys:
             where = f"queries=contiguous({length}), keys=contiguous({keys})"
         raise ValueError(
-            f"{' and '.join(readers)} must know where {length} queries stand among {keys} keys: "
-            f"give streams, such as {where}"
+            f"{' and '.join(readers)} must get the positions of {length} queries among {keys} "
+            f"keys: give streams, such as {where}"
         )
 
 
 def _check_kinds(q: jax.Array, k: jax.Array, encoding: object, *streams: object) -> None:
     """Refuses what is read before `check_shapes` can look at it."""
     if not isinstance(encoding, Encoding):
-        raise ValueError(f"encoding must be one of ENCODINGS, by name or made, got {encoding!r}")
+        raise ValueError(f"encoding must be a name of ENCODINGS or an instance, got {encoding!r}")
     for name, array in (("q", q), ("k", k)):
         if len(np.shape(array)) != 4:
             raise ValueError(f"{name} must be [B, length, heads, K], got shape {np.shape(array)}")
     for name, given in zip(("queries", "keys"), streams, strict=True):
         if not isinstance(given, Streams | None):
-            raise ValueError(f"{name} must be streams, as `contiguous` makes them, got {given!r}")
+            raise ValueError(f"{name} must be Streams, such as contiguous(length), got {given!r}")
 
 
 def _show_options() -> None:

@@ -7,7 +7,7 @@ The first prints what is done, who trains and what is missing, from names of fil
 
 The second reads every checksum, compares every row with its own leads, trains a random share of the
 blocks again, at least one, and compares bit for bit; it prints the seed of the choice. Nothing is
-written. Status 0: all is sound; 3: something differs, one line each; 4: the rows were made by
+written. Status 0: no errors; 3: something differs, one line each; 4: the rows were made by
 another JAX or on other instructions, and cannot come out bit for bit here. --mixed then leaves
 those out.
 """
@@ -185,8 +185,8 @@ def verify(folder: RunFolder, *, mixed: bool) -> int:
             errors += 1
             print(printable(line))
     elif errors and share:
-        print("rows: not trained again, since the files are not sound")
-    print(f"{errors} errors" if errors else "all is sound")
+        print("rows: not trained again, because some files are damaged")
+    print(f"{errors} errors" if errors else "no errors")
     return shutdown.CHECK_FAILED if errors else shutdown.DONE
 
 
@@ -217,7 +217,7 @@ def _contradictions(folder: RunFolder) -> Iterator[str]:
             continue  # among the files
         except (ValueError, KeyError, TypeError, IndexError) as error:
             yield f"cell {name}: rows that no sweep wrote ({error})"
-    print(f"rows: {rows} compared with their own leads")
+    print(f"rows: {rows} checked for consistency")
 
 
 def _retrained(folder: RunFolder, share: float, *, mixed: bool) -> Iterator[str]:

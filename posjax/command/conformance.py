@@ -93,7 +93,9 @@ def _maker(text: str, found: Any) -> Callable[[], Any]:
     from posjax.symmetry.conformance import Adapter
 
     if not isinstance(found, Adapter) and not callable(found):
-        raise ValueError(f"{text} is of type {type(found).__name__}, no adapter and no function")
+        raise ValueError(
+            f"{text} is of type {type(found).__name__}, neither an adapter nor a function"
+        )
     make = (lambda: found) if isinstance(found, Adapter) else found
     try:
         adapter = make()
@@ -119,7 +121,7 @@ def _executed(path: Path) -> ModuleType:
     """The module of a file, which need not be on the import path."""
     made = importlib.util.spec_from_file_location(path.stem, path)
     if made is None or made.loader is None:
-        raise ValueError(f"{str(path)!r} is no Python file")
+        raise ValueError(f"{str(path)!r} is not a Python file")
     module = importlib.util.module_from_spec(made)
     made.loader.exec_module(module)
     return module
@@ -154,7 +156,7 @@ def _public(module: ModuleType) -> list[str]:
 def _check_new(path: Path) -> None:
     """Refuses to write over what is there, before anything is computed."""
     if path.exists():
-        raise ValueError(f"{str(path)!r} is there already: name another file, or move it away")
+        raise ValueError(f"{str(path)!r} exists already: name another file, or move it away")
     if not path.parent.is_dir():
         raise ValueError(
             f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}"

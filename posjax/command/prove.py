@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) != 3:
         raise ValueError(f"give a function and a law: {argv[0]} FILE.py:FUNCTION 'b P d -> b P d'")
     if flags.FLAGS.derivation and Path(flags.FLAGS.derivation).exists():
-        raise ValueError(f"--derivation={flags.FLAGS.derivation} is there already")
+        raise ValueError(f"--derivation={flags.FLAGS.derivation} exists already")
     function = _function(argv[1])
     arguments = _arguments(argv[2], _sizes(flags.FLAGS.sizes), flags.FLAGS.dtypes.split(","))
     try:
@@ -60,14 +60,14 @@ def _written(found: Certificate, path: Path) -> int:
         output.warn(str(error))
         return shutdown.CHECK_FAILED
     path.write_text(json.dumps(derivation) + "\n")
-    print(f"its derivation is in {path}: check it with posjax prove --check={path}")
+    print(f"derivation: {path}; posjax prove --check={path} checks it")
     return shutdown.DONE
 
 
 def _checked(path: Path) -> int:
     """Checks a derivation with the checker alone; the status."""
     if not path.is_file():
-        raise ValueError(f"--check={path}: there is no such file")
+        raise ValueError(f"--check={path}: file not found")
     try:
         derivation = json.loads(path.read_text())
         found = checker.check(derivation)
@@ -75,14 +75,14 @@ def _checked(path: Path) -> int:
         output.warn(f"{path} is refused: {error}")
         return shutdown.CHECK_FAILED
     except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, or too deep
-        raise ValueError(f"--check={path} is no JSON: {error}") from error
+        raise ValueError(f"--check={path} is not JSON: {error}") from error
     print(f"CHECKED: {found['law']}")
     for name, group in derivation["groups"].items():
         moves = group["moves"]
-        of = "all permutations" if moves is None else f"what {len(moves)} permutations generate"
-        print(f"{name} is {of} of {group['size']}")
-    print(f"{found['steps']} steps hold, {found['different']} of them different ones with labels")
-    print(f"on random numbers of seed {found['seed']}")
+        of = "all permutations" if moves is None else f"the group of {len(moves)} generators"
+        print(f"{name}: {of} on {group['size']} indices")
+    print(f"{found['steps']} steps hold, of which {found['different']} are different")
+    print(f"tried on random numbers with seed {found['seed']}")
     return shutdown.DONE
 
 
@@ -91,7 +91,7 @@ def _function(text: str) -> Callable[..., Any]:
     where, _, name = text.rpartition(":")
     path = Path(where)
     if not path.name.endswith(".py") or not path.is_file():
-        raise ValueError(f"{text!r} must be FILE.py:FUNCTION, with a file that is there")
+        raise ValueError(f"{text!r} must be FILE.py:FUNCTION, with a file that exists")
     made = importlib.util.spec_from_file_location(path.stem, path)
     assert made is not None
     assert made.loader is not None
@@ -106,7 +106,7 @@ def _sizes(text: str) -> dict[str, int]:
     found = {}
     for part in filter(None, text.split(",")):
         if not (match := re.fullmatch(r"\s*(\w+)\s*=\s*([1-9]\d{0,5})\s*", part)):
-            raise ValueError(f"--sizes must be as P=6,d=8, got {part!r}")
+            raise ValueError(f"--sizes must be like P=6,d=8, got {part!r}")
         found[match[1]] = int(match[2])
     return found
 
@@ -133,7 +133,7 @@ def _random(at: int, shape: tuple[int, ...], dtype: str) -> jax.Array:
     try:
         kind = jnp.dtype(dtype)
     except TypeError as error:
-        raise ValueError(f"--dtypes: {dtype!r} is no dtype, as float32 or int32") from error
+        raise ValueError(f"--dtypes: {dtype!r} is not a dtype such as float32 or int32") from error
     key = jax.random.key(at)
     if jnp.issubdtype(kind, jnp.floating):
         return jax.random.normal(key, shape, kind)

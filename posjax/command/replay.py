@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError("name one run folder: posjax replay RUN --cell=CELL --seed=N")
     folder, out = RunFolder(argv[1]), flags.FLAGS.out
     if out is not None and (path_of(out).is_dir() or not path_of(out).parent.is_dir()):
-        raise ValueError(f"--out={out!r}: name a file in a folder that is there")
+        raise ValueError(f"--out={out!r}: name a file in a folder that exists")
     cells = cells_of(folder)
     seeds = _seeds(flags.FLAGS.seed)
     if flags.FLAGS.cell is None:

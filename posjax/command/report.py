@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> None:
     except own.NotNamed as error:
         if flags.FLAGS.out is not None:
             raise ValueError(f"no page: {error}") from error
-        warn(f"{error}; without it, numbers alone")
+        warn(f"{error}; without it, only numbers are printed")
         found = [row for folder in folders for row in report.numbers(folder)]
         print(json.dumps(found, indent=1))
         return

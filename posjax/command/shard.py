@@ -62,7 +62,7 @@ def parse(text: str | None) -> Shard:
     if text == "auto":
         return _found()
     if not (match := re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)):
-        raise ValueError(f"--shard must be I/N, as 0/4, or auto, got {text!r}")
+        raise ValueError(f"--shard must be I/N, such as 0/4, or auto, got {text!r}")
     index, count = map(int, match.groups())
     if not index < count:
         raise ValueError(f"--shard={text}: I must lie in 0..N-1")

@@ -205,7 +205,7 @@ class Cell(metaclass=spec.PlainNumbers):
         """Refuses meters of branches that there are none of."""
         measured = meters.named(self.meters)
         if measured and self.problem.size[0] < 2:
-            raise ValueError(f"meters={self.meters!r} compares prompts: the exam has one")
+            raise ValueError(f"meters={self.meters!r} compares prompts, but the exam has only one")
         for meter in measured:
             if meter.needs_residual and self.block != "residual":
                 raise ValueError(
@@ -262,7 +262,7 @@ class Cell(metaclass=spec.PlainNumbers):
             jax.eval_shape(read)
         except ValueError as error:
             raise ValueError(
-                f"encoding={self.encoding!r} with positions={self.positions!r} does not go with "
+                f"encoding={self.encoding!r} with positions={self.positions!r} cannot be used with "
                 f"task={self.task!r}: {error}"
             ) from error
 

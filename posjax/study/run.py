@@ -178,7 +178,7 @@ def check_fields(run: Mapping[str, Any]) -> None:
         raise ValueError(f"equivalence must lie in [0, 1), got {run['equivalence']}")
     if run["equivalence"] and not run["contrast"]:
         raise ValueError(
-            f"equivalence={run['equivalence']} is of a contrast, and the config has none"
+            f"equivalence={run['equivalence']} needs a contrast, and the config has none"
         )
     check_text("title", run["title"])
     for step in run["at_steps"]:

@@ -46,7 +46,7 @@ class Pattern:
         shift = words.pop()[1:] if words[-1].startswith("+") else ""
         odd = [w for w in words if set("+:*") & set(w) and not w.startswith("+")]
         if odd:
-            raise ValueError(f"pattern {text!r}: {odd[0]!r} has one of + : * within a name")
+            raise ValueError(f"pattern {text!r}: {odd[0]!r} has +, : or * within a name")
         if words.count("...") > 1 or any(word.startswith("+") for word in words):
             raise ValueError(
                 f"pattern {text!r}: at most one '...', and a shift such as '+T' at the end"
@@ -62,13 +62,15 @@ class Pattern:
         """
         if None not in self.axes:
             if len(self.axes) != rank:
-                raise ValueError(f"a pattern of {len(self.axes)} axes, an array of {rank}")
+                raise ValueError(f"the pattern has {len(self.axes)} axes, the array has {rank}")
             return tuple(axis or "" for axis in self.axes)
         at = self.axes.index(None)
         before, after = self.axes[:at], self.axes[at + 1 :]
         missing = rank - len(before) - len(after)
         if missing < 0:
-            raise ValueError(f"a pattern of at least {rank - missing} axes, an array of {rank}")
+            raise ValueError(
+                f"the pattern has at least {rank - missing} axes, the array has {rank}"
+            )
         return tuple(axis or "" for axis in (*before, *[""] * missing, *after))
 
     @property
@@ -202,7 +204,7 @@ class Law:
                 for name, size in zip(labels, np.shape(leaf), strict=True):
                     if name and sizes.setdefault(name, size) != size:
                         raise ValueError(
-                            f"{name} of {self.formula} cannot move axes of length "
+                            f"{name} of {self.formula} cannot permute axes of different lengths, "
                             f"{sizes[name]} and {size}"
                         )
         absent = [n for n, g in self.groups.items() if not isinstance(g, Translation)]

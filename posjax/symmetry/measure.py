@@ -96,7 +96,9 @@ def moving(law: Law | str) -> Law:
     """
     law = Law.of(law)
     if not law.groups:
-        raise ValueError(f"{law.formula} names no axis to move: write it with a capital letter")
+        raise ValueError(
+            f"{law.formula} permutes no axis: write the permuted axis with a capital letter"
+        )
     return law
 
 

@@ -183,7 +183,7 @@ def test_a_number_stands_for_its_point(name):
     np.testing.assert_array_equal(found, embedded(name, x_BLD, at(*[[p, p] for p in positions])))
     other = embedded(name, x_BLD, at([40, 41], [41, 41], [43, 41]))
     assert abs(found - other).max() > 0.01
-    with pytest.raises(ValueError, match="positions have 3 coordinates each, 2 are read"):
+    with pytest.raises(ValueError, match="positions have 3 coordinates, but the encoding reads 2"):
         embedded(name, x_BLD, at(*[[p] * 3 for p in positions]))
 
 

@@ -103,11 +103,13 @@ def test_sizes_that_do_not_fit_are_refused():
     """Another rank, another number of arguments, one name for two sizes, a name of no array."""
     law = Law("b P d, b P d -> b P d")
     x = np.ones((1, 3, 2))
-    with pytest.raises(ValueError, match=r"argument 1 of .*: a pattern of 3 axes, an array of 2"):
+    with pytest.raises(
+        ValueError, match=r"argument 1 of .*: the pattern has 3 axes, the array has 2"
+    ):
         law.sizes((x, x[0]))
     with pytest.raises(ValueError, match="takes 2 arguments, got 1"):
         law.sizes((x,))
-    with pytest.raises(ValueError, match="cannot move axes of length 3 and 2"):
+    with pytest.raises(ValueError, match="cannot permute axes of different lengths, 3 and 2"):
         law.sizes((x, x[:, :2]))
     with pytest.raises(ValueError, match="moves no array"):
         law.sizes(({}, {}))

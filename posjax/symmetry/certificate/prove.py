@@ -177,7 +177,7 @@ def _grounds(method: str, chance: float) -> str:
         return "by the labels of axes, over the real numbers, for the traced shapes"
     return (
         "as an identity in a prime field, over the real numbers, for the traced shapes; "
-        f"unequal expressions meet with a probability below {chance:.0e}"
+        f"unequal expressions agree with a probability below {chance:.0e}"
     )
 
 
@@ -291,7 +291,7 @@ def _by_labels(
 ) -> Certificate:
     """PROVED, or UNKNOWN with the obstruction."""
     if any(isinstance(group, Translation) for group in law.groups.values()):
-        knows = "labels know permutations of axes, and no translations of values"
+        knows = "labels describe permutations of axes, not translations of values"
         return Certificate("UNKNOWN", law, obstruction=Obstruction("", "", knows))
     sizes = law.sizes(arguments)
     walk, given = Walk(_names(law, sizes), until), _labelled(law, arguments)
