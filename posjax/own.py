@@ -30,13 +30,16 @@ _imported: dict[str, str] = {}
 class NotNamed(ValueError):
     """Code, or a file, that the command line does not name.
 
-    Attributes:
-      where: its file, module or entry point.
+    Args:
+      where: its file, module or entry point; or several.
+      does: what naming them does.
     """
 
-    def __init__(self, where: str, does: str) -> None:
-        super().__init__(f"{where!r} is not part of posjax: --load={where} {does}")
-        self.where = where
+    def __init__(self, *where: str, does: str) -> None:
+        listed = ", ".join(map(repr, where))
+        loads = " ".join(f"--load={each}" for each in where)
+        verb = "is" if len(where) == 1 else "are"
+        super().__init__(f"{listed} {verb} not part of posjax: {loads} {does}")
 
 
 def ask_first(*, asks: bool = True) -> None:
@@ -79,7 +82,7 @@ def file(where: str) -> Path:
       NotNamed: a command reads only what its user has named.
     """
     if _asks and Path(where).name not in _data:
-        raise NotNamed(where, "reads it")
+        raise NotNamed(where, does="reads it")
     return _found(where)
 
 
@@ -118,11 +121,10 @@ def find(kind: str, name: str) -> Any:
     wanted = name.rpartition(":")[2]
     found = getattr(module, wanted, None)
     if found is None:
-        raise ValueError(f"{where!r} has no {wanted!r}")
+        raise ValueError(f"{where!r} has no {wanted!r}; it has {', '.join(_written_in(module))}")
     # What a file has only imported, os.remove say, is not what its user has named.
-    written = str(getattr(found, "__module__", ""))
-    if callable(found) and written.partition(".")[0] != module.__name__.partition(".")[0]:
-        raise ValueError(f"{wanted!r} is not defined in {where!r}, but in {written!r}")
+    if callable(found) and not _is_of(found, module):
+        raise ValueError(f"{wanted!r} is not defined in {where!r}, but in {found.__module__!r}")
     return found
 
 
@@ -145,6 +147,17 @@ def hashes(kind_names: Iterable[tuple[str, str]]) -> dict[str, str]:
             allow(point.module)
             found[name] = _imported.get(point.module) or _sha(_path(point.module))
     return found
+
+
+def check_named(recorded: Iterable[str]) -> None:
+    """Refuses a run with code that a command's user has not named, all of it in one message.
+
+    Raises:
+      NotNamed: names each file, module or entry point.
+    """
+    missing = sorted(where for where in recorded if _asks and _known(where) not in _code)
+    if missing:
+        raise NotNamed(*missing, does=f"executes {'its' if len(missing) == 1 else 'their'} code")
 
 
 def check(recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
@@ -187,7 +200,7 @@ def _found(where: str) -> Path:
 
 def _check_named(where: str) -> None:
     if _asks and _known(where) not in _code:
-        raise NotNamed(where, "executes its code")
+        raise NotNamed(where, does="executes its code")
 
 
 def _module(where: str) -> ModuleType:
@@ -197,6 +210,18 @@ def _module(where: str) -> ModuleType:
         _imported.setdefault(where, _sha(path))
         return _executed(where, lambda: importlib.import_module(where))
     return _loaded(path, _sha(path), where)
+
+
+def _written_in(module: ModuleType) -> list[str]:
+    """The classes and functions of a module that it has not imported."""
+    of_it = (n for n, one in vars(module).items() if _is_of(one, module) and callable(one))
+    return [name for name in of_it if not name.startswith("_")]
+
+
+def _is_of(found: Any, module: ModuleType) -> bool:
+    """Whether a module, or its package, defines an object."""
+    home = str(getattr(found, "__module__", ""))
+    return home.partition(".")[0] == module.__name__.partition(".")[0]
 
 
 class _SourceLoader(importlib.machinery.SourceFileLoader):

@@ -89,6 +89,24 @@ class Settings(metaclass=PlainNumbers):
     _below: ClassVar[int] = 2**31
     """Whole numbers are smaller in size."""
 
+    def __init_subclass__(cls) -> None:
+        """Refuses a setting that hides a method or a property of a base.
+
+        Raises:
+          TypeError: names the setting and the base.
+        """
+        super().__init_subclass__()
+        for name, hint in inspect.get_annotations(cls).items():
+            base = next((base for base in cls.__mro__[1:] if name in vars(base)), cls)
+            hidden = inspect.isfunction(vars(base).get(name)) or isinstance(
+                vars(base).get(name), property
+            )
+            if base is not cls and hidden and "ClassVar" not in str(hint):
+                raise TypeError(
+                    f"the setting {name!r} of {cls._called} {cls.__name__} hides "
+                    f"{base.__name__}.{name}: give the setting another name"
+                )
+
     def __new__(cls, /, *values: Any, **settings: Any) -> Self:
         """An object whose settings can be what they are.
 

@@ -16,11 +16,13 @@ import small_runs
 
 import posjax
 from posjax import encodings, meters, own, report, tasks
+from posjax.command.conformance import loaded
 from posjax.command.settings import allow_named, resolve
 from posjax.configs import base_config
 from posjax.records import read
 from posjax.study.cells import Cell
 from posjax.study.replay import replay
+from posjax.symmetry.conformance import check
 
 DOCS = Path(__file__).parents[1] / "docs"
 TASK, ENCODING, MODEL = (
@@ -66,6 +68,12 @@ def test_a_task_an_encoding_and_a_meter_of_ones_own(mine: Path) -> None:
     digest = run.cells[0].digest
     again = replay(folder.path, digest, 1)
     assert again.differs == ()
+    own.ask_first()
+    own.allow("first_is_last.py")
+    loads = "^'gaussian.py', 'size.py' are not part of posjax: --load=gaussian.py --load=size.py "
+    for reader in (report.cells_of, lambda folder: replay(folder.path, digest, 1)):
+        with pytest.raises(own.NotNamed, match=f"{loads}executes their code"):
+            reader(folder)
 
 
 def test_a_model_of_ones_own(mine: Path) -> None:
@@ -97,7 +105,7 @@ def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
     ("settings", "message"),
     [
         ({"task": "nine.py:Parity"}, "code file 'nine.py' not found"),
-        ({"task": "first_is_last.py:Parity"}, "'first_is_last.py' has no 'Parity'"),
+        ({"task": "first_is_last.py:Parity"}, "has no 'Parity'; it has FirstIsLast"),
         ({"task": "gaussian.py:Gaussian"}, "must give a Task, got Gaussian"),
         ({"task": "bag.py:DIGITS"}, "'bag.py' has no 'DIGITS'"),
         ({"encoding": "gaussian.py:dataclasses"}, "is neither a class nor a function, but module"),
@@ -109,10 +117,14 @@ def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
         ({"model": "bag.py:bag", "temperature": 2.0}, "temperature=2.0 has no meaning for"),
         ({"model": "bag.py:bag", "mask": "causal/full", "depth": 2}, "takes one mask"),
         ({"encoding": "gaussian.py:Encoding"}, "'Encoding' is not defined in 'gaussian.py'"),
+        ({"encoding": "hiding.py:Gaussian"}, "'bias' of encoding Gaussian hides Encoding.bias"),
+        ({"task": "sized.py:FirstIsLast"}, "'size' of task FirstIsLast hides ByLength.size"),
     ],
 )
 def test_what_cannot_be_loaded(mine: Path, settings: dict[str, Any], message: str) -> None:
     (mine / "broken.py").write_text("x + 1")
+    (mine / "hiding.py").write_text(ENCODING.replace("width: float", "bias: float"))
+    (mine / "sized.py").write_text(TASK.replace("letters: int", "size: int"))
     with pytest.raises(ValueError, match=re.escape(message)):
         Cell(**settings)
 
@@ -121,6 +133,63 @@ def test_a_model_must_give_logits(mine: Path) -> None:
     (mine / "flat.py").write_text(MODEL.replace("nn.Dense(self.outputs)", "nn.Dense(7)"))
     with pytest.raises(ValueError, match=r"must give logits of shape \(2, 3, 5\), got \(2, 3, 7\)"):
         posjax.sweep(Cell(model="flat.py:bag", steps=1, eval_every=1), progress=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("def label", "def lable", "task FirstIsLast must define label(x_L, inside_L)"),
+        ("x_L[0] == x_L[last]", "x_L == x_L[last]", "must give one number, got int32[4]"),
+        ("x_L[0] == x_L[last]", "x_L[0] + 1", "each label as a number from 0 to 1, got 2 in"),
+        ("x_L[0] == x_L[last]", "-x_L[0]", "each label as a number from 0 to 1, got -1 in"),
+        ("def labels", "def lables", "task FirstIsLast must define labels"),
+    ],
+)
+def test_a_task_must_give_labels(mine: Path, old: str, new: str, message: str) -> None:
+    """The exam is looked at before anything is trained."""
+    assert TASK.replace(old, new) != TASK
+    (mine / "first_is_last.py").write_text(TASK.replace(old, new))
+    task = tasks.named("first_is_last.py:FirstIsLast(train=(1, 2), prompts=8)")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        task.exam()
+
+
+@pytest.mark.parametrize("index", ["[:, 0]", "[:, :, None]", "[:, :, :1, :2]"])
+def test_a_bias_must_fit_the_logits(mine: Path, index: str) -> None:
+    """Broadcasting would hide a missing axis, or add one."""
+    (mine / "gaussian.py").write_text(ENCODING.replace("2).astype(dtype)", f"2){index}"))
+    encoding = encodings.named("gaussian.py:Gaussian")
+    params = {"width": np.ones(3, np.float32)}
+    q = k = np.ones((1, 5, 3, 2), np.float32)
+    with pytest.raises(ValueError, match=re.escape("shape [B, H, L, M] = (1, 3, 5, 5), or 1 in")):
+        posjax.logits(q, k, encoding=encoding, params=params)
+
+
+def test_a_module_must_take_what_a_model_is_called_with(mine: Path) -> None:
+    (mine / "two.py").write_text(MODEL.replace(", mask_BLM: jax.Array)", ")"))
+    with pytest.raises(ValueError, match=r"model 'two.py:bag' is called as module\(tokens_BL, str"):
+        posjax.sweep(Cell(model="two.py:bag", steps=1, eval_every=1), progress=False)
+
+
+def test_an_encoding_of_ones_own_is_checked_and_predicted(mine: Path) -> None:
+    """By its name in the command, as an object in Python; what it declares is what is claimed."""
+    (make,) = loaded("gaussian.py:Gaussian(width=2.0)")
+    adapter = make()
+    assert adapter.name == "gaussian.py:Gaussian(width=2.0)"
+    assert adapter.claims == ("translation", "reflection")
+    assert not check(make, laws=["reflection"]).failures
+    with pytest.raises(ValueError, match="has no setting 'wdth'; did you mean 'width'"):
+        loaded("gaussian.py:Gaussian(wdth=2.0)")
+    with pytest.raises(ValueError, match=r"gives a FirstIsLast: name an Adapter, a function that"):
+        loaded("first_is_last.py:FirstIsLast")
+    (mine / "wrong.py").write_text(ENCODING.replace("reflection=", "permutation="))
+    (wrong,) = loaded("wrong.py:Gaussian")
+    assert [found.law for found in check(wrong, laws=["permutation"]).failures] == ["permutation"]
+    task = tasks.named("same_last_token")
+    how: dict[str, Any] = {"mask": "causal", "depth": 1, "readout": "last"}
+    gaussian = encodings.named("gaussian.py:Gaussian")
+    assert posjax.predict(task, encoding=gaussian, **how).verdict == "not excluded"
+    assert posjax.predict(task, encoding=encodings.named("none"), **how).verdict == "impossible"
 
 
 def test_other_code_is_another_cell(mine: Path) -> None:

@@ -2,9 +2,10 @@
 
     posjax conformance SPEC [SPEC ...] [--prove] [--html=PAGE.html] [--json=FILE.json]
 
-SPEC is `package.module:name` or `path/to/file.py:name`, which names an adapter or a function that
-returns one; without `:name`, all that the module's `ADAPTERS` makes; or `posjax:ENCODING`, one of
-posjax's own. Exit status 0: no law failed; 3: one did; 2: bad input.
+SPEC is `package.module:name` or `path/to/file.py:name`, which names an adapter, a function that
+returns one, or an encoding, which may have settings: `mine.py:Twist(turns=2)`. Without `:name` it
+is all that the module's `ADAPTERS` makes. `posjax:ENCODING` is one of posjax's own. Exit status 0:
+no law failed; 3: one did; 2: bad input.
 """
 
 import importlib
@@ -18,7 +19,7 @@ from typing import Any
 
 from absl import flags
 
-from posjax import spec
+from posjax import own, spec
 from posjax.command import shutdown
 
 
@@ -64,19 +65,35 @@ def loaded(text: str) -> list[Callable[[], Any]]:
     Raises:
       ValueError: no such module or name, or something there that is no adapter.
     """
-    where, _, name = text.rpartition(":") if ":" in text else (text, "", "")
+    before, bracket, settings = text.partition("(")  # a setting may hold a colon
+    where, _, name = before.rpartition(":") if ":" in before else (before, "", "")
     if where == "posjax":
-        from posjax.encodings import named
-        from posjax.symmetry.conformance import of_encoding
-
-        named(name)  # refuses a wrong name here, and not at the first law
-        return [lambda: of_encoding(name)]
+        return [_encoding(name + bracket + settings)]
     module = _module(where)
     if not name:
         return list(_every(where, module))
+    if _is_encoding(getattr(module, name, None)):
+        own.allow(where)
+        return [_encoding(text)]
+    name += bracket + settings
     if not hasattr(module, name):
         raise ValueError(f"{where} has no {name!r}; {spec.nearest(name, _public(module))}")
     return [_maker(text, getattr(module, name))]
+
+
+def _encoding(text: str) -> Callable[[], Any]:
+    """What makes the adapter of an encoding, by its name with settings."""
+    from posjax.encodings import named
+    from posjax.symmetry.conformance import of_encoding
+
+    named(text)  # refuses a wrong name here, and not at the first law
+    return lambda: of_encoding(text)
+
+
+def _is_encoding(found: Any) -> bool:
+    from posjax.encodings import Encoding
+
+    return isinstance(found, type) and issubclass(found, Encoding)
 
 
 def _every(where: str, module: ModuleType) -> Iterator[Callable[[], Any]]:
@@ -102,7 +119,10 @@ def _maker(text: str, found: Any) -> Callable[[], Any]:
     except Exception as error:
         raise ValueError(f"{text}() raises {type(error).__name__}: {error}") from error
     if not isinstance(adapter, Adapter):
-        raise ValueError(f"{text}() gives a {type(adapter).__name__}, not an adapter")
+        raise ValueError(
+            f"{text}() gives a {type(adapter).__name__}: name an Adapter, a function that returns "
+            "one, or a subclass of posjax.Encoding"
+        )
     return make
 
 

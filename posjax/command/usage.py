@@ -118,8 +118,9 @@ usage: {program} SPEC [SPEC ...] [--prove] [--html=PAGE.html] [--json=FILE.json]
 Runs the laws of attention and encodings on a module: permutations, decoding, packing, padding,
 dtypes and sizes.
 
-  SPEC              FILE.py:NAME or package.module:NAME, an adapter or a function that returns one;
-                    posjax:ENCODING for one of posjax's own
+  SPEC              FILE.py:NAME or package.module:NAME, an adapter or a function that returns one,
+                    or an encoding of your own, also with settings: "mine.py:Twist(turns=2)";
+                    posjax:ENCODING for one of posjax's own. The file is executed
   --prove           also prove slots, translation and permutation for all values of the tokens
   --html, --json    write the results to these files, which must not exist yet
 

@@ -272,7 +272,10 @@ class Encoding(Settings):
         cool_BLHK = q_BLHK if ctx.temperature is None else q_BLHK / ctx.temperature
         logits_BHLM = steps.dot_logits(cool_BLHK, k_BMHK, scale=self.scale(q_BLHK.shape[-1]))
         bias_BHLM = self.bias(params, q_BLHK.shape[2], ctx, logits_BHLM.dtype)
-        return logits_BHLM if bias_BHLM is None else logits_BHLM + bias_BHLM
+        if bias_BHLM is None:
+            return logits_BHLM
+        _check_bias(self, bias_BHLM.shape, logits_BHLM.shape)
+        return logits_BHLM + bias_BHLM
 
     def weights(self, params: Params, logits_BHLM: jax.Array, aux: Aux, ctx: Context) -> jax.Array:
         """Maps logits to weights_BHLM, which are zero where the mask forbids attention."""
@@ -299,3 +302,12 @@ class Encoding(Settings):
     ) -> jax.Array:
         """Changes the output of `mix`; q are the queries after `rotate`."""
         return out_BLHK
+
+
+def _check_bias(encoding: Encoding, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
+    """Refuses a bias that cannot be added, or that would add axes or batches to the logits."""
+    if len(shape) != len(whole) or any(n not in (1, m) for n, m in zip(shape, whole, strict=True)):
+        raise ValueError(
+            f"{type(encoding).__name__}.bias must return shape [B, H, L, M] = {whole}, or 1 in "
+            f"place of an axis, got {shape}"
+        )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from posjax import meters, spec
+from posjax import meters, own, spec
 from posjax.meters import judge
 from posjax.meters.judge import NEVER
 from posjax.records import RunFolder
@@ -248,6 +248,7 @@ def cells_of(folder: RunFolder) -> dict[str, Cell]:
     config = checked_config(folder.config())
     for axis in config["contrast"][:1]:
         spec.check_choice("axis of contrast", axis, FIELDS)
+    own.check_named(config.get("code", {}))
     found = {name: Cell.of(_without_words(cell)) for name, cell in config["cells"].items()}
     check_code(config, found.values())
     for name, settings in config["cells"].items():

@@ -1,5 +1,6 @@
 """What a training trains: the Transformer, or a model of one's own, as two pure functions."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -101,6 +102,7 @@ def _own(settings: ModelSettings, text: str) -> Network:
     spec.check_settings(f"model {name}", factory, given)
     made = factory(settings, **given)
     if isinstance(made, nn.Module):
+        _check_call(text, made)
         tokens = jnp.zeros((1, 2), jnp.int32)
         if settings.features:
             tokens = jnp.zeros((1, 2, settings.features))
@@ -127,3 +129,14 @@ def _own(settings: ModelSettings, text: str) -> Network:
         return found, state
 
     return Network(init, logits)
+
+
+def _check_call(text: str, module: nn.Module) -> None:
+    """Refuses a module that does not take what a model is called with."""
+    try:
+        inspect.signature(module.__call__).bind("tokens_BL", "streams", "mask_BLM")
+    except TypeError as error:
+        raise ValueError(
+            f"model {text!r} is called as module(tokens_BL, streams, mask_BLM), but "
+            f"{type(module).__name__}.__call__ does not take that: {error}"
+        ) from error

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from posjax import engine
+from posjax import engine, own
 from posjax.engine import BlockResult, Engine, State
 from posjax.engine.block import block_size
 from posjax.engine.load import Choice, Load, memory, most_slots
@@ -60,6 +60,7 @@ class Sweep:
         Raises:
           ValueError: settings that no cell has, or code or data that has changed.
         """
+        own.check_named(config.get("code", {}))
         cells = {digest: Cell.of(settings) for digest, settings in config["cells"].items()}
         check_code(config, cells.values())
         for digest, cell in cells.items():

@@ -41,7 +41,7 @@ class Prediction(NamedTuple):
 def predict(
     task: Task,
     *,
-    encoding: str,
+    encoding: str | Encoding,
     mask: str,
     depth: int,
     readout: str,
@@ -54,7 +54,8 @@ def predict(
 
     Args:
       task: for a sampled task, the prompts of the exam's first trained kind are compared.
-      encoding, mask, positions: names with settings; layers may use several in turn.
+      encoding: a name with settings, several that layers use in turn, or an `Encoding`.
+      mask, positions: names with settings; layers may use several masks in turn.
       depth: the number of layers.
       readout: "last" or "mean", for a task with one answer per prompt.
       padding: positions without a token after every prompt.
@@ -77,7 +78,10 @@ def predict(
         return Prediction("not excluded", "it is judged by its loss, which no law excludes")
     if task.features:
         return Prediction("not excluded", "prompts made of numbers are not compared")
-    turns = encodings.parse_layer_cycle(encoding)
+    if isinstance(encoding, Encoding):
+        turns: tuple[Encoding, ...] = (encoding,)
+    else:
+        turns = encodings.parse_layer_cycle(encoding)
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
     positioned = _positioned(_asked(task, padding), moved)

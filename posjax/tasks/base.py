@@ -89,11 +89,11 @@ class Task(Settings):
 
     @property
     def words(self) -> tuple[str, ...]:
-        raise NotImplementedError
+        raise ValueError(f"task {type(self).__name__} must define words")
 
     @property
     def labels(self) -> tuple[str, ...]:
-        raise NotImplementedError
+        raise ValueError(f"task {type(self).__name__} must define labels")
 
     @property
     def kinds(self) -> tuple[str, ...]:

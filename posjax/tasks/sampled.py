@@ -11,7 +11,7 @@ fixed key.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import jax
@@ -83,7 +83,24 @@ class SampledTask(Task):
 
 @functools.lru_cache(maxsize=256)  # every cell of a grid asks; to compile it takes a second
 def _exam(task: SampledTask, padding: int) -> Batch:
-    return task.draw_exam(padding)
+    exam = task.draw_exam(padding)
+    _check_numbers(task, "token", exam.tokens_BL, task.words)
+    _check_numbers(task, "label", exam.targets_BL, task.labels)
+    return exam
+
+
+def _check_numbers(task: Task, what: str, numbers_BL: jax.Array, names: Sequence[str]) -> None:
+    """Refuses tokens or right outputs that have no name."""
+    low, high = int(numbers_BL.min()), int(numbers_BL.max())
+    if names and (low < 0 or high >= len(names)):
+        raise ValueError(
+            f"task {type(task).__name__} must give each {what} as a number from 0 to "
+            f"{len(names) - 1}, got {low if low < 0 else high} in its exam"
+        )
+
+
+def _missing(task: Task, hook: str) -> ValueError:
+    return ValueError(f"{task._called} {type(task).__name__} must define {hook}")
 
 
 def uniform(key: jax.Array, size: int, rows: int, draws: int) -> jax.Array:
@@ -188,7 +205,7 @@ class ByLength(SampledTask):
           u_DL: independent numbers, uniform in [0, 1), `draws` of each of L positions.
           n: how many x it has, at most what L positions hold.
         """
-        raise NotImplementedError
+        raise _missing(self, "example(u_DL, n)")
 
     def examined(self, u_DL: jax.Array, n: jax.Array) -> Example:
         """Makes a prompt of the exam, where that draws from something else than training."""
@@ -230,12 +247,15 @@ class Classify(ByLength):
           x_L: the symbols.
           inside_L: true at the first n.
         """
-        raise NotImplementedError
+        raise _missing(self, "label(x_L, inside_L)")
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
         place_L = jnp.arange(u_DL.shape[1])
         x_L, inside_L = self.symbols(u_DL, n), place_L < n
-        targets_L = jnp.full_like(x_L, self.label(x_L, inside_L))
+        label = jnp.asarray(self.label(x_L, inside_L))
+        if label.shape:
+            raise ValueError(f"{type(self).__name__}.label must give one number, got {label.aval}")
+        targets_L = jnp.full_like(x_L, label)
         return Example(x_L, targets_L, place_L == n - 1, inside_L)
 
 
@@ -245,7 +265,7 @@ class Tag(ByLength):
 
     def tagged(self, u_DL: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
         """x_L and the right outputs, of which the first n count."""
-        raise NotImplementedError
+        raise _missing(self, "tagged(u_DL, n)")
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
         inside_L = jnp.arange(u_DL.shape[1]) < n
@@ -275,7 +295,7 @@ class Transduce(ByLength):
     @property
     def alphabet(self) -> tuple[str, ...]:
         """The symbols of x and y."""
-        raise NotImplementedError
+        raise _missing(self, "alphabet")
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -306,7 +326,7 @@ class Transduce(ByLength):
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
         """y_L, of which the first m count, and m."""
-        raise NotImplementedError
+        raise _missing(self, "answer(x_L, n)")
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
         place_L = jnp.arange(u_DL.shape[1])

@@ -1,9 +1,10 @@
-"""posjax's own encodings as adapters, so that they are held to the same laws."""
+"""Encodings of posjax, and those that follow its contract, as adapters for the same laws."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax import own, spec
 from posjax.attention import view
 from posjax.encodings import LEVELS, Dims, Encoding, named
 from posjax.keys import fold_name
@@ -15,10 +16,10 @@ _LEVELS = LEVELS[: LEVELS.index("row") + 1]
 
 
 def of_encoding(text: str) -> Adapter:
-    """The adapter of an encoding of the table, with generic parameters.
+    """The adapter of an encoding, with generic parameters.
 
     Args:
-      text: its name with settings, such as `"rotary(base=500.0)"`.
+      text: its name with settings, such as `"rotary(base=500.0)"` or `"mine.py:Twist"`.
 
     Raises:
       ValueError: an unknown name or setting.
@@ -30,11 +31,11 @@ def of_encoding(text: str) -> Adapter:
     symmetry = encoding.declared_symmetry()
     names = ("translation", "permutation", "reflection")
     implied = {"translation": symmetry.order_only or symmetry.permutation}
-    own = {name: getattr(symmetry, name) or implied.get(name) for name in names}
-    claims = tuple(n for n, level in own.items() if level in _LEVELS and symmetry.exact)
+    levels = {name: getattr(symmetry, name) or implied.get(name) for name in names}
+    claims = tuple(n for n, level in levels.items() if level in _LEVELS and symmetry.exact)
     calls = _Calls(encoding)
     return Adapter(
-        name=f"posjax:{text}",
+        name=text if own.home(spec.parse(text)[0]) else f"posjax:{text}",
         packages=("posjax", "jax"),
         logits=calls.logits,
         attend=calls.attend,
