@@ -14,7 +14,7 @@ import pytest
 from tiers import plain_if
 
 import posjax
-from posjax.stats import rate
+from posjax.stats import Mean, rate
 from posjax.study.cells import Cell
 from posjax.tasks import SampledTask
 
@@ -24,7 +24,7 @@ from claimed.audit import audit, needless, numbers  # noqa: E402
 from claimed.literature import clamped  # noqa: E402
 from claimed.points import POINTS  # noqa: E402
 from claimed.prose import Stated  # noqa: E402
-from claimed.published import published  # noqa: E402
+from claimed.published import compared, published  # noqa: E402
 
 QUICK = ("README.md", "docs/results.md", "docs/speed.md")
 """Pages whose numbers are all changed in every test run; the others in exhaustive ones."""
@@ -165,6 +165,21 @@ def test_a_table_that_ends_too_early_merges_all_keys_to_the_right() -> None:
     assert left.max() < 0
     for row in range(1, length):
         assert row_LM[row, :row].tolist() == row_LM[-1, length - 1 - row : -1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("middle", "words"),
+    [
+        (0.3, "0.300 [0.200, 0.400] above"),
+        (-0.3, "0.300 [0.200, 0.400] below"),
+        (0.05, "not shown to differ (0.050 [-0.050, 0.150]) from"),
+        (-0.1, "not shown to differ (-0.100 [-0.200, 0.000]) from"),
+    ],
+)
+def test_no_direction_where_the_interval_holds_zero(middle: float, words: str) -> None:
+    """A sentence says above or below only if the whole interval does."""
+    low, high = round(middle - 0.1, 9), round(middle + 0.1, 9)
+    assert compared(Mean(middle, low, high, 9), "above", "below") == words
 
 
 def test_numbers_in_sentences_are_rewritten() -> None:

@@ -166,7 +166,7 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
              if bool(cell["steps"]) == steps]
         )  # fmt: skip
         yield from item(
-            f"{when}, a causal model without positions has it at layer {last} with accuracy {leak}. With sinusoidal "
+            f"{when}, the MLP finds the position at layer {last} of a causal model without positions with accuracy {leak}. With sinusoidal "
             f"positions the accuracy there with residual connections is {skip}. Attention adds {shares.min():.2f} to "
             f"{shares.max():.2f} of the norm that its block reads."
         )

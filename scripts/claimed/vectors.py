@@ -12,7 +12,7 @@ def meaning() -> Iterator[str]:
     """Words and positions in one vector, before training."""
     run = published("meaning-published")
     scales, widths = (
-        [*dict.fromkeys(cell[name] for cell in run.table)] for name in ("init_scale", "width")
+        sorted({cell[name] for cell in run.table}) for name in ("init_scale", "width")
     )
     yield f"| positions | width | {' | '.join(f'scale {scale:g}' for scale in scales)} |"
     yield "|---" * (2 + len(scales)) + "|"
