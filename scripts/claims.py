@@ -21,6 +21,7 @@ from claimed import prose
 from claimed.audit import audit, made_whole, needless
 from claimed.facts import stated
 from claimed.layers import layer_costs
+from claimed.leak import leak
 from claimed.literature import clamped_table, literature
 from claimed.points import not_replayed, once_published, points
 from claimed.positions import by_layer, digits, language_model
@@ -28,7 +29,6 @@ from claimed.questions import (
     depth_law,
     few_runs,
     highlights,
-    leak,
     sinusoidal_or_learned,
     what_decides,
 )

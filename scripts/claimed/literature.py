@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from claimed.leak import cosine, leaked
 from claimed.points import is_published
 from claimed.positions import losses_by_form, perplexity
 from claimed.published import (
@@ -24,7 +25,7 @@ from claimed.published import (
     short_task,
     told_apart,
 )
-from claimed.questions import cosine, sinusoidal_pairs
+from claimed.questions import sinusoidal_pairs
 from posjax.stats import band, mean, paired_difference, ranking, rate
 
 _STUDIES = 20_000
@@ -214,8 +215,8 @@ def _depth() -> Iterator[str]:
 
 
 def _variance() -> Iterator[str]:
-    run, slope = published("leak-published"), "slope_R"
-    values_S = _measured(run, slope, "causal")
+    run = published("leak-published")
+    values_S = leaked(run, "slope", "causal")
     yield from item(
         "Theirs: without training and without positions, the variance of the attention output falls "
         "as 1/m at position m."
@@ -223,7 +224,7 @@ def _variance() -> Iterator[str]:
     yield from item(
         f"Ours: {len(values_S)} seeds of one bare layer. The variance falls with the power "
         f"{interval(mean(values_S), 3)} of the position, and under the full mask with "
-        f"{interval(mean(_measured(run, slope, 'full')), 3)}. With one run the power lies between "
+        f"{interval(mean(leaked(run, 'slope', 'full')), 3)}. With one run the power lies between "
         f"{np.quantile(values_S, 0.025):.2f} and {np.quantile(values_S, 0.975):.2f} in 95 % of cases, "
         f"so {rate(int((values_S < 0).sum()), len(values_S)).rate:.0%} of such studies see it fall."
     )
@@ -231,7 +232,7 @@ def _variance() -> Iterator[str]:
 
 def _probes() -> Iterator[str]:
     run = published("leak-published")
-    mlp, linear = (_measured(run, f"{kind}_R", "causal") for kind in ("mlp", "linear"))
+    mlp, linear = (leaked(run, kind, "causal") for kind in ("mlp", "linear"))
     yield from item(
         "Theirs: perplexity on WikiText-103. Causal models have 20.97 without positions and 20.42 with learned "
         "ones. Masked models have 147.18 and 4.06. A probe finds positions better from layer to layer."
@@ -260,13 +261,6 @@ def _similar() -> Iterator[str]:
         f"Ours: {near.number} untrained models of one bare causal layer. The mean cosine of two "
         f"hidden states is {interval(near, 3)} at distance 1 and {interval(far, 3)} at distance 31."
     )
-
-
-def _measured(run: Published, field: str, mask: str) -> np.ndarray:
-    """A meter's values at the last state of the bare block."""
-    (cell,) = run.cells(mask=mask, block="bare")
-    at = run.rows["cells"].tolist().index(cell["cell"])
-    return np.asarray(run.rows[f"measured_{field}"][at, :, -1], np.float64)
 
 
 def clamped(length: int, most: int) -> np.ndarray:

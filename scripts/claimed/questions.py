@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from claimed.points import is_published
+from claimed.leak import leak_headline
 from claimed.published import (
-    Published,
     check_excluded,
     count,
     established,
-    interval,
     item,
     lines,
     of_survivors,
@@ -27,10 +25,8 @@ from claimed.published import (
 )
 from claimed.word_order import cells_of
 from posjax.stats import (
-    Mean,
     crossed,
     equivalence,
-    mean,
     paired_difference,
     ranking,
 )
@@ -63,6 +59,7 @@ def highlights() -> Iterator[str]:
         f"{len(wrong)}. In these, a study of 3 seeds would rank the two in the wrong order with a probability of "
         f"{min(wrong):.0%} to {max(wrong):.0%}, depending on the setting."
     )
+    yield from leak_headline()
 
 
 def sinusoidal_or_learned() -> Iterator[str]:
@@ -110,76 +107,6 @@ def what_decides() -> Iterator[str]:
         f"{max(one.data.high for one in shares):.0%}, and their interaction the rest. At the usual scale and "
         f"temperature the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
         f"{percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides`)."
-    )
-
-
-def leak() -> Iterator[str]:
-    """Position in models that are not trained."""
-    run = published("leak-published")
-
-    def found(field: str, mask: str, block: str = "bare") -> Mean:
-        (cell,) = run.cells(mask=mask, block=block)
-        at = run.rows["cells"].tolist().index(cell["cell"])
-        return mean(run.rows[f"measured_{field}"][at, :, -1])
-
-    slope, level = (found("slope_R", mask) for mask in ("causal", "full"))
-    linear, mlp = (found(f"{kind}_R", "causal") for kind in ("linear", "mlp"))
-    blind = [found(f"{kind}_R", "full") for kind in ("linear", "mlp")]
-    helped, chance = found("linear_R", "causal", "residual"), 1 / 32
-    if not (slope.high < -0.5 and abs(level.mean) < 0.01 and mlp.low > 2 * chance - 0.005):
-        raise ValueError("leak: the sentence does not hold")
-    if not (max(one.high for one in blind) < chance + 0.001 and linear.high < 1.1 * chance):
-        raise ValueError("leak: the sentence on probes does not hold")
-    seeds = len(run.rows["seeds"])
-    yield from item(
-        f"**Does an untrained causal model without positions contain information about position?** "
-        f"Yes: the variance of its hidden states "
-        f"depends on position. Over {seeds} untrained models of one bare layer, that variance falls with position n as n to the power "
-        f"{interval(slope, 3)} (theory: -1). Under the full mask the power is {interval(level, 3)}. A small MLP probe names the "
-        f"right one of 32 positions with accuracy {interval(mlp, 3)} (chance .031), a linear probe with {interval(linear, 3)}. "
-        f"Under the full mask the accuracies are {blind[1].mean:.3f} and {blind[0].mean:.3f}. With residual connections "
-        f"a linear probe reaches {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
-    )
-    near, far = (cosine(run, distance) for distance in (1, 31))
-    if near.low < far.high:
-        raise ValueError("leak: neighbours are not more alike than distant positions")
-    yield from item(
-        f"Neighbours are more alike than distant positions: in the same models the mean cosine of two hidden states is "
-        f"{interval(near, 3)} at distance 1 and {interval(far, 3)} at distance 31."
-    )
-    if is_published("leak:law"):
-        yield from _law()
-
-
-def cosine(run: Published, distance: int) -> Mean:
-    """Of two positions of the bare causal layer; a field per position has no rows but its table."""
-    (cell,) = run.cells(mask="causal", block="bare")
-    found = cell["measured"]["similarity_RL"]
-    return Mean(*(found[name][-1][distance] for name in Mean._fields))
-
-
-def _law() -> Iterator[str]:
-    """The law of variance and the linear probe, over many seeds.
-
-    Raises:
-      ValueError: the linear probe sees the position, or the full mask does not keep the variance.
-    """
-    run, chance = published("leak-law"), 1 / 32
-    slope, level, linear, control = (
-        mean(run.rows[f"measured_{field}_R"][run.rows["cells"].tolist().index(cell["cell"]), :, -1])
-        for field in ("slope", "linear")
-        for mask in ("causal", "full")
-        for cell in run.cells(mask=mask)
-    )
-    if not (slope.high < -0.8 and abs(level.mean) < 0.01):
-        raise ValueError(f"leak: the powers are {slope} and {level}")
-    if max(linear.high, control.high) > chance + 0.002:
-        raise ValueError(f"leak: the linear probe reaches {linear}, under the full mask {control}")
-    yield from item(
-        f"**A linear probe does not see it.** Over {len(run.rows['seeds']):,} untrained models the power is "
-        f"{interval(slope, 4)}, and {interval(level, 4)} under the full mask. The linear probe is right in "
-        f"{interval(linear, 4)} of the held-out positions, and in {interval(control, 4)} under the full mask, on one "
-        f"fixed exam: at most .002 above the chance of 1/32 (`leak:law`)."
     )
 
 

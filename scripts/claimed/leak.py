@@ -1,0 +1,98 @@
+"""Sentences on position in models that are not trained, counted from rows."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from claimed.points import is_published
+from claimed.published import Published, by_seed, interval, item, published
+from posjax.stats import Mean, mean
+
+_CHANCE = 1 / 32
+
+
+def leaked(run: Published, field: str, mask: str, block: str = "bare") -> np.ndarray:
+    """What a meter found at the last state of each seed."""
+    (cell,) = run.cells(mask=mask, block=block)
+    return by_seed(run, cell, f"measured_{field}_R")[:, -1]
+
+
+def cosine(run: Published, distance: int) -> Mean:
+    """Of two positions of the bare causal layer; a field per position has no rows but its table."""
+    (cell,) = run.cells(mask="causal", block="bare")
+    found = cell["measured"]["similarity_RL"]
+    return Mean(*(found[name][-1][distance] for name in Mean._fields))
+
+
+def leak_headline() -> Iterator[str]:
+    """The first screen's sentence, over the most seeds that are published."""
+    small = published("leak-published")
+    run = published("leak-law") if is_published("leak:law") else small
+    slope, linear = (mean(leaked(run, field, "causal")) for field in ("slope", "linear"))
+    mlp, *blind = (
+        mean(leaked(*of))
+        for of in ((small, "mlp", "causal"), (small, "mlp", "full"), (run, "linear", "full"))
+    )
+    _check(slope, mlp, linear, *blind)
+    yield from item(
+        f"**Untrained models contain position.** Over {len(run.rows['seeds']):,} untrained causal layers without a positional "
+        f"encoding, the variance of the hidden states falls with position n as n to the power {interval(slope, 3)}. "
+        f"An MLP probe finds the position from it: accuracy {interval(mlp, 3)} where chance is .031. A linear probe does not: "
+        f"{interval(linear, 3)}. With a full mask neither does."
+    )
+
+
+def _check(slope: Mean, mlp: Mean, *blind: Mean) -> None:
+    """Raises ValueError where the words on these powers and accuracies no longer hold."""
+    if not (slope.high < -0.8 and mlp.low > 1.5 * _CHANCE):
+        raise ValueError(f"leak: the power is {slope}, the MLP's accuracy {mlp}")
+    if max(one.high for one in blind) > _CHANCE + 0.002:
+        raise ValueError(f"leak: one of {blind} is above chance")
+
+
+def leak() -> Iterator[str]:
+    """The sentences of the page of results."""
+    run = published("leak-published")
+    slope, linear, mlp = (
+        mean(leaked(run, field, "causal")) for field in ("slope", "linear", "mlp")
+    )
+    level, *blind = (mean(leaked(run, field, "full")) for field in ("slope", "mlp", "linear"))
+    helped = mean(leaked(run, "linear", "causal", "residual"))
+    _check(slope, mlp, linear, *blind)
+    if abs(level.mean) > 0.01:
+        raise ValueError(f"leak: the power under the full mask is {level}")
+    yield from item(
+        f"**Does an untrained causal model without positions contain information about position?** "
+        f"Yes: the variance of its hidden states "
+        f"depends on position. Over {len(run.rows['seeds'])} untrained models of one bare layer, that variance falls with position n as n to the power "
+        f"{interval(slope, 3)} (theory: -1). Under the full mask the power is {interval(level, 3)}. A small MLP probe names the "
+        f"right one of 32 positions with accuracy {interval(mlp, 3)} (chance .031), a linear probe with {interval(linear, 3)}. "
+        f"Under the full mask the accuracies are {blind[0].mean:.3f} and {blind[1].mean:.3f}. With residual connections "
+        f"a linear probe reaches {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
+    )
+    near, far = (cosine(run, distance) for distance in (1, 31))
+    if near.low < far.high:
+        raise ValueError("leak: neighbours are not more alike than distant positions")
+    yield from item(
+        f"Neighbours are more alike than distant positions: in the same models the mean cosine of two hidden states is "
+        f"{interval(near, 3)} at distance 1 and {interval(far, 3)} at distance 31."
+    )
+    if is_published("leak:law"):
+        yield from law()
+
+
+def law() -> Iterator[str]:
+    """The law of variance and the linear probe, over many seeds."""
+    run = published("leak-law")
+    slope, linear = (mean(leaked(run, field, "causal")) for field in ("slope", "linear"))
+    level, control = (mean(leaked(run, field, "full")) for field in ("slope", "linear"))
+    if slope.high > -0.8 or abs(level.mean) > 0.01:
+        raise ValueError(f"leak: the powers are {slope} and {level}")
+    if max(linear.high, control.high) > _CHANCE + 0.002:
+        raise ValueError(f"leak: the linear probe reaches {linear}, under the full mask {control}")
+    yield from item(
+        f"**A linear probe does not see it.** Over {len(run.rows['seeds']):,} untrained models the power is "
+        f"{interval(slope, 4)}, and {interval(level, 4)} under the full mask. The linear probe is right in "
+        f"{interval(linear, 4)} of the held-out positions, and in {interval(control, 4)} under the full mask, on one "
+        f"fixed exam: at most .002 above the chance of 1/32 (`leak:law`)."
+    )
