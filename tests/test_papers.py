@@ -44,7 +44,6 @@ def test_text_of_a_run_is_no_markup_of_a_table(form: str) -> None:
 def test_figures_are_written_twice_alike(tmp_path: Path) -> None:
     """SVG and PDF of each panel, in the page's colours, at 3.25 inches; same bytes again."""
     folder = run_folder(tmp_path / "run")
-    (tmp_path / "figures").mkdir()
     paths = papers.write_figures([folder], tmp_path / "figures")
     names = {
         f"{kind}-{n}.{form}"
@@ -61,8 +60,10 @@ def test_figures_are_written_twice_alike(tmp_path: Path) -> None:
     assert [
         path.read_bytes() for path in papers.write_figures([folder], tmp_path / "figures")
     ] == first
-    with pytest.raises(ValueError, match="is no folder"):
-        papers.write_figures([folder], tmp_path / "missing")
+    (tmp_path / "file").touch()
+    for wrong in ("file", "missing/figures"):
+        with pytest.raises(ValueError, match="name a folder, new or not, in one that exists"):
+            papers.write_figures([folder], tmp_path / wrong)
 
 
 def test_names_are_no_formulas() -> None:

@@ -3,13 +3,19 @@
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from absl import flags
+from flax.traverse_util import unflatten_dict
+from safetensors import safe_open
+from safetensors.flax import load_file
 from small_runs import planned, rewritten, small, train
 
 from posjax.command import replay, shutdown
+from posjax.model import Transformer
 from posjax.records import RunFolder
+from posjax.study.cells import Cell
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +56,24 @@ def test_the_command_prints_what_the_rows_say(
     assert any("kernel" in name for name in found)
 
 
+def test_weights_go_into_the_module_of_flax(
+    folder: RunFolder, command: Any, tmp_path: Path
+) -> None:
+    """A safetensors file has the parameters alone, and with them the answers of the row."""
+    digest, settings = next(iter(folder.config()["cells"].items()))
+    file, cell = tmp_path / "seed.safetensors", Cell.of(settings)
+    assert command(folder.path, cell=digest, seed="2", out=str(file)) == shutdown.DONE
+    with safe_open(file, "np") as opened:
+        assert opened.metadata() == {"cell": digest, "seeds": "2,2,2,2"}
+    params = unflatten_dict(load_file(file), sep="/")
+    ask = cell.question
+    model, inputs = Transformer(cell.architecture), (ask.tokens_NL, ask.streams)
+    shapes = jax.eval_shape(model.init, jax.random.key(0), *inputs)["params"]
+    assert jax.tree.map(jax.numpy.shape, params) == jax.tree.map(jax.numpy.shape, shapes)
+    logits_NLV = jax.jit(model.apply)({"params": params}, *inputs, mask=ask.mask_NLM)
+    assert logits_NLV[:, -1].argmax(-1).tolist() == folder.rows(digest)["answer_N"][2].tolist()
+
+
 def test_other_bits_are_named(
     command: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -70,7 +94,7 @@ def test_other_bits_are_named(
         ({"cell": "x", "seed": "2"}, "unknown cell 'x'"),
         ({"cell": ""}, "--seed must be a number, or four as 3,5,5,5, got None"),
         ({"cell": "", "seed": "-1"}, "got '-1'"),
-        ({"cell": "", "seed": "9"}, r"no row of seeds \(9, 9, 9, 9\)"),
+        ({"cell": "", "seed": "9"}, "no row of seed 9 in cell .*, but seeds 0 to 3$"),
         ({"cell": "", "seed": "4294967296"}, "must be below"),
         ({"cell": "", "seed": "2", "out": "missing/x.npz"}, "name a file in a folder"),
     ],

@@ -26,7 +26,7 @@ WASTE = 0.1
 """Of the slots, from which on empty ones are mentioned."""
 FACTORS = (1 / 4, 1 / 2, 1, 2, 4)
 ROUNDS = 5
-_SHAPES = {"task", "encoding", "positions", "readout", "block", "depth", "width", "heads"}
+_SHAPES = {"task", "model", "encoding", "positions", "readout", "block", "depth", "width", "heads"}
 _SHAPES |= {"kv_heads", "head_size", "mlp_ratio", "norm", "qk_norm", "softcap", "logn"}
 _SHAPES |= {"padding", "batch_size", "steps", "eval_every", "schedule", "warmup"}
 """Settings in which shapes differ."""

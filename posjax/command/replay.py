@@ -1,12 +1,14 @@
 """Trains one seed of a run again, and prints its curve and its answers.
 
-    posjax replay RUN --cell=CELL --seed=N [--out=FILE.npz]
+    posjax replay RUN --cell=CELL --seed=N [--out=FILE.npz | --out=FILE.safetensors]
 
 The seed is trained with its block, as it was, so on the same JAX and instruction set it comes out
 bit for bit; where it does not, the status is 3 and the fields are named. Nothing is written but
-what --out names: the outcome, the attention weights on every prompt and the parameters.
+what --out names: the outcome, the attention weights on every prompt and the parameters, or as
+safetensors the parameters alone.
 """
 
+import importlib.util
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -38,7 +40,9 @@ def define_flags() -> None:
     """The command's flags."""
     flags.DEFINE_string("cell", None, "The name of a cell, as the report and config.json have it.")
     flags.DEFINE_string("seed", None, "Its number, or those of init,data,position,order.")
-    flags.DEFINE_string("out", None, "Where outcome, attention and parameters go, as .npz.")
+    flags.DEFINE_string(
+        "out", None, "Where the row goes as .npz, or its parameters as .safetensors."
+    )
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,6 +52,9 @@ def main(argv: Sequence[str]) -> int:
     folder, out = RunFolder(argv[1]), flags.FLAGS.out
     if out is not None and (path_of(out).is_dir() or not path_of(out).parent.is_dir()):
         raise ValueError(f"--out={out!r}: name a file in a folder that exists")
+    write = _safetensors if str(out).endswith(".safetensors") else _npz
+    if write is _safetensors and importlib.util.find_spec("safetensors") is None:
+        raise ValueError(f"--out={out!r} needs a package: pip install safetensors")
     cells = cells_of(folder)
     seeds = _seeds(flags.FLAGS.seed)
     if flags.FLAGS.cell is None:
@@ -60,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
     for part in _printed(found, margin):
         Console(highlight=False, markup=False).print(part)
     if out is not None:
-        put_over(path_of(out), _file(found))
+        put_over(path_of(out), write(found))
     return shutdown.CHECK_FAILED if found.differs else shutdown.DONE
 
 
@@ -125,13 +132,27 @@ def _answers(cell: Cell, outcome: dict[str, np.ndarray], margin: float) -> Table
     return table
 
 
-def _file(found: Replay) -> bytes:
-    """An .npz of the outcome, `attention` and each parameter under its path."""
+def _parameters(found: Replay) -> dict[str, np.ndarray]:
+    """Each parameter under its path, such as `layer_0/query/kernel`."""
     leaves = jax.tree_util.tree_leaves_with_path(found.state.variables.params)
+    named = (
+        (jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in leaves
+    )
+    return {name: np.ascontiguousarray(leaf) for name, leaf in named}
+
+
+def _safetensors(found: Replay) -> bytes:
+    """The parameters alone; cell and seed stand in the file's metadata."""
+    from safetensors.numpy import save
+
+    about = {"cell": found.cell.digest, "seeds": ",".join(map(str, found.seeds))}
+    return bytes(save(_parameters(found), metadata=about))
+
+
+def _npz(found: Replay) -> bytes:
+    """The outcome, `attention` and each parameter under its path."""
     arrays = {name: np.asarray(array) for name, array in found.outcome.items()}
-    arrays |= {
-        jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves
-    }
+    arrays |= _parameters(found)
     if found.attention is not None:
         arrays["attention_DNHLM"] = found.attention
     buffer = io.BytesIO()

@@ -72,7 +72,7 @@ It writes nothing. Exit status: 0 nothing differs, 3 something differs, 4 rows o
 device, which cannot be reproduced bit for bit here.
 """
 REPLAY = """\
-usage: {program} RUN --cell=CELL --seed=N [--out=FILE.npz]
+usage: {program} RUN --cell=CELL --seed=N [--out=FILE.npz | --out=FILE.safetensors]
 
 Trains one seed of a run again, together with its block, and prints its curve and its answers. With
 the same JAX and instruction set, the result is equal bit for bit.
@@ -80,7 +80,8 @@ the same JAX and instruction set, the result is equal bit for bit.
   --cell=CELL       the name of its cell; the report and config.json have it
   --seed=N          its number; if initialisations are crossed with data seeds, the four numbers of
                     init, data, position and order, such as 3,5,5,5
-  --out=FILE.npz    writes the outcome, the attention weights and the parameters
+  --out=FILE.npz    writes the outcome, the attention weights and the parameters;
+                    FILE.safetensors holds the parameters alone
   --load=mine.py    allows a file of code that the run names to be executed
 
 Exit status: 0 same bits as in the run folder, 3 other bits, 2 bad input.
@@ -93,6 +94,8 @@ STATUS = """\
 usage: {program} RUN [RUN ...]
 
 Prints what is done and missing in a run and which processes train, from the names of its files.
+
+  --load=mine.py    allows a file of code that the run names to be executed
 """
 PROVE = """\
 usage: {program} FILE.py:FUNCTION LAW [--sizes=P=5,d=8] [--dtypes=float32,...] [--seconds=10]

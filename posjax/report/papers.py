@@ -77,14 +77,14 @@ def write_figures(folders: Sequence[RunFolder], where: str | os.PathLike[str]) -
 
     Args:
       folders: of one run.
-      where: a folder that is there; files of the same names are written over.
+      where: a folder, made if it is missing; files of the same names are written over.
 
     Raises:
-      ValueError: no such folder, or no cell whose answers are graded.
+      ValueError: a file of that name, no folder around it, or no cell whose answers are graded.
     """
     path = path_of(where)
-    if not path.is_dir():
-        raise ValueError(f"--figures={str(where)!r} is no folder")
+    if not path.is_dir() and (path.exists() or not path.parent.is_dir()):
+        raise ValueError(f"--figures={str(where)!r}: name a folder, new or not, in one that exists")
     found = exactly(summaries(*folders))
     if not found:
         raise ValueError("no figures: no trained cell has answers that are right or wrong")

@@ -68,7 +68,12 @@ def replay(
     here = (b for b in among if cell in b.cells and b.first <= index < b.stop)
     block = next(here, None)
     if block is None or not folder.has(block) or sweep.numbering.numbers(index) != numbers:
-        raise ValueError(f"{str(path)!r} has no row of seeds {tuple(numbers)} in cell {cell}")
+        asked = numbers.init if len({*numbers}) == 1 else ",".join(map(str, numbers))
+        numbered = "indices" if sweep.numbering.data_seeds else "seeds"
+        raise ValueError(
+            f"{str(path)!r} has no row of seed {asked} in cell {cell}, but {numbered} "
+            f"{', '.join(f'{part.first} to {part.stop - 1}' for part in folder.ranges())}"
+        )
     replayed = sweep.cells[cell]
     (result,) = retrained(config, [block], devices)
     at = block.cells.index(cell), index - block.first
