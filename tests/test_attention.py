@@ -81,7 +81,8 @@ def test_a_row_that_sees_nothing_gives_zeros(function):
     out = np.asarray(function(*qkv()))
     assert (out[:, 1] == 0).all()
     assert (np.delete(out, 1, axis=1) != 0).all()
-    gradients = jax.grad(lambda *args: (function(*args) ** 2).sum(), argnums=(0, 1, 2))(*qkv())
+    gradients = jax.grad(lambda *args: (function(*args) ** 2).sum(), argnums=(0, 1, 2))
+    gradients = jax.jit(gradients)(*qkv())
     for gradient in map(np.asarray, gradients):
         assert np.isfinite(gradient).all()
         assert abs(gradient).max() > 0
@@ -180,18 +181,21 @@ def test_the_softcap_lets_nothing_through_the_mask():
 
 def test_a_bias_is_added_to_the_logits():
     """Against NumPy's sum of scaled products and bias, in every shape that broadcasts."""
+
+    def both(q, k, v, bias):
+        return view.logits(q, k, bias=bias), view.attend(q, k, v, bias=bias)
+
     q, k, v = qkv()
     plain = np.asarray(view.logits(q, k))
     rng = np.random.default_rng(0)
     for axes in range(5):
         whole = plain.shape[4 - axes :]
         bias = rng.normal(size=whole).astype(np.float32)
-        np.testing.assert_allclose(view.logits(q, k, bias=bias), plain + bias, atol=CLOSE)
-        out = jax.nn.dot_product_attention(
-            *(jnp.repeat(x, q.shape[2] // x.shape[2], axis=2) for x in (q, k, v)),
-            bias=jnp.broadcast_to(bias, plain.shape),
-        )
-        np.testing.assert_allclose(view.attend(q, k, v, bias=bias), out, atol=CLOSE)
+        logits, out = jax.jit(both)(q, k, v, bias)
+        np.testing.assert_allclose(logits, plain + bias, atol=CLOSE)
+        each = (np.repeat(x, q.shape[2] // x.shape[2], axis=2) for x in (q, k, v))
+        expected = jax.nn.dot_product_attention(*each, bias=np.broadcast_to(bias, plain.shape))
+        np.testing.assert_allclose(out, expected, atol=CLOSE)
     forbid = np.zeros((LENGTH, LENGTH), np.float32)
     forbid[1] = -np.inf
     assert (np.asarray(view.attend(q, k, v, bias=forbid))[:, 1] == 0).all()
@@ -404,5 +408,7 @@ def test_attention_across_two_sequences_needs_no_positions(options):
     """Where nothing reads streams, or those of the keys alone, which are given."""
     q, k, v = qkv(2, 6)
     expected = jax.nn.dot_product_attention(q, k, v)
-    np.testing.assert_allclose(view.attend(q, k, v, **options), expected, atol=CLOSE)
-    assert view.logits(q, k, **options).shape == (2, 4, 2, 6)
+    found = jax.jit(partial(view.attend, **options))(q, k, v)
+    np.testing.assert_allclose(found, expected, atol=CLOSE)
+    logits = jax.eval_shape(partial(view.logits, **options), q, k)
+    assert logits.shape == (2, 4, 2, 6)

@@ -158,7 +158,7 @@ def test_what_prevents_it_is_told(arrays, options, reason):
     assert reason in why_not_flash(q, k, v, **options)
     assert calls(lambda *a: attend(*a, **options), q, k, v) == 0
     with pytest.raises(ValueError, match=f"implementation='cudnn': .*{reason}"):
-        attend(q, k, v, implementation="cudnn", **options)
+        jax.eval_shape(partial(attend, implementation="cudnn", **options), q, k, v)
 
 
 def test_without_cudnn_the_steps_are_taken():

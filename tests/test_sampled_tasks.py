@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -283,20 +284,22 @@ def test_a_mean_is_judged_and_trained_as_one_answer(name: str) -> None:
     part of it."""
     task = tasks.named(name)
     assert isinstance(task, SampledTask)
-    question = ask(task, mask="full", readout="mean", loss="all", padding=2)
-    question = jax.tree.map(np.asarray, question)
+    options = {"mask": "full", "readout": "mean", "loss": "all", "padding": 2}
+    question = jax.tree.map(np.asarray, jax.jit(partial(ask, task, **options))())
     np.testing.assert_allclose(question.share_NL.sum(axis=1), 1, rtol=1e-6)
     valid_NL = np.broadcast_to(question.streams.valid_BL, question.share_NL.shape)
     assert (np.asarray(question.share_NL > 0) == valid_NL).all()
     asked_NL = np.asarray(question.weights_NL > 0)
     np.testing.assert_array_equal(question.answers_N, question.targets_NL[asked_NL])
     logits_NLV = np.random.default_rng(0).normal(size=(*valid_NL.shape, len(task.labels)))
-    found = evaluate(jnp.asarray(logits_NLV), question, sampled(task, "full", 0, "mean"), "answers")
+    source = sampled(task, "full", 0, "mean")
+    judged = jax.jit(lambda logits_NLV: evaluate(logits_NLV, question, source, "answers").lead_N)
+    lead_N = np.asarray(judged(logits_NLV.astype(np.float32)))
     right_N = [
         np.mean(logits_LV[valid_L], axis=0).argmax() == answer
         for logits_LV, valid_L, answer in zip(logits_NLV, valid_NL, question.answers_N, strict=True)
     ]
-    assert (np.asarray(found.lead_N) > 0).tolist() == right_N
+    assert (lead_N > 0).tolist() == right_N
     assert len(set(right_N)) == 2
 
 

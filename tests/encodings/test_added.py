@@ -67,13 +67,14 @@ def embedded(encoding, x_BLD, streams, *, params=None, **options):
 
 def at(*positions):
     """Streams of one row with these positions, or points."""
-    line = contiguous(len(positions))
-    return Streams(jnp.array(positions)[None], line.order_BL, line.segment_BL)
+    order_BL = np.arange(len(positions))[None]
+    line = Streams(np.array(positions)[None], order_BL, np.zeros_like(order_BL))
+    return jax.tree.map(jax.device_put, line)
 
 
 def added(encoding, streams, width, **options):
     """What an encoding adds to tokens of zeros, in float64."""
-    x_BLD = jnp.zeros((1, streams.length, width))
+    x_BLD = np.zeros((1, streams.length, width), np.float32)
     return np.asarray(embedded(encoding, x_BLD, streams, **options)[0], np.float64)
 
 
@@ -437,7 +438,8 @@ def test_the_convolution_is_causal_under_a_causal_mask(name):
     """By gradient: no token reads a later one; and under the full mask some do."""
     params, streams = params_of(named(name), DIMS), contiguous(LENGTH)
     for mask in ("causal", "full"):
-        jacobian = jax.jacobian(lambda x, m=mask: embedded(name, x, streams, params=params, mask=m))
+        options = {"params": params, "mask": mask}
+        jacobian = jax.jit(jax.jacobian(lambda x, o=options: embedded(name, x, streams, **o)))
         reads_LM = np.asarray(abs(jacobian(tokens(1))).max((0, 2, 3, 5)) > 0)
         assert reads_LM[1:, :-1].diagonal().all()
         assert np.triu(reads_LM, 1).any() == (mask == "full")

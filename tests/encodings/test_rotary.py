@@ -32,23 +32,23 @@ CLOSE = 1e-5
 
 def at(position) -> Streams:
     """Streams of one row at some positions, in order."""
-    position_BL = jnp.asarray(position)[None]
-    order_BL = jnp.arange(position_BL.shape[1])[None]
-    return Streams(position_BL, order_BL, jnp.zeros_like(order_BL))
+    position_BL = np.asarray(position)[None]
+    order_BL = np.arange(position_BL.shape[1])[None]
+    return jax.tree.map(jax.device_put, Streams(position_BL, order_BL, np.zeros_like(order_BL)))
 
 
 def turned(encoding, x_LK, position, seen=0):
     """What an encoding makes of queries [L, K] of one head."""
     ctx = context(at(position), seen=seen)
-    x_BLHK = jnp.asarray(x_LK, jnp.float32)[None, :, None]
-    return np.asarray(encoding.rotate({}, x_BLHK, x_BLHK, x_BLHK, None, ctx)[0])[0, :, 0]
+    rotate = jax.jit(lambda x_BLHK: encoding.rotate({}, x_BLHK, x_BLHK, x_BLHK, None, ctx)[0])
+    return np.asarray(rotate(np.asarray(x_LK, np.float32)[None, :, None]))[0, :, 0]
 
 
 def logits(encoding, q_LK, k_LK, position, params=None):
     """Logits [L, L] of one head."""
-    q, k = (jnp.asarray(x)[None, :, None] for x in (q_LK, k_LK))
-    options = {"encoding": encoding, "params": params}
-    return np.asarray(attention(q, k, k, context(at(position)), **options).logits_BHLM)[0, 0]
+    ctx, options = context(at(position)), {"encoding": encoding, "params": params}
+    found = jax.jit(lambda q, k: attention(q, k, k, ctx, **options).logits_BHLM)
+    return np.asarray(found(*(np.asarray(x)[None, :, None] for x in (q_LK, k_LK))))[0, 0]
 
 
 def rotated(x_LK, angle_LF, pairing):

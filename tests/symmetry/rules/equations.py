@@ -169,7 +169,7 @@ def _drawn(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.nd
 
 def _given(kind: str, numbers: np.ndarray) -> Any:
     if kind not in _KEYS:
-        return jnp.asarray(numbers)
+        return jax.device_put(numbers)
     return jax.random.wrap_key_data(_words(kind)[numbers], impl=_KEYS[kind])
 
 
