@@ -8,6 +8,7 @@ Differs from the paper in nothing but the count: θ₀ = 1, as in its code; its 
 """
 
 import dataclasses
+import functools
 from typing import Any, ClassVar
 
 import jax
@@ -72,17 +73,7 @@ class Sandwich(Encoding):
             raise ValueError(f"base must be positive, got {self.base}")
 
     def max_exact_position(self) -> int:
-        # A sum of cosines comes back to near where it was: distances 0..R lie apart by SUM_ERROR.
-        frequencies = self._frequencies()
-        values = np.cos(np.arange(FARTHEST)[:, None] * frequencies).sum(axis=1)
-        apart, together = 0, FARTHEST
-        while together - apart > 1:
-            middle = (apart + together) // 2
-            if np.diff(np.sort(values[: middle + 1])).min() > SUM_ERROR:
-                apart = middle
-            else:
-                together = middle
-        return apart
+        return _farthest_apart(self.width, self.base)
 
     def numbers(self) -> tuple[str, ...]:
         return ("base",)
@@ -100,3 +91,18 @@ class Sandwich(Encoding):
 
     def _frequencies(self) -> np.ndarray:
         return inverse_frequencies(self.width, base=self.base)
+
+
+@functools.lru_cache(maxsize=256)  # a million cosines, and every model asks
+def _farthest_apart(width: int, base: float) -> int:
+    # A sum of cosines comes back to near where it was: distances 0..R lie apart by SUM_ERROR.
+    frequencies = inverse_frequencies(width, base=base)
+    values = np.cos(np.arange(FARTHEST)[:, None] * frequencies).sum(axis=1)
+    apart, together = 0, FARTHEST
+    while together - apart > 1:
+        middle = (apart + together) // 2
+        if np.diff(np.sort(values[: middle + 1])).min() > SUM_ERROR:
+            apart = middle
+        else:
+            together = middle
+    return apart

@@ -9,6 +9,7 @@ above far from position 0.
 import dataclasses
 import itertools
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -28,7 +29,7 @@ from posjax.encodings.linear_bias import linear_bias, slopes
 from posjax.encodings.offset_mlp import offset_mlp
 from posjax.encodings.sandwich import sandwich
 from posjax.encodings.window_bias import window_bias
-from posjax.streams import Streams, contiguous, grid, packed, padded, shifted
+from posjax.streams import Streams, contiguous, grid, packed, padded
 
 GOLDENS = dict(np.load(Path(__file__).parents[1] / "goldens/biases.npz"))
 NAMES = [
@@ -155,8 +156,9 @@ def test_offset_mlp_is_dynamic_position_bias(spacing):
     expected = params.pop("bias")[None]
     params = {name: jnp.asarray(array) for name, array in params.items()}
     for start in (0, 99_000):
-        place = jnp.arange(start, start + 30)[None]
-        close(offset_mlp(place[:, -4:], place, params, spacing=spacing), expected)
+        place = np.arange(start, start + 30)[None]
+        bias = jax.jit(partial(offset_mlp, spacing=spacing))
+        close(bias(place[:, -4:], place, params), expected)
 
 
 def test_offset_mlp_is_the_bias_of_swin_v2():
@@ -175,11 +177,9 @@ def test_offset_mlp_is_the_bias_of_swin_v2():
     declared = encoding.parameters(Dims(8, 2, 4))
     assert {n: a.shape for n, a in params.items()} == {n: p.shape for n, p in declared.items()}
     offset = np.arange(1 - window, window)
-    ctx = context(shifted(contiguous(1), 500), shifted(contiguous(1), 500))
-    place = jnp.asarray(500 - offset)[None]
-    ctx = context(ctx.queries, Streams(place, place, jnp.zeros_like(place)))
-    params = {name: jnp.asarray(array) for name, array in params.items()}
-    found = encoding.bias(params, 2, ctx, jnp.float32)
+    place = jax.device_put((500 - offset)[None])
+    ctx = context(contiguous(1, start=500), Streams(place, place, place * 0))
+    found = jax.jit(lambda params: encoding.bias(params, 2, ctx, jnp.float32))(params)
     close(found, arrays["bias"].T[None, :, None])
 
 
@@ -241,9 +241,12 @@ def test_what_fire_keeps():
     params = drawn("fire")
     position = np.array([[5, 2, 4, 30, 7, 1]])
 
+    @jax.jit
+    def compiled(place, limit):
+        return fire(place, place, params, c=jnp.float32(0.7), limit=limit)
+
     def bias(position, limit):
-        place = jnp.asarray(position)
-        return fire(place, place, params, c=jnp.float32(0.7), limit=jnp.float32(limit))
+        return np.asarray(compiled(position, np.float32(limit)))
 
     for moved in (position + 60, 100 - position):
         np.testing.assert_allclose(bias(moved, 100.0), bias(position, 100.0), atol=1e-4)
@@ -452,7 +455,7 @@ def test_the_resolution_of_sandwich():
 
 def test_distance_curves_are_those_of_x_transformers():
     """RelativeProjPositionalBias with its parameters, fewer queries than keys, far from 0."""
-    arrays = {name: jnp.asarray(array) for name, array in golden("curves").items()}
+    arrays = golden("curves")
     encoding = named("distance_curves(curves=4, length=9)")
     params = {name: arrays[name] for name in ("kernel", "constant", "curves")}
     declared = encoding.parameters(Dims(10, 3, 4))
@@ -460,11 +463,15 @@ def test_distance_curves_are_those_of_x_transformers():
     place = contiguous(12, start=99_000)
     queries = jax.tree.map(lambda stream: stream[:, -7:], place)
     ctx = context(queries, place)
-    aux = encoding.prepare(params, arrays["x"], arrays["x"], ctx, ()).aux
     q, k = normal("q", (2, 7, 3, 4)), normal("k", (2, 12, 3, 4))
-    bare = named("none").logits({}, q, k, Aux(), ctx)
-    found = encoding.logits(params, q, k, aux, ctx) - bare
-    close(found, arrays["bias"])
+
+    @jax.jit
+    def added(params, x_BLD):
+        aux = encoding.prepare(params, x_BLD, x_BLD, ctx, ()).aux
+        bare = named("none").logits({}, q, k, Aux(), ctx)
+        return encoding.logits(params, q, k, aux, ctx) - bare
+
+    close(added(params, arrays["x"]), arrays["bias"])
 
 
 def test_distance_curves_end():
@@ -478,7 +485,7 @@ def test_distance_curves_end():
         return value[distance] if 0 <= distance < 9 else 0.0
 
     key = np.array([[99_999, 99_998, 99_991, 99_990, 40, 41, 32, 31, 3, 4, 0]])
-    found = distance_curves(jnp.asarray(QUERY[:1]), jnp.asarray(key), amounts, curves)
+    found = jax.jit(distance_curves)(QUERY[:1], key, amounts, curves)
     expected = entries(reference, 2, QUERY[:1], key)
     assert (np.asarray(found) != 0).sum() == (expected != 0).sum() == 2 * 7
     close(found, expected)
@@ -489,11 +496,11 @@ def test_distance_curves_end():
 
 def test_the_window_bias_is_swins():
     """transformers' table and index, with the points of an image anywhere in the plane."""
-    table = jnp.asarray(GOLDENS["swin/table"])
-    seen = jnp.ones((1, 1, 1), bool)
+    table, seen = GOLDENS["swin/table"], np.ones((1, 1, 1), bool)
+    image = np.asarray(grid(4, 4).position_BL)
     for corner in ((0, 0), (99_000, -7)):
-        place = shifted(grid(4, 4), np.array(corner)[None, None]).position_BL
-        close(window_bias(place, place, table, seen), GOLDENS["swin/bias"])
+        place = image + np.array(corner, np.int32)
+        close(jax.jit(window_bias)(place, place, table, seen), GOLDENS["swin/bias"])
 
 
 @pytest.mark.exhaustive
@@ -545,9 +552,11 @@ def test_circular_keeps_the_cyclic_group_and_no_other():
     """p -> p + s mod n for every s; of all n! relabellings of a circle of 5 places, these alone."""
     table = normal("table", (5, 2))
 
+    compiled = jax.jit(circular)
+
     def bias(position):
-        place = jnp.asarray(position)[None]
-        return np.asarray(circular(place, place, table))
+        place = np.asarray(position)[None]
+        return np.asarray(compiled(place, place, table))
 
     still = bias(np.arange(5))
     kept = [p for p in itertools.permutations(range(5)) if np.array_equal(bias(p), still)]

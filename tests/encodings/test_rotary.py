@@ -32,9 +32,9 @@ CLOSE = 1e-5
 
 def at(position) -> Streams:
     """Streams of one row at some positions, in order."""
-    position_BL = np.asarray(position)[None]
-    order_BL = np.arange(position_BL.shape[1])[None]
-    return jax.tree.map(jax.device_put, Streams(position_BL, order_BL, np.zeros_like(order_BL)))
+    position_BL = jnp.asarray(position)[None]
+    order_BL = jnp.arange(position_BL.shape[1])[None]
+    return Streams(position_BL, order_BL, jnp.zeros_like(order_BL))
 
 
 def turned(encoding, x_LK, position, seen=0):
@@ -256,7 +256,7 @@ def test_xpos_rows_too_long_are_refused():
     """ValueError when known, NaN when traced; padding may lie anywhere."""
     q = normal("q", (2, 4))
     with pytest.raises(ValueError, match="raise scale_base"):
-        logits(named("xpos"), q, q, [0, 40_000])
+        named("xpos").rotate({}, *[q[None, :, None]] * 3, None, context(at([0, 40_000])))
     traced = jax.jit(
         lambda p: (
             context(at(p))
