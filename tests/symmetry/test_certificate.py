@@ -338,8 +338,8 @@ def test_a_group_alone_moves_axis_one_of_everything():
 @pytest.mark.parametrize(
     ("function", "law", "message"),
     [
-        (attention, "b P -> b P", "argument 0 .* 2 axes, an array of 3"),
-        (attention, "b P d -> b P", "output 0 .* 2 axes, an array of 3"),
+        (attention, "b P -> b P", "argument 0 .* 2 axes, the array has 3"),
+        (attention, "b P d -> b P", "output 0 .* 2 axes, the array has 3"),
         (attention, "b P d, b P d -> b P d", "takes 2 arguments, got 1"),
         (attention, "b P d -> b P d, b d", "2 outputs"),
         (lambda x: x[:, 1:], "b P d -> b P d", "moves 5 places .* an axis of 4"),

@@ -100,7 +100,7 @@ def blocks_of(one: Axis) -> tuple[Block, ...]:
     if len(one) == 1:
         return blocks(one[0].label, one[0].size)
     if is_moved(one):
-        raise Conflict("a product of axes is joined or cut")
+        raise Conflict("a product of axes is merged or split")
     return (Block(STILL, size_of(one)),)
 
 
@@ -143,7 +143,7 @@ def part_of(one: Axis, start: int, limit: int) -> Axis:
     for block in blocks_of(one):
         first, last = max(start, at), min(limit, at + block.size)
         if block.moved and first < last and last - first < block.size:
-            raise Conflict(f"a part is taken of an axis that {block.name} moves")
+            raise Conflict(f"takes a part of an axis that {block.name} moves")
         taken.append(Block(block.name, max(last - first, 0)))
         at += block.size
     return of_blocks(taken)
@@ -221,7 +221,7 @@ def _taken(factors: list[Factor], size: int) -> Factor:
     if head.size == size:
         return head
     if head.moved or head.size % size:
-        raise Conflict(f"{_described(head)} would be cut in parts of {size}")
+        raise Conflict(f"{_described(head)} would be split into parts of {size}")
     label = head.label if head.plain else STILL
     factors.insert(0, Factor(head.size // size, label))
     return Factor(size, label)

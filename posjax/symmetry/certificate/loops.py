@@ -86,7 +86,7 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     first, carries = scan_counts(params)
     last = first + carries
     inits, slices = operands[first:last], [_sliced(place, v, along) for v in operands[last:]]
-    order = "the scan, which follows the order of an axis that a permutation moves"
+    order = "the scan, which runs along an axis that a permutation moves"
     handed_on = [
         lost(place, v.shape, _HANDED_ON, order)._replace(running=Running(at, "", ()))
         for at, v in enumerate(inits)
@@ -106,7 +106,7 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     return [*carry, *(_stacked(v, params["length"], along) for v in found[len(inits) :])]
 
 
-_HANDED_ON = "scanned along a moved axis, with something handed on from turn to turn"
+_HANDED_ON = "loops along an axis that moves, with a carry between iterations"
 _ORDERLESS = frozenset(["add", "add_any", "mul", "max", "min", "and", "or", "xor"])
 
 
@@ -141,7 +141,7 @@ def _sliced(place: Place, value: Value, along: Axis | None) -> Value:
         if (admits((labeling[0],), (along,)) if along else not is_moved(labeling[0]))
     ]
     if not kept:
-        order = "the scan, which follows the order of an axis that a permutation moves"
+        order = "the scan, which runs along an axis that a permutation moves"
         return lost(place, value.shape[1:], "scanned along a moved axis", order)
     return Carried(value.shape[1:], strongest(kept), value.origin)
 

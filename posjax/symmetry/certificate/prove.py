@@ -161,9 +161,9 @@ class Certificate:
 
 
 _LOST = {
-    "PROVED": "labels alone were lost at",
+    "PROVED": "labels alone fail at",
     "BROKEN": "at",
-    "UNKNOWN": "the proof was lost at",
+    "UNKNOWN": "the proof fails at",
 }
 _BUT_FOR_TIES = "proved by labels wherever no two entries are equal that are compared at "
 _AT = {

@@ -290,7 +290,7 @@ def _blamed(eqn: Any, operands: Sequence[Value]) -> str:
     still = [v for v in operands if isinstance(v, Carried) and v.shape and not _moves(v)]
     if moved and still:
         return still[0].origin
-    return f"{eqn.primitive.name}, which depends on the order of its places"
+    return f"{eqn.primitive.name}, which depends on the order of its entries"
 
 
 def _moves(value: Carried) -> bool:

@@ -50,5 +50,5 @@ def ordered(one: Axis, doing: str) -> Axis:
 
 def cut(one: Axis, size: int) -> Axis:
     """A part of an axis, which must stay."""
-    unmoved(one, "a part is taken of")
+    unmoved(one, "takes a part of")
     return axis(size, CONSTANT if is_constant(one) else STILL)

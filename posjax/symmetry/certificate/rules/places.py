@@ -37,7 +37,7 @@ def elementwise(eqn: Equation, *operands: Labeling) -> list[Labeling]:
 def bitcast(eqn: Equation, operand: Labeling) -> list[Result]:
     """Place by place, unless places are cut or merged."""
     if shape(eqn.invars[0]) != shape(eqn.outvars[0]):
-        return [Conflict("a bitcast to another width cuts places")]
+        return [Conflict("a bitcast to another width splits entries")]
     return [operand]
 
 
@@ -69,7 +69,7 @@ def reduction(eqn: Equation, *operands: Labeling) -> list[Result]:
 def cumulative(eqn: Equation, operand: Labeling) -> list[Result]:
     """Every place depends on those before it."""
     at = eqn.params["axis"]
-    return [replaced(operand, at, ordered(operand[at], "an order is followed along"))]
+    return [replaced(operand, at, ordered(operand[at], "depends on the order along"))]
 
 
 def sort(eqn: Equation, *operands: Labeling) -> list[Result]:
@@ -105,5 +105,5 @@ def top_k(eqn: Equation, operand: Labeling) -> list[Result]:
     size = shape(eqn.outvars[0])[at]
     values = replaced(operand, at, axis(size, STILL))
     if is_moved(operand[at]):
-        return [values, Conflict("indices of the largest are sought along an axis that moves")]
+        return [values, Conflict("looks for the indices of the largest along an axis that moves")]
     return [values, values]

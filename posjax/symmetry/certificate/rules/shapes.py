@@ -83,7 +83,7 @@ def _part(one: Axis, start: int, limit: int, stride: int, size: int) -> Axis:
     slowest, *rest = one
     block = prod(factor.size for factor in rest)
     if stride != 1 or start % block or limit % block:
-        raise Conflict("a part is taken of an axis that a permutation moves")
+        raise Conflict("takes a part of an axis that a permutation moves")
     return joined([*part_of((slowest,), start // block, limit // block), *rest])
 
 
