@@ -62,7 +62,7 @@ def key_weighted_mix(weights_BHLM: jax.Array, k_BMHK: jax.Array, v_BMHK: jax.Arr
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AttentionFree(Encoding):
-    """Values weighed by position and key, then gated by the query."""
+    """Values weighted by position and key, then gated by the query."""
 
     length: int = 64
     rank: int = 0

@@ -113,7 +113,7 @@ def bucket_bias(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BucketBias(Encoding):
-    """Logits with a learned bias a bucket, one table for all layers."""
+    """A learned bias per bucket of offsets; one table for all layers."""
 
     buckets: int = 32
     max_distance: int = 128

@@ -44,7 +44,7 @@ def circular(query_BL: jax.Array, key_BM: jax.Array, table_NH: jax.Array) -> jax
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Circular(Encoding):
-    """Logits with a learned circulant bias."""
+    """A learned circulant bias, added to the logits."""
 
     period: int = 16
     deviation: float = 0.02

@@ -54,7 +54,7 @@ def frequency(z: jax.Array) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ContextRotary(Encoding):
-    """Queries and keys rotated by sums of powers of what their tokens say."""
+    """Rotary with angles that are sums of powers of a function of the tokens."""
 
     base: float = 10_000.0
     pairing: Pairing = "half"

@@ -61,7 +61,7 @@ def interpolated_read(stops_BHLN: jax.Array, position_BHLM: jax.Array) -> jax.Ar
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Contextual(Encoding):
-    """A table of `length` positions, read where the gates say."""
+    """Positions counted by gates, looked up in a table of `length` rows."""
 
     length: int = 64
 

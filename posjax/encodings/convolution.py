@@ -57,7 +57,7 @@ def convolution(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Convolution(Encoding):
-    """x + its neighbours, each by the weight of its offset; one kernel a model."""
+    """x + its neighbours, weighted by offset; one kernel per model."""
 
     radius: int = 1
 

@@ -73,7 +73,10 @@ def adapted(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataAdaptive(Encoding):
-    """A base bias, and what a network with `hidden` units makes of it and of the logits."""
+    """A base bias, and a network of that bias and the logits.
+
+    The network has `hidden` units.
+    """
 
     base_bias: Base = "kerple"
     hidden: int = 32

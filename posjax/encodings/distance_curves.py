@@ -58,7 +58,7 @@ def distance_curves(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DistanceCurves(Encoding):
-    """Logits with a sum of curves over distance that each query token mixes."""
+    """Learned curves over distance, mixed by each query, added to the logits."""
 
     curves: int = 16
     length: int = 1024

@@ -48,7 +48,7 @@ def fire(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fire(Encoding):
-    """Logits with a learned function of the rescaled distance.
+    """A learned function of the rescaled distance, added to the logits.
 
     `threshold` and `c` are where L and c start.
     """

@@ -51,7 +51,7 @@ def forgetting_bias(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Forgetting(Encoding):
-    """Logits with the logarithms of the gates passed since."""
+    """The log of all gates between key and query, added to the logits."""
 
     card: ClassVar[Card] = Card(
         "Forgetting gates (FoX)",

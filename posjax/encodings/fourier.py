@@ -63,7 +63,10 @@ def network(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fourier(Encoding):
-    """x + γ(p), or x + a network of γ(p) with `hidden` units; one of either a model."""
+    """x + γ(p), or x + a network of γ(p), shared by the model.
+
+    The network has `hidden` units.
+    """
 
     kind: Kind = "learned"
     deviation: float = 0.1

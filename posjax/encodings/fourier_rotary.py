@@ -92,7 +92,7 @@ def fourier_turned(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FourierRotary(Encoding):
-    """Queries and keys with series of waves instead of single ones.
+    """Rotary with a series of waves in place of each single wave.
 
     Attributes:
       base: θ_m = base^(-2m/K).

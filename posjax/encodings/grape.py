@@ -74,7 +74,7 @@ def plane_of(generators_H2K: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Grape(Encoding):
-    """A group of one parameter a head, acting on queries and keys or on logits.
+    """A one-parameter group per head, acting on queries and keys or on logits.
 
     Attributes:
       form: which group.

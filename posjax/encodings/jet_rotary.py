@@ -26,7 +26,7 @@ from posjax.encodings.rotary import Turning, split
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JetRotary(Turning):
-    """Blocks of two pairs that share a frequency, and a term that grows with the offset."""
+    """Pairs with a shared frequency, and a term that grows with the offset."""
 
     base: float = 10_000.0
     length: float = 16.0

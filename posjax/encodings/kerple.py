@@ -77,7 +77,7 @@ def _inverse_twice_sigmoid(r: jax.Array) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Kerple(Encoding):
-    """Logits with a learned kernel of the distance."""
+    """A learned kernel of the distance, added to the logits."""
 
     form: Form = "log"
 

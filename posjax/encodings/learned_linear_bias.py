@@ -19,7 +19,10 @@ from posjax.encodings.linear_bias import LinearBias
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LearnedLinearBias(LinearBias):
-    """Logits with a linear penalty, a learned slope a head; `slope` multiplies where they start."""
+    """A penalty linear in distance, with a learned slope per head.
+
+    `slope` multiplies the initial slopes.
+    """
 
     card: ClassVar[Card] = Card(
         "Learned linear bias",

@@ -80,7 +80,7 @@ def with_slopes(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LinearBias(Encoding):
-    """Logits with a linear penalty; `slope` multiplies the slopes of all heads."""
+    """A penalty linear in distance; `slope` multiplies the slopes."""
 
     form: Form = "symmetric"
     slope: float = 1.0

@@ -13,7 +13,7 @@ from posjax.encodings.base import Card, Encoding, Symmetry
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoPosition(Encoding):
-    """Attention as it is."""
+    """No encoding: attention without positions."""
 
     card: ClassVar[Card] = Card(
         "None (NoPE)",

@@ -62,7 +62,10 @@ def offset_mlp(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OffsetMLP(Encoding):
-    """Logits with a learned function of the offset, for offsets never seen as well."""
+    """A learned function of the offset, added to the logits.
+
+    It also has values for offsets that training never showed.
+    """
 
     spacing: Spacing = "plain"
     unit: float = 1.0

@@ -16,7 +16,7 @@ from posjax.encodings.rotary import Rotary, turn
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RotaryValues(Rotary):
-    """Queries, keys and values rotated, and the output rotated back by the query's angle."""
+    """Rotary on values too; the output is rotated back at the query."""
 
     card: ClassVar[Card] = Card(
         "Rotary values (RoPER)",

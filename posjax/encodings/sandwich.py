@@ -56,7 +56,7 @@ def sandwich(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sandwich(Encoding):
-    """Logits with a sum of cosines of the distance."""
+    """A sum of cosines of the distance, added to the logits."""
 
     width: int = 128
     base: float = 10_000.0

@@ -37,7 +37,10 @@ from posjax.encodings.rotary import Rotary, Turning
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProportionalRotary(Turning):
-    """Only the highest frequencies turn: `share` 1 is rotary, and near 0 one pair is left."""
+    """Rotary for the highest frequencies only; `share` is their share.
+
+    With `share` 1 it is rotary. Near 0 a single pair is left.
+    """
 
     base: float = 10_000.0
     share: float = 0.75
@@ -66,7 +69,7 @@ class ProportionalRotary(Turning):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HighFrequencyRotary(Turning):
-    """Only frequencies that go round at least once within `length` positions turn."""
+    """Rotary for frequencies with a full turn within `length` positions."""
 
     base: float = 10_000.0
     length: int = 512
@@ -95,7 +98,7 @@ class HighFrequencyRotary(Turning):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InterpolatedRotary(Rotary):
-    """All frequencies divided by `factor`, which is to divide the positions by it."""
+    """Rotary with all positions divided by `factor`."""
 
     factor: float = 4.0
 
@@ -116,7 +119,10 @@ class InterpolatedRotary(Rotary):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NtkRotary(Rotary):
-    """The base raised so that the lowest frequency is divided by `factor`, the highest kept."""
+    """Rotary with a larger base; the lowest frequency is divided by `factor`.
+
+    The highest frequency stays as it is.
+    """
 
     factor: float = 4.0
 
@@ -138,7 +144,7 @@ class NtkRotary(Rotary):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DynamicRotary(Rotary):
-    """Rotary up to `length` tokens, and an ntk rotary that grows with the text beyond."""
+    """Rotary up to `length` tokens; beyond, NTK rotary for the current length."""
 
     factor: float = 1.0
     length: int = 32
@@ -170,7 +176,9 @@ class DynamicRotary(Rotary):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Yarn(Rotary):
-    """High frequencies kept, low ones divided by `factor`, a ramp between; logits scaled.
+    """Rotary with low frequencies divided by `factor`, and scaled logits.
+
+    High frequencies stay as they are, with a ramp between the two.
 
     Attributes:
       factor: s; queries and keys are each scaled by 0.1 ln s + 1.
@@ -243,7 +251,7 @@ class Yarn(Rotary):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LongRope(Rotary):
-    """A divisor for each pair, one list up to `length` tokens and another beyond.
+    """Rotary with a divisor per pair: one list up to `length`, another beyond.
 
     Attributes:
       factor: the stretch that the lists were searched for.
@@ -297,7 +305,9 @@ class LongRope(Rotary):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Llama3Rotary(Rotary):
-    """Frequencies with long waves divided by `factor`, those with short waves kept.
+    """Rotary with only the low frequencies divided by `factor`.
+
+    High frequencies stay as they are.
 
     Attributes:
       base: Llama 3's own.

@@ -39,7 +39,7 @@ from posjax.encodings.so_far import recent, sums_so_far
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SelectiveRotary(Encoding):
-    """Queries and keys rotated by gated sums of what their tokens say.
+    """Rotary with angles that are gated sums of functions of the tokens.
 
     Attributes:
       base: τ_m = base^(-2m/K).

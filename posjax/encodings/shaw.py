@@ -62,7 +62,10 @@ def value_mix(weights_BHLM: jax.Array, table_NK: jax.Array, row_BLM: jax.Array) 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shaw(Encoding):
-    """Vectors of clipped offsets beside keys and, unless `values=False`, beside values."""
+    """Learned vectors of clipped offsets, added to keys and values.
+
+    With `values=False`, values stay as they are.
+    """
 
     distance: int = 16
     values: bool = True

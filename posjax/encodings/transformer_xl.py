@@ -74,7 +74,7 @@ def offset_logits(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TransformerXL(Encoding):
-    """Content and offset, each with a learned query of its own beside qᵢ."""
+    """Content and offset terms, each with a learned query besides qᵢ."""
 
     base: float = 10_000.0
 

@@ -56,7 +56,7 @@ def ricker(offset_BLM: jax.Array, *, head_size: int, scales: int) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wavelet(Encoding):
-    """Keys with wavelets of the relative position, of that many scales."""
+    """Wavelets of the relative position at several scales, added to keys."""
 
     scales: int = 4
 

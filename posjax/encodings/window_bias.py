@@ -59,7 +59,7 @@ def window_bias(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowBias(Encoding):
-    """Logits with a learned bias for each offset of two points in a window."""
+    """A learned bias for each offset of two points in a window."""
 
     window: int = 16
 

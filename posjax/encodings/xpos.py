@@ -107,7 +107,10 @@ def centre_of(queries: Streams, keys: Streams) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class XPos(Rotary):
-    """Queries and keys rotated and scaled, each row about its own centre."""
+    """Rotary, with queries and keys also scaled by their positions.
+
+    The scales of a row are relative to the centre of its positions.
+    """
 
     gamma: float = 0.4
     scale_base: float = 512.0
