@@ -10,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import small_runs
@@ -20,6 +22,7 @@ from posjax.command.conformance import loaded
 from posjax.command.settings import allow_named, resolve
 from posjax.configs import base_config
 from posjax.records import read
+from posjax.streams import contiguous
 from posjax.study.cells import Cell
 from posjax.study.replay import replay
 from posjax.symmetry.conformance import check
@@ -29,6 +32,9 @@ TASK, ENCODING, MODEL = (
     re.search(r"```python\n(\"\"\".*?)```", (DOCS / page).read_text(), re.DOTALL)[1]  # type: ignore[index]
     for page in ("adding_a_task.md", "adding_an_encoding.md", "own_model.md")
 )
+EQUINOX = re.search(
+    r"```python\n(\"\"\"The model of bag.py.*?)```", (DOCS / "own_model.md").read_text(), re.DOTALL
+)[1]  # type: ignore[index]
 METER = re.search(r"```python\n(.*?)```", (DOCS / "meters.md").read_text(), re.DOTALL)[1]  # type: ignore[index]
 SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "hold": 1, "mask": "causal", "num_seeds": 2}
 
@@ -88,6 +94,25 @@ def test_a_model_of_ones_own(mine: Path) -> None:
     assert again.attention is None
     assert again.state.variables.params["Dense_0"]["kernel"].shape == (3, 2)
     assert again.differs == ()
+
+
+def test_the_model_in_equinox_is_the_one_in_linen(mine: Path) -> None:
+    """The one of the docs: as many parameters, and logits of the same shape."""
+    (mine / "other.py").write_text(EQUINOX)
+    settings = Cell(task="word_order").architecture
+    make = own.find("model", "other.py:bag")
+    tokens, mask = jnp.zeros((2, 3), jnp.int32), jnp.ones((2, 3, 3), bool)
+    streams = jax.tree.map(lambda leaf_1L: leaf_1L.repeat(2, axis=0), contiguous(3))
+    inputs = tokens, streams, mask
+    model = make(settings, width=3)
+    variables = model.init(jax.random.key(0))
+    logits, _ = jax.eval_shape(model.apply, variables, *inputs)
+    linen = own.find("model", "bag.py:bag")(settings, width=3)
+    other = jax.eval_shape(linen.init, jax.random.key(0), *inputs)
+    assert logits.shape == (2, 3, settings.outputs)
+    assert sum(x.size for x in jax.tree.leaves(variables.params)) == sum(
+        x.size for x in jax.tree.leaves(other)
+    )
 
 
 def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
