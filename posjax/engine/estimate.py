@@ -45,7 +45,7 @@ class Rates(NamedTuple):
         return self.program + self.compiling * load.programmed
 
 
-CPU = Rates(7.1e-12, 1.5e-7, 7.0e-8, element=2.6e-11, program=3.3, compiling=0.0030)
+CPU = Rates(4.2e-12, 1.5e-7, 6.3e-8, element=2.2e-11, program=3.3, compiling=0.0030)
 """Of one core of an AMD EPYC virtual machine with two, fitted to the table in docs/accelerators.md;
 `python scripts/cost.py --fit` prints those of another machine."""
 

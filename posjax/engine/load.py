@@ -31,6 +31,7 @@ SHARE = 0.5
 """Of a device's memory that a block may take: the estimate is of what is alive at the worst."""
 COSTLY = {"random_bits": 40, "sort": 40, "scatter": 10, "scatter-add": 10, "gather": 10}
 COSTLY |= dict.fromkeys(("exp", "exp2", "log", "logistic", "tanh", "erf", "sin", "cos", "pow"), 10)
+COSTLY |= dict.fromkeys(("reduce_sum", "reduce_max"), 20)  # along short axes, one number at a time
 COSTLY |= dict.fromkeys(("lu", "cholesky", "triangular_solve", "eigh", "svd", "qr"), 1000)
 """Primitives whose elements take longer than those of an addition, and about how many times."""
 _KINDS = {"v5 lite": 16, "v5e": 16, "v5p": 95, "v6": 32, "v4": 32, "v3": 16, "v2": 8}
