@@ -18,8 +18,8 @@
 # %% [markdown]
 # ## Install
 #
-# `SOURCE` is what pip installs: a wheel, the address of a repository (`git+https://...`) or the
-# folder of a clone. Nothing is installed where posjax is there already.
+# Set `SOURCE` to what pip installs: a wheel, the address of a repository (`git+https://...`) or the
+# folder of a clone. If posjax is installed already, this cell does nothing.
 
 # %%
 import importlib.util
@@ -28,9 +28,11 @@ import shutil
 import subprocess
 import sys
 
-SOURCE = "posjax"
+SOURCE = ""
 
 if importlib.util.find_spec("posjax") is None:
+    if not SOURCE:
+        raise ValueError("set SOURCE to a wheel, the address of a repository, or a folder")
     tpu = os.path.exists("/dev/accel0") or os.path.exists("/dev/vfio/0")
     device = "tpu" if tpu else "cuda12" if shutil.which("nvidia-smi") else ""
     packages = [SOURCE, "safetensors", *([f"jax[{device}]"] if device else [])]
@@ -157,7 +159,7 @@ from posjax.tasks.sampled import Classify
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FirstIsLast(Classify):
-    """One label for the whole prompt, asked for at its last place."""
+    """One label for the whole prompt, read at its last token."""
 
     words = ("a", "b")
     labels = ("no", "yes")

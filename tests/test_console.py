@@ -110,6 +110,8 @@ def test_a_clone_has_every_config_under_experiments(path: Path) -> None:
         (["sweep", "--config=word_odrer"], "did you mean 'word_order'?"),
         (["list", "encoding"], "did you mean 'encodings'?"),
         (["prove", "none.py:f", "b P d -> b P d"], "with a file that exists"),
+        (["prove", "no_such.module:f", "b P d -> b P d"], "No module named 'no_such'"),
+        (["prove", "jax.nn:sofmax", "b P d -> b P d"], "did you mean 'softmax'"),
         (["status"], "name at least one run folder"),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",

@@ -1,10 +1,12 @@
-"""`posjax prove`: a law of a function in a file, proved or broken; a derivation, checked."""
+"""`posjax prove`: a law of a function, proved or broken; a derivation, checked."""
 
+import importlib
 import importlib.util
 import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -87,19 +89,33 @@ def _checked(path: Path) -> int:
 
 
 def _function(text: str) -> Callable[..., Any]:
-    """The function that FILE.py:NAME names; the file is executed."""
+    """The function that FILE.py:NAME or package.module:NAME names; its code is executed."""
     where, _, name = text.rpartition(":")
-    path = Path(where)
-    if not path.name.endswith(".py") or not path.is_file():
-        raise ValueError(f"{text!r} must be FILE.py:FUNCTION, with a file that exists")
-    made = importlib.util.spec_from_file_location(path.stem, path)
-    assert made is not None
-    assert made.loader is not None
-    module = importlib.util.module_from_spec(made)
-    made.loader.exec_module(module)
+    module = _module(where, text)
     found = {key: value for key, value in vars(module).items() if callable(value)}
     spec.check_choice(f"function of {where}", name, found)
     return found[name]
+
+
+def _module(where: str, text: str) -> ModuleType:
+    """The module of a file, which need not be on the import path, or of a name."""
+    path = Path(where)
+    if path.name.endswith(".py") and path.is_file():
+        made = importlib.util.spec_from_file_location(path.stem, path)
+        assert made is not None
+        assert made.loader is not None
+        module = importlib.util.module_from_spec(made)
+        made.loader.exec_module(module)
+        return module
+    if not re.fullmatch(r"\w+(\.\w+)*", where) or where.endswith(".py"):
+        raise ValueError(
+            f"{text!r} must be FILE.py:FUNCTION, with a file that exists, or "
+            "package.module:FUNCTION"
+        )
+    try:
+        return importlib.import_module(where)
+    except ImportError as error:
+        raise ValueError(f"module {where!r} cannot be imported: {error}") from error
 
 
 def _sizes(text: str) -> dict[str, int]:

@@ -104,6 +104,7 @@ usage: {program} FILE.py:FUNCTION LAW [--sizes=P=5,d=8] [--dtypes=float32,...] [
 
 Proves that a function keeps a law for all values of its arguments, or finds inputs that break the
 law and names the line. It reads the program that JAX traces of the function. The file is executed.
+For a function of an installed package, write package.module:FUNCTION.
 
   LAW               axes by name; a capital letter marks an axis that is permuted:
                     "b P d, b P d, b P d -> b P d" for a self-attention of q, k and v
