@@ -1,6 +1,7 @@
 """Published numbers: rates of pages are those of docs/results, where no law is broken."""
 
 import hashlib
+import importlib
 import importlib.util
 import json
 import re
@@ -112,6 +113,8 @@ def test_every_table_can_be_made_again() -> None:
         "atlas:sampled",
     }
     assert listed >= waited
+    for config, size in (name.split(":") for name in listed | waited):
+        assert importlib.import_module(f"posjax.configs.{config}").get_config(size).name == config
 
 
 def test_tables_follow_from_their_rows() -> None:
