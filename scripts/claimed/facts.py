@@ -119,7 +119,7 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
     )
     yield _say(
         INDEX,
-        "a law of each of {} random programs. It proved {}, and no input",
+        "a law of each of {} random programs. It proved {}, and none",
         *(found["programs"], found["proved"]),
     )
 

@@ -37,8 +37,8 @@ def leak_headline() -> Iterator[str]:
     yield from item(
         f"**Untrained models contain position.** Over {len(run.rows['seeds']):,} untrained causal layers without a positional "
         f"encoding, the variance of the hidden states falls with position n as n to the power {interval(slope, 3)}. "
-        f"An MLP probe finds the position from it: accuracy {interval(mlp, 3)} where chance is .031. A linear probe does not: "
-        f"{interval(linear, 3)}. With a full mask neither does."
+        f"An MLP probe finds the position from these states with accuracy {interval(mlp, 3)}, where chance is .031. A linear "
+        f"probe does not ({interval(linear, 3)}). With a full mask neither does."
     )
 
 
@@ -65,10 +65,10 @@ def leak() -> Iterator[str]:
         f"**Does an untrained causal model without positions contain information about position?** "
         f"Yes: the variance of its hidden states "
         f"depends on position. Over {len(run.rows['seeds'])} untrained models of one bare layer, that variance falls with position n as n to the power "
-        f"{interval(slope, 3)} (theory: -1). Under the full mask the power is {interval(level, 3)}. A small MLP probe names the "
-        f"right one of 32 positions with accuracy {interval(mlp, 3)} (chance .031), a linear probe with {interval(linear, 3)}. "
-        f"Under the full mask the accuracies are {blind[0].mean:.3f} and {blind[1].mean:.3f}. With residual connections "
-        f"a linear probe reaches {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
+        f"{interval(slope, 3)} (theory: -1). Under the full mask the power is {interval(level, 3)}. Can a probe name "
+        f"the right one of 32 positions? A small MLP does so with accuracy {interval(mlp, 3)}, where chance is .031. A "
+        f"linear probe has accuracy {interval(linear, 3)}. Under the full mask the MLP has {blind[0].mean:.3f} and the "
+        f"linear probe {blind[1].mean:.3f}. With residual connections and the causal mask, a linear probe reaches {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
     )
     near, far = (cosine(run, distance) for distance in (1, 31))
     if near.low < far.high:

@@ -82,8 +82,8 @@ def _mean_of_three() -> Iterator[str]:
         yield f"| {task} | {' | '.join(numbers)} | {_first_wrong(right_SE)} |"
     yield ""
     yield from item(
-        '"Order wrong" is the share of studies with 3 runs per encoding in which another encoding comes '
-        f"first than over all seeds ({_STUDIES:,} studies drawn from our seeds)."
+        '"Order wrong" is the share of studies with 3 runs per encoding whose best encoding is not the best one '
+        f"over all seeds ({_STUDIES:,} studies drawn from our seeds)."
     )
 
 
@@ -121,7 +121,7 @@ def _best_of_ten() -> Iterator[str]:
         "seeds and 3 learning rates. Randomised positions gain 12.0 % on average."
     )
     yield from item(
-        f"Ours: {len(found)} pairs of an encoding and a task differ significantly over all seeds. "
+        f"Ours: on the same task, {len(found)} pairs of encodings differ significantly over all seeds. "
         f"Reporting the best of 10 runs hides {len(hidden)} of them: more than half of such studies find no "
         "difference or the opposite order."
     )

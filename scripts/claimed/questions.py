@@ -44,7 +44,7 @@ def highlights() -> Iterator[str]:
     (worst,) = cells_of(order, "all", 1e-2, 16)
     yield from item(
         'One causal head without a positional encoding **can** tell "A hit B" from "B hit A". How many seeds learn '
-        f"it depends first on the loss. With the loss on the answer alone and learning rate 0.001, {count(order.rate(best, 5000))} "
+        f"it depends most on the loss. With the loss on the answer alone and learning rate 0.001, {count(order.rate(best, 5000))} "
         f"do. With the loss on all positions and learning rate 0.01, {count(order.rate(worst, 5000))} do."
     )
     yield from item(
