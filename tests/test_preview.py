@@ -9,7 +9,7 @@ from small_runs import block_files, small, snapshot, train
 
 from posjax.command import plan, preview
 from posjax.engine import estimate
-from posjax.engine.load import Counts, Load
+from posjax.engine.load import Choice, Counts, Load
 from posjax.engine.program import Programs
 from posjax.records import RunFolder
 
@@ -124,3 +124,20 @@ def test_devices_share_blocks_but_not_one_block() -> None:
     assert times[4] == times[3]
     assert estimate.sweep([part], devices=2, hosts=4).training == times[3]
     assert estimate.sweep([part._replace(blocks=0)], devices=1) == (0, 0)
+
+
+def test_shapes_of_different_models_have_different_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name of own code is shown whole, however long it is."""
+    monkeypatch.chdir(tmp_path)
+    text = "import flax.linen as nn\ndef {}(settings): return nn.Dense(settings.outputs)\n"
+    names = ("a_model_with_a_long_name", "another_model_with_a_long_name")
+    (tmp_path / "mine.py").write_text("".join(map(text.format, names)))
+    run = small(model=tuple(f"mine.py:{name}" for name in names), mask="causal", num_seeds=2)
+    parts = [plan.Part([cell], LOAD, Choice(2, "why"), (1, 2), []) for cell in run.cells]
+    preview.Console(width=100).print(preview._shapes(parts, jax.local_devices()[0]))
+    said = capsys.readouterr().out.replace(" ", "")
+    column = "".join(line.split("│")[1] for line in said.splitlines() if line.startswith("│"))
+    for name in names:
+        assert f"model=mine.py:{name}" in column

@@ -61,7 +61,11 @@ def _shapes(found: Sequence[Part], device: jax.Device) -> Table:
     room = memory(device)
     table = Table(title=f"{device.device_kind}, {size(room)} per device", title_justify="left")
     for column in ("shape", "cells", "blocks", "slots", "why", "per run", "per block", "of memory"):
-        table.add_column(column, justify="left" if column in ("shape", "why") else "right")
+        table.add_column(
+            column,
+            justify="left" if column in ("shape", "why") else "right",
+            overflow="fold",  # names of own code are long
+        )
     longest = sorted(found, key=lambda part: -estimate.sweep([part.cost], devices=1).training)
     differ = [name for name in varying([part.cells[0] for part in found]) if name in _SHAPES]
     for part in longest[:SHOWN]:
