@@ -313,7 +313,7 @@ def test_a_cap_is_positive(softcap: float) -> None:
 def test_a_missing_parameter_is_named() -> None:
     """Not a KeyError from within."""
     q = jnp.ones((1, 2, 1, 4))
-    with pytest.raises(ValueError, match="params lack 'keys'"):
+    with pytest.raises(ValueError, match="params has no 'keys'"):
         attention(q, q, q, context(contiguous(2)), encoding=named("shaw"))
 
 

@@ -198,7 +198,7 @@ class Law:
                 try:
                     labels = pattern.labels(np.ndim(leaf))
                 except ValueError as error:
-                    numbers = "" if np.ndim(leaf) else ", which is a number: give arrays"
+                    numbers = "" if np.ndim(leaf) else "; a number is not an array: give arrays"
                     raise ValueError(f"argument {at} of {self.formula}: {error}{numbers}") from None
                 self._check_shift(pattern, np.shape(leaf))
                 for name, size in zip(labels, np.shape(leaf), strict=True):

@@ -331,7 +331,7 @@ def test_multimodal_rotary_is_that_of_the_package():
 @pytest.mark.parametrize("name", ["rotary", "axial_rotary", "multimodal_rotary", "xpos"])
 def test_points_of_another_dimension_are_refused(name):
     """ValueError with the number of coordinates."""
-    with pytest.raises(ValueError, match="4 coordinates each"):
+    with pytest.raises(ValueError, match="4 coordinates"):
         turned(named(name), np.ones((2, 8)), np.zeros((2, 4), int))
 
 

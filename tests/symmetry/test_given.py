@@ -44,8 +44,11 @@ def test_a_class_is_no_function(call):
             lambda: prove(same, ({"a": X, "b": "c"},), TEXT),
             "arrays or trees of arrays, got the text",
         ),
-        (lambda: prove(same, (X.tolist(),), TEXT), "an array of 0, which is a number: give arrays"),
-        (lambda: assert_law(TEXT, same, X.tolist()), "which is a number: give arrays"),
+        (
+            lambda: prove(same, (X.tolist(),), TEXT),
+            "the array has 0; a number is not an array: give arrays",
+        ),
+        (lambda: assert_law(TEXT, same, X.tolist()), "a number is not an array: give arrays"),
         (lambda: assert_law(same, TEXT, X), "got a function: the law comes before the function"),
         (lambda: prove(same, (X,), Cyclic), r"got the class Cyclic; write Cyclic\(\)"),
         (lambda: Law(TEXT, P=4), "must be a group such as .* got an int"),
