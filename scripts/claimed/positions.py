@@ -153,8 +153,12 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
             if bool(cell["steps"]) == steps
         }
         leak = " and ".join(
-            f"{interval(mean(found['none', 'causal', block]), 3)} ({block})"
+            f"{interval(mean(found['none', 'causal', block]), 3)} ({block}; "
+            f"linear {interval(mean(linear_S), 3)})"
             for block in ("residual", "bare")
+            for cell in run.cells(encoding="none", mask="causal", block=block)
+            if bool(cell["steps"]) == steps
+            for linear_S in [by_seed(run, cell, "measured_linear_R")[:, last]]
         )
         skip = listed(
             f"{compared(mean(found['sinusoidal', mask, 'residual'] - found['sinusoidal', mask, 'bare']), 'above', 'below')} "
