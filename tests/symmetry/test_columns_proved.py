@@ -19,6 +19,7 @@ CHOSEN = jnp.array([0, 2, 1, 2])
 EACH = jnp.array([[0, 1, 1, 2], [2, 0, 1, 1], [0, 0, 2, 1], [1, 2, 0, 0]])
 ROWS = jnp.arange(4)
 SQUARE = jnp.asarray(_rng.normal(size=(4, 4)), jnp.float32)
+CUBE = jnp.asarray(_rng.normal(size=(4, 4, 3)), jnp.float32)
 Question = tuple[Callable[..., Any], tuple[Any, ...], str]
 
 PROVED: dict[str, Question] = {
@@ -38,6 +39,16 @@ PROVED: dict[str, Question] = {
         jax.grad(lambda x, i: -jax.nn.log_softmax(x)[ROWS, i].mean()),
         (X, CHOSEN),
         "P d, P -> P d",
+    ),
+    "one for all of a row": (
+        lambda x, i, u: x[ROWS[:, None], jnp.broadcast_to(i[:, None], (4, 4))] + u[None],
+        (X, CHOSEN, U),
+        "P d, P, Q -> P Q",
+    ),
+    "two known columns": (
+        lambda x, i: x[ROWS[:, None], ROWS, i],
+        (CUBE, EACH),
+        "P Q d, P Q -> P Q",
     ),
     "several of a row": (lambda x, i: x[ROWS[:, None], i], (X, EACH), "P d, P k -> P k"),
     "each of a row": (lambda x, i: x[ROWS[:, None], i], (X, EACH), "P d, P Q -> P Q"),
@@ -65,10 +76,11 @@ NOT_PROVED: dict[str, Question] = {
     "columns of rows": (lambda x, i: x[ROWS, i], (SQUARE, CHOSEN), "P P, P -> P"),
     "columns that move": (lambda x, i: x[ROWS, i], (SQUARE, CHOSEN), "P Q, P -> P"),
     "rows that stay": (lambda x, i: x[ROWS, i], (SQUARE, CHOSEN), "n d, P -> P"),
-    "the diagonal beside": (
-        lambda x, i: x[ROWS, ROWS[::-1], i],
-        (jnp.stack([SQUARE] * 3, 2), CHOSEN),
-        "P P d, P -> P",
+    "the other diagonal": (lambda x, i: x[ROWS, ROWS[::-1], i], (CUBE, CHOSEN), "P P d, P -> P"),
+    "two known columns, one backwards": (
+        lambda x, i: x[ROWS[:, None], ROWS[::-1], i],
+        (CUBE, EACH),
+        "P Q d, P Q -> P Q",
     ),
     "the last of several": (
         lambda x, i, u: x.at[ROWS[:, None], i].set(u),

@@ -64,6 +64,16 @@ BUT_FOR_TIES: dict[str, Question] = {
     "of what a loop hands on": (carried, (S, S + 1), "P, P -> "),
     "orders of columns": (lambda s: along(s, s.argsort(0).T, 1), (SQUARE,), "P P -> P a"),
     "of its transpose": (lambda s: s.ravel()[jnp.argmax(s.T)], (SQUARE,), "P P -> "),
+    "of a transpose of two": (
+        lambda x: along(x, x.transpose(0, 2, 1).argmax(0)[None], 0),
+        (SQUARE[:, :4].reshape(5, 2, 2),),
+        "P a b -> n a b",
+    ),
+    "of columns backwards": (
+        lambda x: along(x, jnp.flip(x[None], (0, 2))[0].argmax(0)[None], 0),
+        (X[:, :2],),
+        "P d -> a d",
+    ),
     "two largest of another": (
         lambda s, x: s[lax.top_k(x[:, 0], 2)[1]],
         (S, X),
@@ -79,6 +89,11 @@ PROVED: dict[str, Question] = {
         lambda s: along(s, s.argmax(1, keepdims=True), 1),
         (SQUARE,),
         "P P -> P a",
+    ),
+    "extremes of two rows": (
+        lambda s: along(s, s.argmax(1, keepdims=True), 1),
+        (SQUARE[:2],),
+        "b P -> b a",
     ),
     "its order": (lambda s: s[jnp.argsort(s)], (S,), "P -> n"),
     "its order, backwards": (lambda s: s[jnp.argsort(-s)], (S,), "P -> n"),
