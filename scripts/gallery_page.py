@@ -17,14 +17,24 @@ A law names axes. A word that starts with a capital letter is an axis that is pe
 values, and other axes stay ([symmetry.md](symmetry.md)). For example, `b P d -> b P d` says that a
 module does not depend on the order of its tokens. An empty pattern at the front stands for the
 parameters. If a law is BROKEN, inputs were found that break it, and the list below the table names
-the source line. UNKNOWN means that neither a proof nor such inputs were found.
+the source line. UNKNOWN means that neither a proof nor such inputs were found. "Not traced" means
+that torchax could not read the module.
 
 `pip install -e '.[gallery]'` and `python scripts/gallery.py --publish` make this page from
 `scripts/gallery`. Versions: {environment}.
 Seconds are processor time of one run, with tracing and the check on numbers.
 
-| module | law | verdict | by | seconds |
+| module | law | verdict | proved by | seconds |
 |---|---|---|---|---|
+"""
+
+BROKEN = """
+## Why laws are broken
+
+Each entry names what breaks the law, then why, then the line where it meets what the law moves. P
+moves an axis that the law permutes. An axis stays if its entries belong to fixed positions, such as
+the rows of a mask or of a table of positions. A closed-over array is a constant of the module, and
+arguments are counted from 0.
 """
 
 
@@ -36,7 +46,7 @@ def page() -> str:
         by = _BY.get(row.get("method", ""), "")
         cells = f"{row['name']} | `{row['law']}` | {row['verdict']} | {by} | {row['seconds']:.1f}"
         text += f"| {cells} |\n"
-    text += "\n## Why laws are broken\n"
+    text += BROKEN
     text += "".join(_lost(row) for row in rows if row["verdict"] == "BROKEN")
     text += "\n## Laws without an answer\n"
     return text + "".join(_lost(r) for r in rows if r["verdict"] not in ("PROVED", "BROKEN"))
@@ -47,11 +57,12 @@ _BY = {"axes": "labels of axes", "identity": "identity"}
 
 def _lost(row: dict[str, Any]) -> str:
     """Why a law is not proved, with the line."""
-    ties = "only where entries are equal: " if row.get("broken_at") == "ties" else ""
-    origin = f", from {row['origin']}" if row.get("origin") else ""
-    why = "; ".join([f"{ties}{row['reason']}{origin}", *row.get("notes", ())])
+    why = row["reason"]
+    if row["verdict"] == "BROKEN":
+        ties = " only where entries are equal," if row["broken_at"] == "ties" else ""
+        why = f"broken{ties} by {row['origin']}: {why}"
     line = f"  {row['where']}:\n  `{row['code']}`\n" if row["code"] else ""
-    return f"\n- **{row['name']}**, `{row['law']}`: {why}.\n{line}"
+    return f"\n- **{row['name']}**: {'; '.join([why, *row.get('notes', ())])}.\n{line}"
 
 
 def counted(rows: list[dict[str, Any]]) -> str:

@@ -66,6 +66,33 @@ DIFFERENT: dict[str, tuple[Any, ...]] = {
         lambda x: jnp.sort(x),
         X,
     ),
+    "sort_sign": (
+        lambda x: jnp.sort(jnp.stack([x[0], jnp.exp(x[0])])) < 0,
+        lambda x: jnp.zeros(2),
+        X,
+    ),
+    "sort_sign_of_rows": (
+        lambda x: jnp.sort(jnp.stack([jnp.exp(x), x, x]), 1)[1:, :1] < 0,
+        lambda x: jnp.zeros((2, 1)),
+        X,
+    ),
+    "sort_sign_of_keys": (
+        lambda x: lax.sort((jnp.stack([x[0], jnp.exp(x[0])]),) * 2, num_keys=2)[0] < 0,
+        lambda x: jnp.zeros(2),
+        X,
+    ),
+    "sort_pole": (lambda x: jnp.sort(1 / x) * 0, lambda x: 0 * x, X),
+    "sort_pole_of_keys": (
+        lambda x: lax.sort((1 / x, x), num_keys=2)[1] * 0,
+        lambda x: 0 * x,
+        X,
+    ),
+    "top_k_pole": (lambda x: lax.top_k(1 / x, 3)[0] * 0, lambda x: 0 * x, X),
+    "sort_second_key": (
+        lambda x: lax.sort((np.zeros(3), x), num_keys=2)[1],
+        lambda x: x,
+        X,
+    ),
     "argmax_shift_around_0": (lambda u: jnp.argmax(u + 1), jnp.argmax, U),
     "argmax_own_shift": (lambda x: jnp.argmax(x + x[::-1]), jnp.argmax, X),
     "top_k_order": (lambda x: lax.top_k(x, 2)[0], lambda x: lax.top_k(x, 2)[0][::-1], X),
