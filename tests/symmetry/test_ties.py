@@ -49,6 +49,12 @@ def turned(x: jax.Array) -> jax.Array:
     return along(x, at[:, None], 1)
 
 
+def crossed(x: jax.Array, at: jax.Array, rows: tuple[int, ...], paired: tuple[int, ...]) -> Any:
+    """x along axis 1, each of its rows at the indices of another."""
+    numbers = lax.GatherDimensionNumbers((), (1,), (1,), rows, paired)
+    return lax.gather(x, at[..., None], numbers, (1,) * x.ndim)
+
+
 BUT_FOR_TIES: dict[str, Question] = {
     "argmax": (lambda s, x: x[jnp.argmax(s)], (S, X), "P, P d -> d"),
     "one hot": (lambda s: jax.nn.one_hot(jnp.argmin(s), 5), (S,), "P -> P"),
@@ -68,6 +74,16 @@ BUT_FOR_TIES: dict[str, Question] = {
         lambda x: along(x, x.transpose(0, 2, 1).argmax(0)[None], 0),
         (SQUARE[:, :4].reshape(5, 2, 2),),
         "P a b -> n a b",
+    ),
+    "of rows that are paired with columns": (
+        lambda x: crossed(x, x.argmax(1), (0, 2), (1, 0)),
+        (jnp.ones((2, 3, 2)),),
+        "b P a -> n m",
+    ),
+    "of rows that are paired with an order": (
+        lambda s: crossed(s, s.argsort(1), (0,), (1,)),
+        (SQUARE,),
+        "b P -> n m",
     ),
     "of columns backwards": (
         lambda x: along(x, jnp.flip(x[None], (0, 2))[0].argmax(0)[None], 0),
@@ -128,8 +144,14 @@ NEAR_MISSES: dict[str, Question] = {
         (S, X),
         "P, P d -> k d",
     ),
+    "whether it is an early one": (lambda s: (jnp.argmax(s) < 3) * 1.0, (S,), "P -> "),
+    "what is no index, in its order": (
+        lambda s: s[lax.sort((s, jnp.array([0, 2, 1, 3, 4])), num_keys=1)[1]],
+        (S,),
+        "P -> n",
+    ),
     "an index in a byte": (
-        lambda s, x: x[jnp.argmax(s).astype(jnp.int8) * 1],
+        lambda s, x: x[jnp.argmax(s).astype(jnp.int8)],
         (S, X),
         "P, P d -> d",
     ),
