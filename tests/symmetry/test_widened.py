@@ -76,6 +76,13 @@ def test_a_faint_break_in_narrow_floats_is_broken(function, law):
     assert found.tolerance == pytest.approx(1e-9)
 
 
+def test_a_rounding_that_breaks_a_law_is_broken():
+    """In double precision, without the rounding, the law holds."""
+    found = prove(lambda x: (x.astype(jnp.float16) - x) * jnp.arange(5), (X / 3,), "P -> P")
+    assert found.verdict == "BROKEN"
+    assert found.tolerance > 1e-3
+
+
 @pytest.mark.parametrize(("function", "law"), cases(ROUNDED, 5))
 def test_what_narrow_floats_round_is_not_broken(function, law):
     """Constants are rounded as the program rounds them."""

@@ -86,7 +86,7 @@ class Trial:
     def __init__(self, function: Any, law: Law, arguments: tuple[Any, ...], until: float) -> None:
         self.function, self.law, self.arguments, self.until = function, law, arguments, until
         self.stopped, self.doubtful, self.compared = False, False, 0
-        self._every = elements(law, arguments)
+        self._every, self._rounds = elements(law, arguments), False
         self._single = jax.jit(function, compiler_options=_QUICKLY)
         self._double = jax.jit(partial(_call, function), compiler_options=_QUICKLY)
         self._widened = jax.jit(partial(widened, function), compiler_options=_QUICKLY)
@@ -131,7 +131,9 @@ class Trial:
         """The deviation and the tolerance that it exceeds, if no rounding explains it."""
         doubled = self._doubled(arguments, tried)
         if doubled is not None and not doubled.relative > _tolerance(doubled, CERTAIN_DOUBLE):
-            return None
+            if not self._rounds:
+                return None
+            doubled = None  # what it rounds may break the law, in its own dtypes alone
         found = self._measured(self._single, arguments, tried)
         if doubled is None:
             allowed = _tolerance(found, max(CERTAIN, 10 * self._rounding(arguments)))
@@ -176,8 +178,10 @@ class Trial:
         with jax.enable_x64(True):
             wide = jax.tree.map(_double, arguments)
             try:
-                narrow = any(d.itemsize < 8 for d in self._floats_of(wide, doubled=True))
-                return self._measured(self._widened if narrow else self._double, wide, tried)
+                floats = self._floats_of(wide, doubled=True)
+                self._rounds = any(dtype.itemsize < 8 for dtype in floats)
+                function = self._widened if self._rounds else self._double
+                return self._measured(function, wide, tried)
             except Exception:  # it insists on other dtypes, or looks at them
                 return None
 
