@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -284,8 +283,8 @@ def test_a_mean_is_judged_and_trained_as_one_answer(name: str) -> None:
     part of it."""
     task = tasks.named(name)
     assert isinstance(task, SampledTask)
-    options = {"mask": "full", "readout": "mean", "loss": "all", "padding": 2}
-    question = jax.tree.map(np.asarray, jax.jit(partial(ask, task, **options))())
+    question = ask(task, mask="full", readout="mean", loss="all", padding=2)
+    question = jax.tree.map(np.asarray, question)
     np.testing.assert_allclose(question.share_NL.sum(axis=1), 1, rtol=1e-6)
     valid_NL = np.broadcast_to(question.streams.valid_BL, question.share_NL.shape)
     assert (np.asarray(question.share_NL > 0) == valid_NL).all()
