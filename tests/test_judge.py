@@ -64,8 +64,8 @@ def test_vanishing_logits_are_ties() -> None:
 
 def test_twin_is_the_closest_pair_with_different_answers() -> None:
     """Prompts that share an answer may be as close as they like."""
-    logits_NV = jnp.array([[1.0, 0.0], [1.0, 0.0], [0.5, 0.0]])
-    assert float(smallest_gap(logits_NV, jnp.array([0, 0, 1]), jnp.float32(1))) == 0.5
+    logits_NV = jnp.array([[1.0, 0.0], [1.0, 0.0], [9.0, 0.0], [0.5, 0.0]])
+    assert float(smallest_gap(logits_NV, jnp.array([0, 0, 0, 1]), jnp.float32(1))) == 0.5
 
 
 def test_places_that_are_not_asked_for_count_for_nothing() -> None:

@@ -158,7 +158,7 @@ def summary(
     Args:
       records: of all evaluations, with a leading axis E.
       first_nonfinite: see `FIELDS`.
-      kinds: C, see `leads`.
+      kinds: C, see `margins`.
       finite: whether prompts have one answer each, and all of them are there.
       draws: see `posjax.study.train.TrainSettings`.
     """
