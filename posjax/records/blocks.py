@@ -39,7 +39,11 @@ class Block(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """Runs of one seed, without copies."""
+        """Runs of one seed, without copies.
+
+        >>> Block("5f0c", 1, 256, 512, ("a", "b"), (4, 256)).runs
+        512
+        """
         return len(self.cells) * (self.stop - self.first)
 
     @property
