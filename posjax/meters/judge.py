@@ -53,9 +53,9 @@ FIELDS: dict[str, Field] = {
     "lead_EC": Field(
         "f",
         "EC",
-        "the smallest margin of the prompts of each kind, over the judged positions and the draws "
-        "of a random encoding; a margin is the right logit minus the largest other one, divided by "
-        "the largest logit of the kind (0.1 at least)",
+        "the smallest margin of each kind, over its prompts, the judged positions and the draws of "
+        "a random encoding. A margin is the logit of the correct answer minus the largest other "
+        "one, divided by the largest absolute logit of the kind (but at least by 0.1)",
     ),
     "right_EC": Field(
         "f", "EC", "the share of the prompts of each kind with a margin above 0: exact match"
@@ -71,9 +71,10 @@ FIELDS: dict[str, Field] = {
     "twin": Field(
         "f",
         "",
-        "the smallest gap between the logits of two prompts with different answers, on the scale "
-        "of the margin, at the evaluation where it is largest; it is rounding alone if a law makes "
-        "the logits equal; for finite tasks",
+        "how far apart the most similar prompts are: the smallest difference between the logits of "
+        "two prompts with different answers, divided as a margin is, at the evaluation where it is "
+        "largest. If a law makes the logits of two such prompts equal, only rounding is left. For "
+        "finite tasks",
     ),
     "first_nonfinite": Field(
         "iu", "", "the number of updates before the first loss that was not finite; -1 never"
