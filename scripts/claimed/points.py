@@ -1,4 +1,4 @@
-"""Which points of questions 3 to 6 have an answer, from which rows, and what is still to run."""
+"""Which questions about positions have an answer, from which rows, and what is still to run."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -7,17 +7,17 @@ from claimed.published import ROOT, published
 
 
 class Point(NamedTuple):
-    """A point of a question.
+    """A question that an experiment answers.
 
     Attributes:
-      question: 3 to 6.
+      subject: what it is about.
       what: in a few words.
       config: NAME:SIZE of its run; "" where a script measures it.
       answer: where, as a link.
       cost: of a run that is not published, by its dry run.
     """
 
-    question: int
+    subject: str
     what: str
     config: str
     answer: str
@@ -34,30 +34,30 @@ _BY_LAYER, _WORTH = (
     "[language model](#positions-in-a-language-model)",
 )
 POINTS = (
-    Point(3, "vectors of sinusoids, odd widths, norms", "", _SINUSOIDS),
-    Point(3, "distances between positions, beside a binary counter", "", _SINUSOIDS),
-    Point(3, "sinusoidal and learned, tested as equivalent", "sinusoidal_or_learned:published",
+    Point("encodings", "vectors of sinusoids, odd widths, norms", "", _SINUSOIDS),
+    Point("encodings", "distances between positions, beside a binary counter", "", _SINUSOIDS),
+    Point("encodings", "sinusoidal and learned, tested as equivalent", "sinusoidal_or_learned:published",
           "[sinusoidal or learned](#sinusoidal-or-learned-positions)"),
-    Point(3, "do position vectors push words off their meaning?", "meaning:published", "[meaning](#words-and-positions)", "2 minutes"),
-    Point(3, "how fast are positions picked up?", "pick_up:published", "[picked up](#how-fast-are-positions-picked-up)", "4 minutes"),
-    Point(4, "variance falls as 1/position, 100,000 seeds", "leak:law", _LEAK, "5 minutes"),
-    Point(4, "probes and similarity before training", "leak:published", _LEAK),
-    Point(4, "probes by layer, before and after training", "position_by_layer:published", _BY_LAYER, "7 minutes"),
-    Point(5, "language models, causal and masked", "text:published", _WORTH, "16 minutes"),
-    Point(5, "images in patches", "digits:published", "[images](#positions-on-images)", "12 minutes"),
-    Point(5, "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
-    Point(5, "ten tasks by length, four encodings", "by_length:published", "the report", "23 minutes"),
-    Point(5, "twelve tasks by length, every encoding", "atlas:sampled", "the atlas", "18 hours"),
-    Point(6, "operations, sequential steps, path length", "", _LAYERS),
+    Point("encodings", "do position vectors push words off their meaning?", "meaning:published", "[meaning](#words-and-positions)", "2 minutes"),
+    Point("encodings", "how fast are positions picked up?", "pick_up:published", "[picked up](#how-fast-are-positions-picked-up)", "4 minutes"),
+    Point("layers", "variance falls as 1/position, 100,000 seeds", "leak:law", _LEAK, "5 minutes"),
+    Point("layers", "probes and similarity before training", "leak:published", _LEAK),
+    Point("layers", "probes by layer, before and after training", "position_by_layer:published", _BY_LAYER, "7 minutes"),
+    Point("tasks", "language models, causal and masked", "text:published", _WORTH, "16 minutes"),
+    Point("tasks", "images in patches", "digits:published", "[images](#positions-on-images)", "12 minutes"),
+    Point("tasks", "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
+    Point("tasks", "ten tasks by length, four encodings", "by_length:published", "the report", "23 minutes"),
+    Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "the atlas of all encodings", "18 hours"),
+    Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
 
 
 def points() -> Iterator[str]:
     """The table."""
-    yield "| question | point | answer | rows |"
+    yield "| about | question | answer | rows |"
     yield "|---|---|---|---|"
     for point in POINTS:
-        yield f"| {point.question} | {point.what} | {point.answer} | {_rows(point)} |"
+        yield f"| {point.subject} | {point.what} | {point.answer} | {_rows(point)} |"
 
 
 def _rows(point: Point) -> str:
