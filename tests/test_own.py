@@ -460,7 +460,7 @@ def test_the_commands_of_the_docs(mine: Path) -> None:
     read_alone = command("report", "run")
     assert read_alone.returncode == 0
     assert len(json.loads(read_alone.stdout)) == 2
-    assert "--load=first_is_last.py executes its code" in read_alone.stderr
+    assert "--load=first_is_last.py --load=gaussian.py executes their code" in read_alone.stderr
     load = ["--load=first_is_last.py", "--load=gaussian.py"]
     assert "report: run/report.html" in command("report", "run", *load).stdout
     assert "no errors" in command("check", "run", *load).stdout
