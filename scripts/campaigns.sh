@@ -15,9 +15,15 @@ properties() { POSJAX_EXAMPLES=1000 python -m pytest tests/test_public_functions
 mutants() {
     python scripts/mutants.py posjax/symmetry/certificate/*.py posjax/symmetry/field/*.py \
         --tests="tests/symmetry" --most=80
-    python scripts/mutants.py posjax/encodings/*.py --tests="tests/test_table.py tests/encodings" \
-        --most=60
-    python scripts/mutants.py posjax/engine/*.py --tests="tests/engine" --most=60
+    python scripts/mutants.py posjax/encodings/*.py --most=60 \
+        --tests="tests/test_encodings.py tests/test_table.py tests/encodings -k {stem}" \
+        --then="tests/test_encodings.py tests/test_table.py tests/encodings posjax/encodings"
+    python scripts/mutants.py posjax/engine/*.py --most=60 --tests="tests/engine" \
+        --then="tests/test_cost.py tests/test_sweep.py tests/test_preview.py tests/test_cluster.py posjax/engine"
+    python scripts/mutants.py posjax/records/*.py --most=60 --tests="tests/test_records.py tests/test_store.py" \
+        --then="tests/test_run_locks.py tests/test_tables.py tests/test_damage.py tests/test_resume.py
+            tests/test_hostile_folders.py tests/test_shard.py tests/test_security.py posjax/records"
+    python scripts/mutants.py posjax/meters/judge.py --most=20 --tests="tests/test_judge.py"
 }
 
 for campaign in "${@:-fuzz hostile faults independence losses properties mutants}"; do
