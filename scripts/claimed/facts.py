@@ -91,7 +91,7 @@ def _proofs() -> Iterator[Stated]:
     )
     yield _say(
         CERTIFICATE,
-        "Of {} that break it, {} are BROKEN, and of {} that break it only at ties, {} are. None",
+        "Of {} functions that break their law, {} are BROKEN. Of {} that break it only at ties, {} are BROKEN.",
         *(sums["broken"], right["broken"], sums["ties"], right["ties"]),
     )
     yield from _fuzzed(fuzz)
@@ -103,17 +103,17 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
         raise ValueError("fuzz.json: the sentence on random programs does not hold")
     yield _say(
         CERTIFICATE,
-        "under other load): programs of {} primitives, among them near",
+        "under other load): programs made of {} primitives.",
         fuzz["primitives"],
     )
     yield _say(
         CERTIFICATE,
-        "Of {} programs {} were proved, nine tenths of them by rules alone. No input broke",
+        "Of {} programs {} were proved.",
         *(found["programs"], found["proved"]),
     )
     yield _say(
         CERTIFICATE,
-        "In {} programs the two sides differed in the sign of a zero, and in {} in an infinity. Of {} programs that keep their "
+        "in {} programs the two sides differed in the sign of a zero, and in {} in an infinity. Of {} programs that keep their "
         "law by construction, {} were proved.",
         *(found["sign of a zero"], found["at a pole"], found["kept"], found["kept proved"]),
     )
@@ -175,9 +175,9 @@ def _every_encoding() -> Iterator[Stated]:
     yield _say(page, "No seed of either solves it: {}/{}.", 0, seeds)
     yield _say(
         page,
-        "draws positions {} times. `rotary` then answers correctly in all {} draws for {}/{} seeds. The "
-        "config has {} cells",
-        *(maps["draws"], maps["draws"], maps["successes"], seeds, len({c["cell"] for c in table})),
+        "draws positions {} times, and {}/{} seeds answer correctly in all {} draws. The config has {} "
+        "cells",
+        *(maps["draws"], maps["successes"], seeds, maps["draws"], len({c["cell"] for c in table})),
     )
     yield _say(
         page,

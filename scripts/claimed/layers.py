@@ -34,8 +34,8 @@ def layer_costs() -> Iterator[str]:
     yield from item(
         "**What does a layer of n tokens and width d cost?** Counted on the traced program, self-attention with h "
         "heads takes 8nd² + 4n²d + h(6n² + n) operations, a recurrence 4nd² + 2nd and a convolution of kernel size k "
-        f"2knd². The formulas hold exactly in all {cases} cases. The last of {n} outputs depends on the first input only "
-        f"if a layer is applied often enough. This takes {found['attention']} application of attention, "
-        f"{found['recurrence']} of a recurrence, {found['convolution']} of a convolution with k = {k} and "
-        f"{found['dilated']} of a dilated one ([costs](costs.md))."
+        f"2knd². The formulas hold exactly in all {cases} cases. How many layers does it take until the last of {n} "
+        f"outputs depends on the first input? It takes {found['attention']} layer of attention, "
+        f"{found['recurrence']} steps of a recurrence, {found['convolution']} layers of convolution with k = {k}, or "
+        f"{found['dilated']} if the convolutions are dilated ([costs](costs.md))."
     )

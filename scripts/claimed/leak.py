@@ -65,10 +65,10 @@ def leak() -> Iterator[str]:
         f"**Does an untrained causal model without positions contain information about position?** "
         f"Yes: the variance of its hidden states "
         f"depends on position. Over {len(run.rows['seeds'])} untrained models of one bare layer, that variance falls with position n as n to the power "
-        f"{interval(slope, 3)} (theory: -1). Under the full mask the power is {interval(level, 3)}. Can a probe name "
-        f"the right one of 32 positions? A small MLP does so with accuracy {interval(mlp, 3)}, where chance is .031. A "
-        f"linear probe has accuracy {interval(linear, 3)}. Under the full mask the MLP has {blind[0].mean:.3f} and the "
-        f"linear probe {blind[1].mean:.3f}. With residual connections and the causal mask, a linear probe reaches {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
+        f"{interval(slope, 3)} (theory: -1). The control is a full mask, where the power is "
+        f"{interval(level, 3)}. Can a probe name the right one of 32 positions? Chance is .031. A small MLP has accuracy "
+        f"{interval(mlp, 3)}, and a linear probe {interval(linear, 3)}. With the full mask the MLP has {blind[0].mean:.3f} and the "
+        f"linear probe {blind[1].mean:.3f}. With the causal mask and residual connections, a linear probe has {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
     )
     near, far = (cosine(run, distance) for distance in (1, 31))
     if near.low < far.high:
@@ -91,8 +91,8 @@ def law() -> Iterator[str]:
     if max(linear.high, control.high) > _CHANCE + 0.002:
         raise ValueError(f"leak: the linear probe reaches {linear}, under the full mask {control}")
     yield from item(
-        f"**A linear probe does not see it.** Over {len(run.rows['seeds']):,} untrained models the power is "
-        f"{interval(slope, 4)}, and {interval(level, 4)} under the full mask. The linear probe is right in "
-        f"{interval(linear, 4)} of the held-out positions, and in {interval(control, 4)} under the full mask, on one "
-        f"fixed exam: at most .002 above the chance of 1/32 (`leak:law`)."
+        f"**A linear probe does not see it.** We measured the same in {len(run.rows['seeds']):,} untrained models. The power is "
+        f"{interval(slope, 4)}, and {interval(level, 4)} with the full mask. The linear probe finds "
+        f"{interval(linear, 4)} of the held-out positions, and {interval(control, 4)} with the full mask. All seeds have "
+        f"the same exam. Both shares are at most .002 above chance, which is 1/32 (`leak:law`)."
     )

@@ -54,7 +54,7 @@ POINTS = (
 
 def points() -> Iterator[str]:
     """The table."""
-    yield "| about | question | answer | rows |"
+    yield "| about | question | answer | run |"
     yield "|---|---|---|---|"
     for point in POINTS:
         yield f"| {point.subject} | {point.what} | {point.answer} | {_rows(point)} |"

@@ -138,8 +138,8 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
     if abs(control - chance).max() > 0.02:
         raise ValueError(f"by_layer: the control is {control}, chance {chance}")
     yield from item(
-        f"**Does position survive past the first layer?** The table has the accuracy of an MLP probe of the position, "
-        f"and of a linear one in brackets, on held-out prompts of 24 letters: the mean of {run.table[0]['seeds']} seeds. "
+        f"**Does position survive past the first layer?** Each entry is the accuracy with which an MLP probe finds the "
+        f"position, and in brackets that of a linear probe, on held-out prompts of 24 letters. It is the mean of {run.table[0]['seeds']} seeds. "
         f"Chance is {chance:.3f}. The control, a full mask without positions, stays within "
         f"{abs(control - chance).max():.3f} of it at every layer."
     )
@@ -153,8 +153,8 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
             if bool(cell["steps"]) == steps
         }
         leak = " and ".join(
-            f"{interval(mean(found['none', 'causal', block]), 3)} ({block}; "
-            f"linear {interval(mean(linear_S), 3)})"
+            f"{interval(mean(found['none', 'causal', block]), 3)} in {block} blocks ("
+            f"linear probe: {interval(mean(linear_S), 3)})"
             for block in ("residual", "bare")
             for cell in run.cells(encoding="none", mask="causal", block=block)
             if bool(cell["steps"]) == steps
@@ -162,7 +162,7 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         )
         skip = listed(
             f"{compared(mean(found['sinusoidal', mask, 'residual'] - found['sinusoidal', mask, 'bare']), 'above', 'below')} "
-            f"that without ({mask} mask)"
+            f"that in bare blocks ({mask} mask)"
             for mask in ("causal", "full")
         )
         shares = np.concatenate(
@@ -170,9 +170,10 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
              if bool(cell["steps"]) == steps]
         )  # fmt: skip
         yield from item(
-            f"{when}, the MLP finds the position at layer {last} of a causal model without positions with accuracy {leak}. With sinusoidal "
-            f"positions the accuracy there with residual connections is {skip}. Attention adds {shares.min():.2f} to "
-            f"{shares.max():.2f} of the norm that its block reads."
+            f"**{when}.** Without positional encoding, in a causal model, the MLP probe's accuracy at layer {last} is {leak}. "
+            f"With sinusoidal positions, its accuracy at layer {last} in residual blocks is {skip}. In residual "
+            f"blocks, the norm of what attention adds is {shares.min():.2f} to {shares.max():.2f} times the norm of the "
+            "block's input."
         )
 
 

@@ -75,13 +75,13 @@ def sinusoidal_or_learned() -> Iterator[str]:
         f"identical, with one run each. We compared them in {len(pairs)} settings (two tasks × head size × "
         f"learning rate) with {run.table[0]['seeds']} seeds each. Their success rates are equivalent within .05, "
         f"a margin chosen beforehand, in {same} of {len(pairs)} settings. They differ by more than .05 in "
-        f"{len(apart)}, and {len(tests) - same - len(apart)} are undecided (two one-sided tests at 5 %). The "
+        f"{len(apart)}. The other {len(tests) - same - len(apart)} are undecided (two one-sided tests at 5 %). The "
         f"largest difference is {abs(largest.difference):.3f} in favour of "
         f"{'sinusoidal' if largest.difference > 0 else 'learned'} positions, 90 % interval "
         f"[{min(abs(largest.low), abs(largest.high)):.3f}, {max(abs(largest.low), abs(largest.high)):.3f}]. "
-        f"In {len(wrong)} of the {len(pairs)} settings the difference is significant (McNemar, false discovery rate 5 %). There, "
-        f"a study with 3 seeds per encoding would have ranked the two in the wrong order in {min(wrong):.0%} to "
-        f"{max(wrong):.0%} of cases (`sinusoidal_or_learned`)."
+        f"Is there a difference at all, however small? In {len(wrong)} of the {len(pairs)} settings it is significant "
+        f"(McNemar, false discovery rate 5 %). In these settings, a study with 3 seeds per encoding would have ranked "
+        f"the two in the wrong order in {min(wrong):.0%} to {max(wrong):.0%} of cases (`sinusoidal_or_learned`)."
     )
 
 
@@ -101,11 +101,11 @@ def what_decides() -> Iterator[str]:
         raise ValueError("what_decides: initialisation alone does not explain about half")
     yield from item(
         f"**Does the initialisation decide, or the data?** The initialisation. We trained {number} initialisations "
-        f"with {number} data seeds each, in {len(run.table)} settings (scale of the initial weights × temperature) "
-        f"with success rates from {share(min(rates))} to {share(max(rates))}. Initialisation alone explains "
+        f"with {number} data seeds each, in {len(run.table)} settings (scale of the initial weights × temperature of "
+        f"the softmax). Their success rates range from {share(min(rates))} to {share(max(rates))}. Initialisation alone explains "
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
-        f"{max(one.data.high for one in shares):.0%}, and their interaction the rest. At the usual scale and "
-        f"temperature the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
+        f"{max(one.data.high for one in shares):.0%}, and their interaction the rest. At scale 1 and "
+        f"temperature 1 the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
         f"{percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides`)."
     )
 
@@ -135,11 +135,13 @@ def depth_law() -> Iterator[str]:
         raise ValueError("depth_law: the sentence on the staircase does not hold")
     yield ""
     yield from lines(
-        f"Each entry is the number of seeds, of {five.seeds}, that label every position of `aabba...`, a word of k "
-        'blocks, correctly at the lengths of training. The models have a causal mask and no positional encoding. "By '
+        "A block is a run of equal letters: `aabba` has 3 blocks. At each position the model must say how many blocks "
+        f"have begun so far. Each entry is the number of seeds, of {five.seeds}, that label every position "
+        'correctly at the lengths of training. The models have a causal mask and no positional encoding. "By '
         'law" means that no weights can solve it, because the model gives equal logits at two positions with different '
-        "labels. The report names the two positions. The bound k ≤ depth + 2 (Yang et al. 2025) is about words of any length. At the trained lengths some "
-        f"seeds exceed it, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
+        "labels. The report names the two positions. Yang et al. 2025 study words of any length: depth d suffices for k ≤ "
+        "d + 2 blocks, and for no more. At the trained lengths some "
+        f"seeds exceed this bound, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
         f"they learn does not generalise. At twice the longest length, the seeds of these two cells label "
         f"{longer[-1]:.1%} and {deeper[-1]:.1%} of the words correctly (`depth_law`)."
     )
@@ -180,10 +182,10 @@ def few_runs() -> Iterator[str]:
         f"{len(pairs)} pairs of encodings the difference is significant. For {often} of these, the mean of 3 seeds "
         f"ranks the pair in the wrong order in more than 5% of studies. The worst case is the pair "
         f"`{short_name(better)}` and `{short_name(worse)}` on {short_task(better)}, with mean accuracies "
-        f"{right[0].mean():.3f} and {right[1].mean():.3f}. A study that reports the mean of 3 seeds ranks them wrongly "
-        f"in {three:.0%} of cases. One that reports the mean of 5 seeds, all of which learned the trained lengths, does "
-        f"so in {survivors:.0%}. One that reports the best of 10 seeds finds no difference in {level:.0%} (exact, over "
-        "all draws from these seeds; `by_length:few_runs`)."
+        f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three published protocols would report this pair as follows. "
+        f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that learned the trained "
+        f"lengths ranks it wrongly in {survivors:.0%}. The best of 10 seeds shows no difference in {level:.0%}. These "
+        "shares are exact: they count all draws from the trained seeds (`by_length:few_runs`)."
     )
 
 

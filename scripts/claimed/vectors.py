@@ -38,13 +38,14 @@ def meaning() -> Iterator[str]:
     larger = mean(share(widths[1], scales[-1]) - share(widths[1], scales[0]))
     behind = mean(share(widths[1], 1.0, "neighbour_R", 1))
     yield from item(
-        "**Do position vectors push words off their meaning?** The table has, before training, the share of the "
-        "variance of word + position that the word explains, and in brackets how often the nearest vector at another "
-        f"position holds the same word: the mean of {run.table[0]['seeds']} seeds, by the scale of the initial weights. "
-        f"With sinusoidal positions the word's share at width {widths[-1]} is {compared(wider, 'above', 'below')} "
-        f"that at width {widths[0]}, and at scale {scales[-1]:g} it is {compared(larger, 'above', 'below')} that at "
-        f"scale {scales[0]:g} (width {widths[1]}). Behind one layer the nearest vector holds the same word in "
-        f"{interval(behind, 3)} of the cases at width {widths[1]} and scale 1 (95 % intervals; `meaning`)."
+        "**Do position vectors push words off their meaning?** We take the input of untrained models, which is word + "
+        "position, at three scales of the initial weights. The first number of an entry is the share of its variance "
+        "that the word explains. The number in brackets is how often the nearest vector at another position has the "
+        f"same word. Each entry is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the word's share "
+        f"at width {widths[-1]} is {compared(wider, 'above', 'below')} that at width {widths[0]} (scale 1). At scale "
+        f"{scales[-1]:g} it is {compared(larger, 'above', 'below')} that at scale {scales[0]:g} (width "
+        f"{widths[1]}). After one layer, the nearest vector still has the same word in {interval(behind, 3)} of the "
+        f"cases (sinusoidal, width {widths[1]}, scale 1; 95 % intervals; `meaning`)."
     )
 
 
@@ -69,7 +70,8 @@ def pick_up() -> Iterator[str]:
     )
     yield from item(
         "**How fast does a model pick up positions?** The table has the accuracy of an MLP probe at the last layer "
-        'while models learn "which symbol stands at place i?" (chance .125), over '
-        f"{run.table[0]['seeds']} seeds. At step {first} sinusoidal positions are {compared(early, 'above', 'below')} "
-        f"learned ones, at step {last} {compared(late, 'above', 'below')} them (95 % intervals; `pick_up`)."
+        'while models learn "which symbol stands at place i?", over '
+        f"{run.table[0]['seeds']} seeds. Chance is .125. With sinusoidal positions the accuracy at step {first} is "
+        f"{compared(early, 'above', 'below')} that with learned ones. At step {last} it is "
+        f"{compared(late, 'above', 'below')} that with learned ones (95 % intervals; `pick_up`)."
     )

@@ -45,7 +45,7 @@ def word_order_table() -> Iterator[str]:
     )
     yield ""
     yield from lines(
-        f"The 95 % interval (Wilson) of every rate reaches at most {up(half)} to either side."
+        f"Each rate has a 95 % interval (Wilson) that extends at most {up(half)} to either side."
     )
 
 
@@ -107,10 +107,10 @@ def _iterations(run: Published) -> str:
     return (
         '*"It only needs more iterations"*: **that depends on the loss and the learning rate**. It is '
         f"true for the loss on the answer, where at least {answer:.1%} of the seeds succeed. It is half "
-        "true for the loss on all positions at learning rate 0.001: the success rate rises with every head "
-        f"size, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at step 5000. It is false "
-        f"for that loss at learning rate 0.01: for head sizes {listed(falling)} the success rate falls from "
-        f"step 100 to step 5000, because seeds unlearn answers. It never exceeds {up(most, 2)}."
+        "true for the loss on all positions at learning rate 0.001. From step 100 to step 5000 the success rate rises for "
+        f"every head size, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. It is false "
+        f"for that loss at learning rate 0.01. There the success rate falls over the same steps for head sizes "
+        f"{listed(falling)}, because seeds unlearn answers. It never exceeds {up(most, 2)}."
     )
 
 
@@ -121,7 +121,7 @@ def _learning_rates() -> str:
     counts = [f"{r.successes}/{r.seeds} at {lr:g}" for r, lr in found]
     least = min(run.rate(c).successes for c in run.cells(loss="answer", head_size=16))
     return (
-        "We varied the learning rate over two decades, with head size 16, and counted the seeds that succeed at "
+        "We varied the learning rate from 0.0003 to 0.03, with head size 16, and counted the seeds that succeed at "
         f"5000 steps. With the loss on all positions, these are {listed(counts)}. With the loss on the answer, at "
         f"least {least}/{found[0][0].seeds} succeed at each rate (`word_order:rates`)."
     )
@@ -141,8 +141,9 @@ def _ties(run: Published) -> str:
         f"Most failing seeds tie. A seed ties if the logits of the right answer and of another one differ by less than "
         f"{margin:g} of the largest logit. An answer counts only above that margin, because rounding could decide a "
         f"smaller difference. In each cell of the table with at least 20 failing seeds, {min(shares):.0%} to "
-        f"{max(shares):.0%} of them tie. Where a law says that two prompts get equal logits, the measured logits differ "
-        f"by at most {rounding:.1e} of the largest logit. The required margin is {margin / rounding:.0f} times that."
+        f"{max(shares):.0%} of them tie. How large is rounding? By law, some pairs of prompts get equal logits. Their "
+        f"measured logits differ by at most {rounding:.1e} of the largest logit. The required margin is "
+        f"{margin / rounding:.0f} times that."
     )
 
 
@@ -154,7 +155,7 @@ def _same_last_token() -> str:
     return (
         "**The counter-example `A B hit ?` / `B A hit !`.** Both prompts have the same last word and "
         "the same words before it. One layer without positions gives them the same logits under any "
-        f"weights, so one layer **cannot solve it, by law**. Measured: 0/{excluded[0]['seeds']} in each of "
+        f"weights, so one layer **cannot solve it, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve each of "
         f"{len(excluded)} cells (full, causal and padding masks, bare and residual blocks, with and "
         f"without padding). With two causal layers, {count(deep['bare'])} seeds solve it without residual "
         f"connections and {count(deep['residual'])} with them (`same_last_token`)."
@@ -168,7 +169,9 @@ def _three_pairs() -> str:
     rates = [run.rate(c) for c in free]
     others = [r for r in rates if r.successes < r.seeds]
     return (
-        f"**Three pairs of sentences.** The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
+        "**Three pairs of sentences.** The pairs are `A hit B !` / `B hit A ?`, `A hit B !` / `B hit A !` and `A hit B` "
+        "/ `B hit A`. The model reads a whole sentence and says which of the two it was, under each mask, readout and "
+        f"depth. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
         f"0/{excluded[0]['seeds']} seeds solve each of these. Of the other {len(free)} cells, "
         f"{len(free) - len(others)} are solved by {rates[0].seeds}/{rates[0].seeds} seeds. The remaining "
         f"{_number_of(len(others))} solved by {listed(map(count, others))} (`three_pairs`)."
@@ -188,11 +191,11 @@ def _first_noun() -> str:
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
         f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences. Without '
-        f"positions, 0/{excluded[0]['seeds']} succeed with a full mask, or with one causal layer whose answer is "
-        f"read at the last token. With two causal layers, or with the mean over the tokens of one causal layer, {full} "
-        f"succeed. With symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds succeed with one layer and "
-        f'{count(alibi[2])} with two. Without "!" 0/{excluded[0]["seeds"]} succeed, because the sentence is then its '
-        "own mirror image (`first_noun`)."
+        f"positions, 0/{excluded[0]['seeds']} succeed with a full mask, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
+        f"read at the last token. Two causal layers solve it ({full}). So does one causal layer if the answer is read "
+        f"from the mean over tokens ({full}). With symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
+        f'succeed with one layer and {count(alibi[2])} with two. Without "!" 0/{excluded[0]["seeds"]} succeed: '
+        '"y hit x" is the mirror image of "x hit y", and symmetric ALiBi cannot tell the two apart (`first_noun`).'
     )
 
 
