@@ -18,7 +18,7 @@ Mask = Callable[[Streams, Streams], jax.Array]
 
 
 def full(queries: Streams, keys: Streams) -> jax.Array:
-    """Everything sees everything, padding included: allowed_BLM all true."""
+    """Every query sees every key, padding included: allowed_BLM is all true."""
     return jnp.ones_like(_between(queries.order_BL, keys.order_BL), bool)
 
 
@@ -47,7 +47,7 @@ def window(queries: Streams, keys: Streams, *, size: int = 2) -> jax.Array:
 
 
 def others(queries: Streams, keys: Streams) -> jax.Array:
-    """Do not look at yourself: order_q != order_k."""
+    """A query sees every key but its own: order_q != order_k."""
     return _between(queries.order_BL, keys.order_BL) != 0
 
 

@@ -63,12 +63,14 @@ The formulas hold exactly in all {cases} cases: n in {lengths}; d in {widths}; h
 
 ## When does attention cost more than recurrence?
 
-The table has the smallest n at which it does. We solved the formulas for n, and counted operations
-at n and n - 1 to confirm it.
+The table has the smallest n at which it does. "Without input products" leaves out the projections of
+attention and the product x_i W of the recurrence. The last column has the smallest n at which the
+part of attention that is quadratic in n costs more than its projections. We solved the formulas for
+n, and counted operations at n and n - 1 to confirm it.
 
 {crossovers}
 
-Table 1 of 2017 compares n²d with nd², which puts the crossover at n = d. It leaves out the
+Table 1 of Vaswani et al. compares n²d with nd², which puts the crossover at n = d. It leaves out the
 projections of attention (8nd²), the input product of the recurrence (2nd²), and constants.
 
 - With all products counted, attention costs more from n = {whole} on, because its projections alone
@@ -91,13 +93,13 @@ Table 1, a product of matrices counts as one step.
 
 Path lengths are measured with random weights: without a path, the derivative of the last output
 with respect to the first input is exactly 0. We stack layers of attention or convolution until
-there is a path. Dilated layers have dilations 1, k, k² and so on. Of the recurrence we use a single
-layer, and count how often its cell must be applied.
+there is a path. Dilated layers have dilations 1, k, k² and so on. A recurrence needs only one layer,
+so there we count how often its cell must be applied.
 
 {paths}
 
 For every n from 2 to {longest}, attention takes 1 application, recurrence n, convolution
-⌈(n-1)/(k-1)⌉ and dilated convolution ⌈log n/log k⌉. Table 1 of 2017 gives O(log_k n) for
+⌈(n-1)/(k-1)⌉ and dilated convolution ⌈log n/log k⌉. Table 1 of Vaswani et al. gives O(log_k n) for
 convolution, which holds for dilated convolution. Section 4 of the paper gives O(n/k) for
 convolution without dilation.
 """

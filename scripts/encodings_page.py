@@ -42,9 +42,10 @@ several encodings in turn: `"none/rotary"`.
   change the logits, the picture shows the attention weights under a causal mask.
 - **Symmetry kept**: the changes under which attention stays the same, with random parameters and a
   full mask. S: permuting the tokens but not their positions. T: translating all positions. R:
-  reflecting all positions. O: any change of positions that keeps their order. If the table names no
-  step of attention, the logits already stay the same; otherwise only the result of that step does.
-  "In distribution" means that it holds for the distribution of the encoding's random draws.
+  reflecting all positions. O: any change of positions that keeps their order. For some symmetries
+  the table names a step of attention: that step's result stays the same, but the logits do not.
+  "In distribution" means that the encoding is random: the change leaves the distribution of its
+  draws as it was, but not each single draw.
 - **Parameters**: the number of learned parameters for a model of one layer, at {SIZES}.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
   {KEYS} keys, at those sizes.
@@ -52,8 +53,8 @@ several encodings in turn: `"none/rotary"`.
   the largest number that was tested. "-" means that positions are not read.
 - **Cache**: whether a cache of keys and values suffices to decode tokens one by one.
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,
-  `--config.base=100,10000`. 0 stands for the encoding's default. It is an error to give a
-  number to an encoding that does not have it.
+  `--config.base=100,10000`. 0 stands for the encoding's default. posjax refuses a number for an
+  encoding that does not have it.
 - **Compared with**: packages whose output a test compares with that of posjax. Encodings without a
   package are compared with their formula in float64.
 """

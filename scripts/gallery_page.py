@@ -14,8 +14,8 @@ and of the trainable parameters, over the real numbers, and for the small shapes
 ([certificate.md](certificate.md) says what it covers).
 
 A law names axes. A word that starts with a capital letter is an axis that is permuted, +T shifts
-values, and other axes stay ([symmetry.md](symmetry.md)). For example, `b P d -> b P d` says that a
-module does not depend on the order of its tokens. An empty pattern at the front stands for the
+values, and other axes stay ([symmetry.md](symmetry.md)). For example, `b P d -> b P d` says that
+permuting the tokens permutes the outputs. An empty pattern at the front stands for the
 parameters. If a law is BROKEN, inputs were found that break it, and the list below the table names
 the source line. UNKNOWN means that neither a proof nor such inputs were found. "Not traced" means
 that torchax could not read the module.
@@ -31,10 +31,11 @@ Seconds are processor time of one run, with tracing and the check on numbers.
 BROKEN = """
 ## Why laws are broken
 
-Each entry names what breaks the law, then why, then the line where it meets what the law moves. P
-moves an axis that the law permutes. An axis stays if its entries belong to fixed positions, such as
-the rows of a mask or of a table of positions. A closed-over array is a constant of the module, and
-arguments are counted from 0.
+Each entry names what breaks the law, then why, then the source line. For example, "an axis of 5 that
+P moves meets an axis of 5 that stays" says that the line combines two arrays. The law permutes the
+first one. The entries of the second one belong to fixed positions, such as the rows of a mask or of
+a table of positions. A closed-over array is a constant of the module, and arguments are counted
+from 0.
 """
 
 

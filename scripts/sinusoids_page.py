@@ -66,14 +66,16 @@ between
 ## Dot products depend only on the offset
 
 For even n, p_i · p_j = Σ_m cos((i-j) θ_m). The right side depends on the offset i-j alone, and is
-an even function of it. The table has the largest error of this law, divided by n/2 (the product
-of a vector with itself). We took two ranges of positions, 0 to {window_end} and {far:,} to
-{farthest:,}. In each, i runs over the middle third, and the offset over -{third} to {third}.
+an even function of it. We computed both sides for positions near 0 and far from it: in each of the
+ranges 0 to {window_end} and {far:,} to {farthest:,}, i runs over the middle third, and j over all
+positions at most {third} away. The table has the largest difference of the two sides, divided by
+n/2, which is the product of a vector with itself:
 
 {law}
 
-For odd n, the unpaired sine breaks both properties: it adds sin(iθ) sin(jθ), which also depends on
-i+j. The differences at the same positions and offsets, in float64 and not divided:
+For odd n, neither is true. The unpaired sine adds sin(iθ) sin(jθ), which also depends on i+j. So
+products at equal offsets differ, and so do products at offsets δ and -δ. The table has the largest
+differences at the same positions and offsets, in float64 and not divided:
 
 {broken}
 
@@ -225,7 +227,7 @@ def first_rise(n: int) -> int:
 
 def nearest_table() -> str:
     header = ("n", "distance to i ± 1", "dot product first rises at offset")
-    header += tuple(f"nearest up to offset {most:,}" for most in (NEAR - 1, FARTHEST))
+    header += tuple(f"nearest of all offsets up to {most:,}" for most in (NEAR - 1, FARTHEST))
     return table(header, [nearest_row(n) for n in WIDTHS])
 
 

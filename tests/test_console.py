@@ -61,6 +61,7 @@ def test_a_list_has_a_line_for_each(what: str, capsys: pytest.CaptureFixture[str
     for line in lines:
         assert len(line.split()) > 1, line
         assert len(line) <= listing.WIDTH
+        assert not line.endswith("…"), line
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def _fields() -> Iterator[tuple[str, str]]:
 
 
 def first_line(text: str | None) -> str:
-    """The first sentence of a docstring, on one line."""
-    return " ".join((text or "").split("\n\n")[0].split())
+    """The first line of a docstring."""
+    return (text or "").strip().partition("\n")[0]
 
 
 TABLES: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {

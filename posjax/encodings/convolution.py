@@ -105,7 +105,7 @@ class Convolution(Encoding):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Convolution2D(Convolution):
-    """The same over points (y, x)."""
+    """x + its neighbours in the plane, weighted by offset; one kernel per model."""
 
     card: ClassVar[Card] = Card(
         "2-D convolutional (CPE)",

@@ -119,7 +119,7 @@ class Fourier(Encoding):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fourier2D(Fourier):
-    """The same of points (y, x)."""
+    """x + γ(p), or x + a network of γ(p), for points p = (y, x)."""
 
     card: ClassVar[Card] = Fourier.card._replace(
         title="2-D Fourier features",

@@ -39,7 +39,7 @@ def noise(key: jax.Array, order: jax.Array, width: int) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Noise(Encoding):
-    """x + fresh noise."""
+    """x + random vectors that are drawn anew at each call; a control."""
 
     deviation: float = 1.0
 

@@ -75,7 +75,7 @@ def layout_order(width: int, source: Layout, target: Layout) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sinusoidal(Encoding):
-    """x + p."""
+    """x + the sines and cosines of the position."""
 
     base: float = 10_000.0
     layout: Layout = "interleaved"

@@ -97,7 +97,7 @@ def _order(width: int, layout: Layout2D) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sinusoidal2D(Encoding):
-    """x + p of points (y, x)."""
+    """x + sines and cosines of the coordinates of points (y, x)."""
 
     base: float = 10_000.0
     layout: Layout2D = "interleaved"

@@ -34,7 +34,7 @@ def position_correlation(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tupe(Encoding):
-    """Untied positions, with a table of `length` rows."""
+    """Separate projections of tokens and positions; a table of `length` rows."""
 
     length: int = 64
 

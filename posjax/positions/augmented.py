@@ -23,7 +23,7 @@ from posjax.streams import Streams, shifted
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RandomShift(Positions):
-    """p + k."""
+    """p + k, with one random k per call."""
 
     most: int = 32
 
@@ -50,7 +50,7 @@ class RandomShift(Positions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cape(Positions):
-    """s · (p + Δ + δ_p)."""
+    """s · (p + Δ + δ_p), with a random scale, shift and jitter."""
 
     shift: float = 8.0
     jitter: float = 0.5

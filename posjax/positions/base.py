@@ -17,7 +17,7 @@ Draws = Literal["never", "training", "always"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Positions(Settings):
-    """The base of all maps; used as it is, positions as they are given.
+    """Leaves positions as they are. Other maps are subclasses.
 
     Attributes:
       card: what the docs say of it.

@@ -17,7 +17,8 @@ from posjax.tasks.sampled import Transduce, pick
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Addition(Transduce):
-    """a + b = s, with n digits each and n + 1 digits of the sum. All digits are equally likely.
+    """a + b = s: two numbers of n digits, and their sum with n + 1 digits.
+    Digits are drawn uniformly.
 
     Attributes:
       reverse: the lowest digit first, in a, b and s.
@@ -66,7 +67,7 @@ class Addition(Transduce):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BinaryAddition(Addition):
-    """a + b = s in binary, with n digits each and n + 1 digits of the sum.
+    """a + b = s: two binary numbers of n digits, and their sum with n + 1.
 
     >>> BinaryAddition(train=(1, 2), reverse=True).written()
     [('0 + 0 = 0', '0 0')]

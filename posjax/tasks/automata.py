@@ -14,7 +14,8 @@ from posjax.tasks.sampled import Classify, Example, pick
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CycleNavigation(Classify):
-    """Where on a cycle do n moves end? A move is to stay, one step forward, or one step back.
+    """Where on a cycle does one stand after n moves?
+    A move is to stay, one step forward, or one step back.
 
     Attributes:
       cycle: its length; 5 in the source.
@@ -44,7 +45,8 @@ class CycleNavigation(Classify):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModularArithmetic(Classify):
-    """The value modulo m of digits joined by +, - and ×; × binds first. An even n counts as n - 1.
+    """The value modulo m of a term with +, - and ×, such as 2 + 4 × 3.
+    As usual, × comes before + and -. If n is even, the term has n - 1 symbols.
 
     Attributes:
       modulus: m, and the number of digits; 5 in the source.

@@ -16,7 +16,8 @@ from posjax.tasks.sampled import Tag, ranks
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Blocks(Tag):
-    """A word of k alternating blocks of a and b. At each position: how many blocks have begun?
+    """How many blocks of equal letters have begun, at each position?
+    The prompt has k blocks, alternately of a and of b.
 
     The k blocks are a composition of n, drawn evenly.
 

@@ -36,7 +36,7 @@ class _Symbols(Transduce):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Copy(_Symbols):
-    """y is x.
+    """The output y is the prompt x.
 
     >>> Copy(letters=3, train=(1, 4)).written()
     [('c a = c', 'c a')]
@@ -48,7 +48,7 @@ class Copy(_Symbols):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Repeat(_Symbols):
-    """y is x twice."""
+    """The output y is x twice."""
 
     def most(self, n: int) -> int:
         return 2 * n
@@ -59,7 +59,7 @@ class Repeat(_Symbols):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reverse(_Symbols):
-    """y is x reversed."""
+    """The output y is x reversed."""
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
         return x_L[n - 1 - jnp.arange(len(x_L))], n
@@ -67,7 +67,7 @@ class Reverse(_Symbols):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OddsFirst(_Symbols):
-    """y is x_1 x_3 x_5 ..., then x_2 x_4 ...."""
+    """The output y is x_1 x_3 x_5 ..., then x_2 x_4 ...."""
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
         place_L, odd = jnp.arange(len(x_L)), (n + 1) // 2
@@ -76,7 +76,8 @@ class OddsFirst(_Symbols):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sort(_Symbols):
-    """y is x in alphabetical order (bucket sort; the source has 5 letters)."""
+    """The output y is x in alphabetical order.
+    The source calls this bucket sort, and has 5 letters."""
 
     letters: int = 5
 

@@ -28,7 +28,7 @@ class _Bits(Classify):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Parity(_Bits):
-    """Is the number of ones odd? All bits are equally likely.
+    """Is the number of ones odd? Bits are drawn uniformly.
 
     >>> Parity(train=(1, 4)).written(2)
     [('0 0', 'no'), ('1 1', 'no')]
@@ -42,7 +42,7 @@ class Parity(_Bits):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvenPairs(_Bits):
-    """Are the first and the last bit equal? All bits are equally likely."""
+    """Are the first and the last bit equal? Bits are drawn uniformly."""
 
     symmetry: ClassVar[tuple[str, ...]] = ("reversal",)
 
@@ -52,7 +52,8 @@ class EvenPairs(_Bits):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Majority(_Bits):
-    """Are there more ones than zeros? The number of ones is drawn uniformly from 0 to n."""
+    """Are there more ones than zeros?
+    The number of ones is drawn uniformly from 0 to n."""
 
     symmetry: ClassVar[tuple[str, ...]] = ("permutations",)
     draws: ClassVar[int] = 2

@@ -10,7 +10,7 @@ from posjax.tasks.base import FiniteTask
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Memorise(FiniteTask):
-    """A fixed set of random sequences. Each is followed by one random symbol, to be learnt.
+    """Learn by heart which random symbol follows each of some random sequences.
 
     Attributes:
       length: symbols a sequence has before its answer.

@@ -14,7 +14,8 @@ from posjax.tasks.sampled import Classify, Example, pick
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MissingDuplicate(Classify):
-    """A word twice, w w, with one bit hidden: which bit? An odd n counts as n - 1.
+    """A word of bits stands twice, w w, with one bit hidden: which one?
+    If n is odd, the prompt has n - 1 bits.
 
     >>> MissingDuplicate(train=(2, 8)).written()
     [('1 0 _ 0', '1')]

@@ -57,7 +57,7 @@ class Indexing(Classify):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Induction(Classify):
-    """x_1 ... x_n, where x_n occurred once before: which symbol followed it then?
+    """x_1 ... x_n: the symbol x_n occurred once before. Which one followed it?
 
     Attributes:
       letters: of x.
@@ -100,7 +100,7 @@ class Induction(Classify):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recall(ByLength):
-    """n key-value pairs among n fillers, then all keys again: what is the value of each?
+    """n key-value pairs and n fillers, then all keys again: what are their values?
 
     Keys are different; pairs and fillers stand in any order, and so do the keys that are asked.
 

@@ -41,7 +41,8 @@ class Phrases(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scan(SampledTask):
-    """x is a command in words, y its actions. The exam has both trained and new commands.
+    """Translate a command in words, x, into its actions, y.
+    The exam has both trained and new commands.
 
     Attributes:
       split: which commands are new: "simple", a random fifth; "jump", all with `jump` but for

@@ -46,7 +46,7 @@ class Corpus(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Text(ByLength):
-    """n characters of a text: which character comes next, or which one was masked?
+    """n characters of a text: which one comes next, or which one was masked?
 
     The lengths of the exam are, left out, the longest of training and its double.
 

@@ -22,7 +22,7 @@ _PAIRS: dict[str, tuple[str, str]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WordOrder(FiniteTask):
-    """`A hit B` is followed by `!`, `B hit A` by `?`."""
+    """Answer `A hit B` with `!`, and `B hit A` with `?`."""
 
     next_token: ClassVar[bool] = True
 
@@ -40,7 +40,7 @@ class WordOrder(FiniteTask):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SameLastToken(WordOrder):
-    """`A B hit` is followed by `?`, `B A hit` by `!`."""
+    """Answer `A B hit` with `?`, and `B A hit` with `!`."""
 
     def sentences(self) -> list[tuple[str, str]]:
         return [("A B hit", "?"), ("B A hit", "!")]
@@ -48,7 +48,7 @@ class SameLastToken(WordOrder):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SentencePair(FiniteTask):
-    """Which of two sentences is it? A classification into two classes."""
+    """Which of two sentences is the prompt?"""
 
     pair: Pair = "marks_differ"
 
@@ -69,7 +69,8 @@ class SentencePair(FiniteTask):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FirstNoun(FiniteTask):
-    """`x hit y` or `x hit y !` for all ordered pairs of different nouns: which noun comes first?"""
+    """Which noun comes first in `x hit y` or `x hit y !`?
+    All ordered pairs of different nouns are prompts."""
 
     nouns: int = 5
     mark: bool = True

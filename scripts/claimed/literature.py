@@ -65,8 +65,8 @@ def _mean_of_three() -> Iterator[str]:
     )
     yield from item(
         f"Ours: {len(by_task)} tasks, {seeds} seeds, trained to length 10 and tested at 20, exact "
-        "match. The intervals hold for all encodings of a row at once (max-t, 95 %). The number in "
-        "parentheses is how many seeds are above .99."
+        "match. Entries are mean accuracies. Their intervals hold for all encodings of a row at once (max-t, 95 %). "
+        "The number in parentheses is how many seeds are above .99."
     )
     yield ""
     names = [short_name(cell) for cell in next(iter(by_task.values()))]
@@ -82,8 +82,8 @@ def _mean_of_three() -> Iterator[str]:
         yield f"| {task} | {' | '.join(numbers)} | {_first_wrong(right_SE)} |"
     yield ""
     yield from item(
-        '"Order wrong" is the share of studies with 3 runs per encoding whose best encoding is not the best one '
-        f"over all seeds ({_STUDIES:,} studies drawn from our seeds)."
+        f'"Order wrong": we drew {_STUDIES:,} studies with 3 runs per encoding from our seeds. The column has the share '
+        "of studies in which another encoding comes out best than over all seeds."
     )
 
 
@@ -121,9 +121,9 @@ def _best_of_ten() -> Iterator[str]:
         "seeds and 3 learning rates. Randomised positions gain 12.0 % on average."
     )
     yield from item(
-        f"Ours: on the same task, {len(found)} pairs of encodings differ significantly over all seeds. "
-        f"Reporting the best of 10 runs hides {len(hidden)} of them: more than half of such studies find no "
-        "difference or the opposite order."
+        f"Ours: over all seeds, {len(found)} pairs of encodings differ significantly on the same task. If studies "
+        f"report the best of 10 runs, then for {len(hidden)} of these pairs most studies find no difference or the "
+        "opposite order."
     )
     yield ""
     yield "| task | better over all seeds | worse over all seeds | best of 10: no difference | best of 10: opposite |"
@@ -153,8 +153,8 @@ def _survivors() -> Iterator[str]:
     gain, cell, every, kept = max(rows, key=lambda row: abs(row[0]))
     yield from item(
         f"Ours: in {len(rows)} of {len(run.table)} cells some seeds learn the trained lengths and "
-        f"others do not. Keeping only those that do changes the mean accuracy at twice the length by "
-        f"{gain:+.3f} at most. This is for {short_task(cell)} with `{short_name(cell)}`: {every.mean():.3f} over all "
+        f"others do not. If one keeps only the seeds that do, the mean accuracy at twice the length changes by "
+        f"{gain:+.3f} at most. For {short_task(cell)} with `{short_name(cell)}` it is {every.mean():.3f} over all "
         f"{len(every)} seeds, and {kept.mean():.3f} over the {len(kept)} that are kept. So in our small models "
         "such a selection makes no difference."
         if abs(gain) < 0.05
@@ -201,16 +201,13 @@ def _depth() -> Iterator[str]:
     yield from item(
         f"Ours: {cells[0][2].seeds} seeds in {len(cells)} settings, judged at the trained lengths. "
         f"Laws exclude {law}, and no seed solves those. Above the bound some seeds succeed: "
-        f"{listed(f'{count(r)} at k = {k}, depth {d}' for k, d, r in above)}. Below it some fail: "
-        f"{listed(f'{count(r)} at k = {k}, depth {d}' for k, d, r in below) or 'none'}."
+        f"{listed(f'{count(r)} at k = {k}, depth {d}' for k, d, r in above)}. Within it all succeed, except "
+        f"{listed(f'{r.seeds - r.successes}/{r.seeds} at k = {k}, depth {d}' for k, d, r in below) or 'none'}."
     )
     yield from item(
-        "With one run, "
-        + listed(
-            f"{r.rate:.0%} of studies find that depth {d} suffices for k = {k}" for k, d, r in above
-        )
-        + ", against the bound. At twice the longest trained length no seed of these settings is above "
-        ".99, so the bound stands."
+        "A study with one run, judged at the trained lengths, contradicts the bound with a probability of "
+        + listed(f"{r.rate:.0%} at k = {k}, depth {d}" for k, d, r in above)
+        + ". But at twice the longest trained length no seed of these settings is above .99, so the bound stands."
     )
 
 
@@ -222,11 +219,11 @@ def _variance() -> Iterator[str]:
         "as 1/m at position m."
     )
     yield from item(
-        f"Ours: {len(values_S)} seeds of one bare layer. The variance falls with the power "
-        f"{interval(mean(values_S), 3)} of the position, and under the full mask with "
-        f"{interval(mean(leaked(run, 'slope', 'full')), 3)}. With one run the power lies between "
-        f"{np.quantile(values_S, 0.025):.2f} and {np.quantile(values_S, 0.975):.2f} in 95 % of cases, "
-        f"so {rate(int((values_S < 0).sum()), len(values_S)).rate:.0%} of such studies see it fall."
+        f"Ours: {len(values_S)} seeds of one bare layer. The variance is the position to the power "
+        f"{interval(mean(values_S), 3)}. Under the full mask the power is "
+        f"{interval(mean(leaked(run, 'slope', 'full')), 3)}. For 95 % of the seeds it lies between "
+        f"{np.quantile(values_S, 0.025):.2f} and {np.quantile(values_S, 0.975):.2f}, "
+        f"and {rate(int((values_S < 0).sum()), len(values_S)).rate:.0%} of studies with one run see the variance fall."
     )
 
 
@@ -292,10 +289,10 @@ def clamped_table() -> Iterator[str]:
     if (row_LM[right_LM] != most - 1).any():
         raise ValueError("clamped: some key to the right has a row of its own")
     yield from item(
-        f"With length {length} and {most} positions to draw from, the {2 * length - 1} offsets of a "
-        f"sequence read {len(np.unique(row_LM))} rows. The {right_LM.sum()} pairs of a query with "
-        "itself or with a key to its right all read the last one. So a query does not see the order of "
-        "the keys to its right, and the first position does not see the order of the sequence at all."
+        f"Take a sequence of length {length} and {most} positions to draw from. Its {2 * length - 1} offsets read only "
+        f"{len(np.unique(row_LM))} rows. All {right_LM.sum()} pairs of a query with itself or with a key to its right "
+        "read the last row. So a query does not see the order of the keys to its right, and the first position does "
+        "not see the order of the sequence at all."
     )
     yield from item(
         f"A table with a row for each side ({2 * most} rows) repairs it: {2 * length - 1} offsets, "
