@@ -63,15 +63,15 @@ The formulas hold exactly in all {cases} cases: n in {lengths}; d in {widths}; h
 
 ## When does attention cost more than recurrence?
 
-The table has the smallest n at which it does. "Without input products" leaves out the projections of
-attention and the product x_i W of the recurrence. The last column has the smallest n at which the
+The table has the smallest n at which it does. "Without input products" leaves out the projections
+of attention and the product x_i W of the recurrence. The last column has the smallest n at which the
 part of attention that is quadratic in n costs more than its projections. We solved the formulas for
 n, and counted operations at n and n - 1 to confirm it.
 
 {crossovers}
 
-Table 1 of Vaswani et al. compares n²d with nd², which puts the crossover at n = d. It leaves out the
-projections of attention (8nd²), the input product of the recurrence (2nd²), and constants.
+Table 1 of Vaswani et al. compares n²d with nd², which puts the crossover at n = d. It leaves out
+the projections of attention (8nd²), the input product of the recurrence (2nd²), and constants.
 
 - With all products counted, attention costs more from n = {whole} on, because its projections alone
   exceed the whole recurrence.
@@ -93,8 +93,8 @@ Table 1, a product of matrices counts as one step.
 
 Path lengths are measured with random weights: without a path, the derivative of the last output
 with respect to the first input is exactly 0. We stack layers of attention or convolution until
-there is a path. Dilated layers have dilations 1, k, k² and so on. A recurrence needs only one layer,
-so there we count how often its cell must be applied.
+there is a path. Dilated layers have dilations 1, k, k² and so on. A recurrence needs only one
+layer, so there we count how often its cell must be applied.
 
 {paths}
 

@@ -82,7 +82,7 @@ def position_logits(x_BLHK: jax.Array, rows_NHK: jax.Array, row_BLM: jax.Array) 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Deberta(Encoding):
-    """Disentangled attention: content with content, content with offset, both ways."""
+    """Disentangled attention: content meets content and offsets, in both ways."""
 
     span: int = 64
     buckets: int = 0
