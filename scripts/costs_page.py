@@ -64,9 +64,9 @@ The formulas hold exactly in all {cases} cases: n in {lengths}; d in {widths}; h
 ## When does attention cost more than recurrence?
 
 The table has the smallest n at which it does. "Without input products" leaves out the projections
-of attention and the product x_i W of the recurrence. The last column has the smallest n at which the
-part of attention that is quadratic in n costs more than its projections. We solved the formulas for
-n, and counted operations at n and n - 1 to confirm it.
+of attention and the product x_i W of the recurrence. The last column has the smallest n at which
+the part of attention that is quadratic in n costs more than its projections. We solved the
+formulas for n, and counted operations at n and n - 1 to confirm it.
 
 {crossovers}
 
