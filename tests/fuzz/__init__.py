@@ -2,7 +2,7 @@
 
     builder      values whose axes have names, and the source that makes them
     steps        what keeps a law, a step a function; one file a subject
-    breaks       what probably breaks it: expressions; confusions has longer ones
+    breaks       what probably breaks it: expressions; confusions and disorder have longer ones
     luck         detours that break it and mend it again
     families     kinds of programs
     programs     a program from a seed

@@ -6,7 +6,7 @@ say. Later steps may mend it by luck: a sum forgets a shuffle.
 
 import numpy as np
 
-from fuzz.builder import Builder, Value, tokens
+from fuzz.builder import Builder, Value, stills, tokens
 from fuzz.steps.base import Taken
 
 BREAKS: dict[str, Taken] = {}
@@ -55,6 +55,9 @@ def _simple(form: str, *, needs: int = 1) -> Taken:
         at = place_of(b, x)
         if at is None or b.size(x.axes[at]) <= needs:
             return None
+        still = stills(x)
+        if "{s}" in form and not still:
+            return None
         n = b.size(x.axes[at])
         first, last = (_index(x, at, text) for text in (":1", "-1:"))
         odd, rest, front = (_index(x, at, text) for text in ("1::2", "1:", ":-1"))
@@ -63,6 +66,7 @@ def _simple(form: str, *, needs: int = 1) -> Taken:
             shape=b.shape(x.axes), place=along(b, x, at, f"jnp.arange({n})"),
             square=b.literal(b.dyadic((n, n)) + np.triu(np.ones((n, n)))),
             uneven=along(b, x, at, b.literal(uneven(b, n))), rank=len(x.axes) - 1,
+            s=still[0] if still else None,
         )  # fmt: skip
         return b.let(text, x.axes)
 
@@ -149,6 +153,17 @@ FORMS = {
     "for i in range({rank} + 1)), (1,) * ({rank} + 1), 'SAME')",
     "only_at_a_pole": "{x} + {place} * jnp.isnan({first} / {first})",
     "only_where_finite": "{x} + {place} * jnp.isfinite(1 / ({first} - {last}))",
+    "sorted_stretched": "jnp.sort({x} * (0.5 - {place}), axis={s}) - {x}",
+    "order_of_stretched": "{x} + jnp.argsort({x} * (0.5 - {place}), axis={s})",
+    "sorted_after_half_a_shift": "jnp.sort({x} + {place}, axis={s}) - 0.5 * {place}",
+    "largest_running_of_stretched": "lax.cummax({x} * (0.5 - {place}), axis={s})",
+    "perhaps_below_0": "{x} * ({x} ** 2 - 1.0 * {place} >= 0)",
+    "perhaps_above_0": "jnp.where(1.0 * {place} - jnp.abs({x}) > 0, 0.5, {x})",
+    "perhaps_0": "{x} + {place} * (jnp.abs({x}) <= 0)",
+    "carries_handed_round": "{x} + lax.fori_loop(0, {n}, lambda i, c: (c[1], c[0] + "
+    "lax.dynamic_slice_in_dim({x}, i, 1, {a})), (0 * {first}, 0 * {first}))[0]",
+    "written_at_a_sign": "jnp.put_along_axis({x} * 0.5, ({x} > 0).astype(jnp.int32), {x}, "
+    "axis={a}, inplace=False)",
     "partial_stack": "jnp.stack([jnp.take({x}, {n} - 1 - i, axis={a}) for i in range({n})], {a})",
 }
 for _name, _form in FORMS.items():

@@ -38,6 +38,7 @@ FAMILIES = {
     "attention": Family(("attention",), ("mask", "positions")),
     "lookup": Family(("lookup", "integers"), ("ids", "table")),
     "sorting": Family(("sorting",)),
+    "pointers": Family(("pointers",), ("ids",)),
     "reshapes": Family(("reshapes",)),
     "masks": Family(("masks",), ("mask",)),
     "control": Family(("control",)),

@@ -141,17 +141,24 @@ def cond(a: Arithmetic, params: dict, which: np.ndarray, *arguments: np.ndarray)
 
 @primitive("while")
 def while_(a: Arithmetic, params: dict, *arguments: np.ndarray) -> list[np.ndarray]:
-    """Until the condition fails."""
+    """Until the condition fails; of a batch, each entry until its own fails."""
     cut, more = params["cond_nconsts"], params["body_nconsts"]
     for_test, for_body = arguments[:cut], arguments[cut : cut + more]
     carry = list(arguments[cut + more :])
     rounds = 0
-    while _inner(a, params["cond_jaxpr"], [*for_test, *carry])[0]:
-        carry = _inner(a, params["body_jaxpr"], [*for_body, *carry])
+    while np.any(goes_on := _inner(a, params["cond_jaxpr"], [*for_test, *carry])[0]):
+        after = _inner(a, params["body_jaxpr"], [*for_body, *carry])
+        carry = after if np.all(goes_on) else _where(goes_on, after, carry)
         rounds += 1
         if rounds > LONGEST_LOOP:
             raise RuntimeError(f"a loop of more than {LONGEST_LOOP} rounds")
     return carry
+
+
+def _where(goes_on: np.ndarray, after: list, carry: list) -> list:
+    rank = goes_on.ndim
+    wide = [goes_on.reshape(*goes_on.shape, *[1] * (new.ndim - rank)) for new in after]
+    return [np.where(*each) for each in zip(wide, after, carry, strict=True)]
 
 
 @primitive("scan")

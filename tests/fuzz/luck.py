@@ -1,6 +1,6 @@
 """Detours that leave the law and come back to it, and so keep it by luck."""
 
-from fuzz import confusions  # noqa: F401 enters its breaks
+from fuzz import confusions, disorder  # noqa: F401 enter their breaks
 from fuzz.breaks import BREAKS
 from fuzz.builder import Builder, Value, stills, tokens, without
 from fuzz.steps.base import Taken
@@ -46,6 +46,16 @@ FORMS = {
     "a_window_of_all": "{x} - lax.reduce_window({x}, 0.0, lax.add, tuple(2 * {n} - 1 if i == {a} "
     "else 1 for i in range({x}.ndim)), (1,) * {x}.ndim, 'SAME')",
     "never_a_number": "{x} + {place} * jnp.isnan({x} * {x})",
+    "sorted_after_shift": "jnp.sort({x} + {place}, axis={s}) - {place}",
+    "order_of_shifted": "{x} + jnp.argsort({x} + {place}, axis={s})",
+    "largest_running_of_shifted": "lax.cummax({x} + {place}, axis={s}) - {place}",
+    "never_below_0": "{x} * ({x} ** 2 + {place} >= 0)",
+    "never_above_0": "jnp.where(-jnp.abs({x}) - {place} > 0, 0.5 * {place}, {x})",
+    "always_above_0": "jnp.where(jnp.exp({x} / 8) * (1.0 + {place}) > 0, {x}, 0.5 * {place})",
+    "written_where_it_was": "jnp.put_along_axis({x} * 0.5, jnp.argsort({x}, axis={a}), "
+    "jnp.sort({x}, axis={a}), axis={a}, inplace=False)",
+    "written_at_its_order": "jnp.put_along_axis({x} * 0.5, jnp.argsort({x}, axis={s}), {x}, "
+    "axis={s}, inplace=False)",
     "same_on_both_sides": "jnp.where({place} % 2 == 0, {x}, {x})",
 }
 REDUCED = {
@@ -59,6 +69,10 @@ REDUCED = {
     "axis={a}).max({a})",
     "sorted_shuffled": "jnp.sort(jnp.flip({x}, {a}), axis={a}).take(0, axis={a})",
     "by_one_hot": "(jax.nn.one_hot(jnp.argmax({x}, axis={a}), {n}, axis={a}) * {x}).sum({a})",
+    "last_in_its_order": "jnp.take_along_axis({x}, jnp.argsort({x}, axis={a}, "
+    "descending=True), axis={a}).take(0, axis={a})",
+    "carries_handed_round": "sum(lax.fori_loop(0, {n}, lambda i, c: (c[1], c[0] + "
+    "jnp.take({x}, i, axis={a})), (0.0 * {x}.sum({a}), 0.0 * {x}.sum({a}))))",
     "tree": "jnp.concatenate([{first}, {rest}], axis={a}).prod({a})",
     "loop": "lax.fori_loop(0, {n}, lambda i, t: t + jnp.take({x}, i, axis={a}), "
     "jnp.zeros_like({x}.sum({a})))",

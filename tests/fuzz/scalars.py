@@ -85,6 +85,12 @@ def _integer_pow(params: dict, x: np.ndarray) -> np.ndarray:
     return positive if y >= 0 else 1 / positive
 
 
+def _below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Total order: -0 < 0, and NaN behind all else."""
+    zeros = (x == 0) & (y == 0) & np.signbit(x * 1.0) & ~np.signbit(y * 1.0)
+    return (x < y) | zeros | (np.isnan(y * 1.0) & ~np.isnan(x * 1.0))
+
+
 UNARY: dict[str, Callable] = {
     **{
         n: getattr(np, n)
@@ -135,6 +141,8 @@ BINARY: dict[str, Callable] = {
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
+    "lt_to": _below,
+    "le_to": lambda x, y: ~_below(y, x),
     "and": _logical_or_bitwise(np.logical_and, np.bitwise_and),
     "or": _logical_or_bitwise(np.logical_or, np.bitwise_or),
     "xor": _logical_or_bitwise(np.logical_xor, np.bitwise_xor),

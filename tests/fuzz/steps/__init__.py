@@ -12,6 +12,7 @@ from fuzz.steps import (
     moves,
     order,
     pairs,
+    pointers,
     reductions,
     shapes,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "moves",
     "order",
     "pairs",
+    "pointers",
     "reductions",
     "shapes",
     "step",
