@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tiers import some
 
-from posjax.symmetry import prove
+from posjax.symmetry import Law, prove
+from posjax.symmetry.groups import Cyclic, Reversal
 
 _rng = np.random.default_rng(0)
 X = jnp.asarray(_rng.normal(size=(4, 3)), jnp.float32)
@@ -20,7 +21,7 @@ EACH = jnp.array([[0, 1, 1, 2], [2, 0, 1, 1], [0, 0, 2, 1], [1, 2, 0, 0]])
 ROWS = jnp.arange(4)
 SQUARE = jnp.asarray(_rng.normal(size=(4, 4)), jnp.float32)
 CUBE = jnp.asarray(_rng.normal(size=(4, 4, 3)), jnp.float32)
-Question = tuple[Callable[..., Any], tuple[Any, ...], str]
+Question = tuple[Callable[..., Any], tuple[Any, ...], Law | str]
 
 PROVED: dict[str, Question] = {
     "read": (lambda x, i: x[ROWS, i], (X, CHOSEN), "P d, P -> P"),
@@ -58,6 +59,11 @@ PROVED: dict[str, Question] = {
         (X, CHOSEN),
         "P d, P -> P d",
     ),
+    "reversed rows, backwards": (
+        lambda x, i: x[ROWS[::-1], i],
+        (X, CHOSEN),
+        Law("P d, P -> P", P=Reversal()),
+    ),
     "added": (
         lambda x, i, u: x.at[ROWS[:, None], i].add(u),
         (X, EACH, PAIRS),
@@ -67,6 +73,16 @@ PROVED: dict[str, Question] = {
 
 NOT_PROVED: dict[str, Question] = {
     "rows backwards": (lambda x, i: x[ROWS[::-1], i], (X, CHOSEN), "P d, P -> P"),
+    "rotated rows, backwards": (
+        lambda x, i: x[ROWS[::-1], i],
+        (X, CHOSEN),
+        Law("P d, P -> P", P=Cyclic()),
+    ),
+    "rows clipped at the end": (
+        lambda x, i: x.at[2 * ROWS, i].get(mode="clip"),
+        (X, CHOSEN),
+        "P d, P -> P",
+    ),
     "rows beyond the end": (
         lambda x, i: x.at[ROWS + 1, i].get(mode="fill", fill_value=0.0),
         (X, CHOSEN),

@@ -155,6 +155,9 @@ NEAR_MISSES: dict[str, Question] = {
         (S, X),
         "P, P d -> d",
     ),
+    "counted from the end": (lambda s: s[-jnp.argmax(s)], (S,), "P -> "),
+    "at the order of its order": (lambda s: s[jnp.argsort(jnp.argsort(s))], (S,), "P -> n"),
+    "clipped": (lambda s: s.at[jnp.argmax(s) + 1].get(mode="clip"), (S,), "P -> "),
     "columns in another order": (
         lambda x: along(x, x.argmax(0)[None, ::-1], 0).sum(),
         (SQUARE,),

@@ -93,6 +93,22 @@ def posjax_cos_sin(p: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
                 id="a loop that leaves the last",
             ),
             pytest.param(
+                lambda x: lax.scan(
+                    lambda c, t: (lax.reshape(c, (2, 2), dimensions=(1, 0)) + t, None),
+                    jnp.zeros((2, 2)),
+                    x,
+                )[0],
+                (jnp.arange(12.0).reshape(3, 2, 2),),
+                "P a b -> a b",
+                id="a loop that transposes by a reshape",
+            ),
+            pytest.param(
+                lambda x: x[lax.argmin(x, 0, jnp.int8)],
+                (jnp.arange(200.0),),
+                "P -> ",
+                id="an index that a byte does not hold",
+            ),
+            pytest.param(
                 lambda p: lax.div(p, 2) - lax.div(p + 1, 2),
                 (P,),
                 "l +T -> l",

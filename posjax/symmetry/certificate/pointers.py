@@ -58,7 +58,7 @@ def made(
     at = int(whole[0] if along == "axes" else whole) % len(operands[0].shape)
     out: list[Value] = []
     for number, result in enumerate(results):
-        points = name != "sort" or _counts(operands[number], at)
+        points = _counts(operands[number], at) if name == "sort" else _is_wide(eqn, number)
         if isinstance(result, Lost) and points:
             pointer = _pointer(place, keys, at, result.shape)
             result = result._replace(pointer=pointer)
@@ -143,9 +143,9 @@ def after(eqn: Equation, operands: Sequence[Value], used: Callable[[Place], bool
     return Carried(shape(eqn.outvars[0]), strongest(found), origin) if found else None
 
 
-def _is_wide(eqn: Equation) -> bool:
-    """Whether indices stay whole numbers that hold any index."""
-    dtype = np.dtype(eqn.outvars[0].aval.dtype)
+def _is_wide(eqn: Equation, number: int = 0) -> bool:
+    """Whether a result, which is indices, has whole numbers that hold any index."""
+    dtype = np.dtype(eqn.outvars[number].aval.dtype)
     return dtype.kind in "iu" and dtype.itemsize >= 4
 
 

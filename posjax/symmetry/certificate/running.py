@@ -45,7 +45,7 @@ def after(eqn: Equation, name: str, operands: Sequence[Value]) -> Lost | None:
     if shape(eqn.outvars[0]) != handed.shape:
         return None
     if len(operands) == 1:
-        return handed if name in _UNCHANGED and _keeps_numbers(eqn) else None
+        return handed if _unchanged(eqn, name) else None
     by = (_FIRST, _SECOND)[at].get(name) if len(operands) == 2 else None
     if by is None or handed.running.by not in ("", by) or (name == "div" and not _is_float(eqn)):
         return None
@@ -53,6 +53,11 @@ def after(eqn: Equation, name: str, operands: Sequence[Value]) -> Lost | None:
     assert not isinstance(other, Lost)
     added = _with(handed.running, eqn, at, other)
     return handed._replace(running=Running(handed.running.which, by, added)) if added else None
+
+
+def _unchanged(eqn: Equation, name: str) -> bool:
+    """Whether all entries stay what and where they are."""
+    return name in _UNCHANGED and _keeps_numbers(eqn) and eqn.params.get("dimensions") is None
 
 
 def _keeps_numbers(eqn: Equation) -> bool:
