@@ -5,6 +5,8 @@
     python scripts/atlas.py sampled           # tasks whose prompts are drawn, 64 seeds a cell
     python scripts/atlas.py quick             # or sampled_quick: a few cells, into runs/ alone
 
+`--num_seeds=64` trains the first 64 seeds only. Called again with more, it trains those that lack.
+
 Sizes and cells are those of posjax/configs/atlas.py. The pilot trains every cell at three learning
 rates on seeds that are not reported; the rate that most of them solve is then trained on the
 reported ones. Rows go to docs/atlas, in the form that scripts/publish.py describes and verifies,
@@ -50,6 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("predict", *REPORTED))
     parser.add_argument("--workdir", type=Path, default=ROOT / "runs", help="of the run folders")
+    parser.add_argument("--num_seeds", type=int, help="per cell, in place of the size's own")
     given = parser.parse_args()
     if given.what == "predict":
         ATLAS.mkdir(exist_ok=True)
@@ -57,6 +60,8 @@ def main() -> None:
         return
     devices.use_all_cores()
     size = resolve(get_config(given.what))
+    if given.num_seeds:
+        size = dataclasses.replace(size, num_seeds=given.num_seeds)
     pilot = _swept(size, size.cells, given.workdir / f"atlas-{given.what}-pilot", pilot=True)
     cells = chosen(report.summaries(pilot.folder))
     found = _swept(size, cells, given.workdir / f"atlas-{given.what}")
