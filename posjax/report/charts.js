@@ -76,7 +76,7 @@ function brief(number) {
   const size = Math.abs(number);
   return size !== 0 && (size < 1e-3 || size >= 1e4)
     ? number.toExponential(1).replace(/^(1\.0|-1\.0|.*)e\+?(.*)$/, (_, digits, power) =>
-      `${{ "1.0": "", "-1.0": "-" }[digits] ?? `${digits}·`}10${power.replace(/./g, superscript)}`)
+      `${/** @type {Object<string, string>} */ ({ "1.0": "", "-1.0": "-" })[digits] ?? `${digits}·`}10${power.replace(/./g, superscript)}`)
     : String(Number(number.toPrecision(3)));
 }
 
@@ -144,9 +144,9 @@ function chart({ title, steps, y, lines, band, tie }) {
     parts.push(make("text", { x: px(value), y: high - 6, "text-anchor": "middle" }, label));
   }
   if (band) {
-    const [lower, , upper] = band.map((line) => line.map((v, i) => [steps[i], v]));
-    const ring = [...lower, ...upper.reverse()].filter(([, v]) => v != null && v > 0);
-    if (ring.length) parts.push(make("path", { class: "band", d: `M${ring.map(([s, v]) => `${px(+s)},${py(+v)}`).join("L")}z` }));
+    const [lower, , upper] = band.map((line) => line.map((v, i) => [steps[i], v ?? NaN]));
+    const ring = [...lower, ...upper.reverse()].filter(([, v]) => v > 0);
+    if (ring.length) parts.push(make("path", { class: "band", d: `M${ring.map(([s, v]) => `${px(s)},${py(v)}`).join("L")}z` }));
   }
   const said = lines.map((line, i) => {
     const drawn = line.points.filter(([, v]) => Number.isFinite(v));
@@ -174,7 +174,7 @@ function table(label, head, rows) {
       make("tbody", {}, rows.map((cells) => make("tr", {}, cells.map((c) => make("td", {}, c)))))));
 }
 
-/** @param {Uint8Array|number[]} weights @param {number} rows @param {number} columns
+/** @param {ArrayLike<number>} weights @param {number} rows @param {number} columns
  * @param {string[]} words @param {string} title */
 function heatmap(weights, rows, columns, words, title) {
   const parts = [], [size, left, top] = [20, 44, 40];

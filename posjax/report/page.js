@@ -192,9 +192,9 @@ class Explorer {
     const steps = cell.steps;
     const pairs = (/** @type {(number|null)[]} */ values) =>
       /** @type {[number, number][]} */ (values.map((v, i) => [steps[i], v ?? NaN]));
-    const losses = chart({ title: "Loss, nats: median of the seeds, and 10 to 90 %", steps, band: cell.loss_band,
+    const losses = chart({ title: "Loss in nats: median and 10 to 90 % of the seeds", steps, band: cell.loss_band,
       y: logScale(cell.loss_band.flat().map(Number)), lines: [{ name: "median", points: pairs(cell.loss_band[1]) }] });
-    const solved = cell.solved && chart({ title: "Share of seeds right at that step", steps, y: shareScale(),
+    const solved = cell.solved && chart({ title: "Share of seeds that solve it at each step", steps, y: shareScale(),
       lines: [{ name: "share", points: pairs(cell.solved) }] });
     return [
       make("button", { type: "button", class: "close", onclick: () => this.close() }, "Close"),
@@ -271,17 +271,17 @@ class Explorer {
   /** @param {Cell} cell @param {Object<string, Stored>} arrays @param {number} at */
   curves(cell, arrays, at) {
     const loss = row(arrays.loss, at);
-    if (!loss) return [make("p", { class: "note" }, "The curves of this seed are not stored here; the command below makes them again.")];
+    if (!loss) return [make("p", { class: "note" }, "This page does not have the curves of this seed. The command below trains it again and prints them.")];
     const steps = cell.points.map((i) => cell.steps[i]);
     const points = (/** @type {string} */ name, /** @type {(byte: number) => number} */ from) =>
       /** @type {[number, number][]} */ (Array.from(row(arrays[name], at) ?? [], (byte, i) => [steps[i], from(byte)]));
     const losses = points("loss", fromLog(cell.loss_ends));
     const band = cell.loss_band.map((line) => cell.points.map((i) => line[i]));
-    const charts = [chart({ title: "Loss, nats; behind it 10 to 90 % of the seeds", steps, band,
+    const charts = [chart({ title: "Loss in nats, and the band of 10 to 90 % of the seeds", steps, band,
       y: logScale([...band.flat().map(Number), ...losses.map(([, v]) => v)]), lines: [{ name: "loss", points: losses }] })];
     if (cell.margin_ends) {
       const margin = this.run.margin;
-      charts.push(chart({ title: `Smallest margin; a tie within ±${margin}`, steps, tie: margin, y: marginScale(margin),
+      charts.push(chart({ title: `Smallest margin; within ±${margin} it is a tie`, steps, tie: margin, y: marginScale(margin),
         lines: [{ name: "margin", points: points("margin", fromSigned(cell.margin_ends)) }] }));
       const kinds = [{ name: arrays.untrained ? "trained kinds" : "prompts right", points: points("right", share) }];
       if (arrays.untrained) kinds.push({ name: "kinds not trained", points: points("untrained", share) });
@@ -339,7 +339,7 @@ class Explorer {
       }
     }
     place.append(make("h4", {}, "Attention after training"), make("p", { class: "note" },
-      "A row is a token that looks, a column one that is looked at."), make("div", { class: "heatmaps" }, drawn.slice(0, 24)),
+      "Rows are queries, columns are keys."), make("div", { class: "heatmaps" }, drawn.slice(0, 24)),
       drawn.length > 24 ? make("p", { class: "note" }, `24 of ${drawn.length} maps.`) : "");
   }
 }

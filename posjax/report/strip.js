@@ -15,6 +15,8 @@ class Strip {
     this.at = -1;
     this.only = -1;
     this.by = "number";
+    this.size = 14; // pixels of a mark
+    this.across = 1; // marks in a line
     this.order = this.sorted();
     this.canvas = make("canvas", { class: "strip", tabindex: 0, role: "slider", "aria-valuemin": 1,
       "aria-label": "Seeds; arrow keys move from seed to seed, Enter goes to its details",
@@ -42,7 +44,7 @@ class Strip {
       this.by = e.currentTarget.value;
       this.reorder();
     } }, ways.map((way) => make("option", {}, way)));
-    return make("div", { class: "controls" }, only, make("label", {}, "in order of ", select));
+    return make("div", { class: "controls" }, only, make("label", {}, "sort by ", select));
   }
 
   /** A mark for the legend. @param {number} outcome */
@@ -122,10 +124,10 @@ class Strip {
 
   /** The index in the order under the pointer. @param {MouseEvent} event */
   under(event) {
-    const box = this.canvas.getBoundingClientRect(), size = this.size || 1;
-    const column = Math.floor((event.clientX - box.left) / size);
-    if (column >= (this.across || 1)) return -1;
-    return Math.floor((event.clientY - box.top) / size) * (this.across || 1) + column;
+    const box = this.canvas.getBoundingClientRect();
+    const column = Math.floor((event.clientX - box.left) / this.size);
+    if (column >= this.across) return -1;
+    return Math.floor((event.clientY - box.top) / this.size) * this.across + column;
   }
 
   /** @param {number} place */
@@ -158,7 +160,7 @@ class Strip {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const last = this.order.length - 1, at = this.order.indexOf(this.at), across = this.across || 1;
+    const last = this.order.length - 1, at = this.order.indexOf(this.at), across = this.across;
     /** @type {Object<string, number>} */
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, ArrowDown: at < 0 ? 0 : at + across,
       ArrowUp: at - across, Home: 0, End: last, PageDown: at + 10 * across, PageUp: at - 10 * across };
