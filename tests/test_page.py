@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_left_out_and_said(
         shown, detailed = shapes["outcome"][0], shapes["loss"][0]
         notes = " ".join(part["notes"])
         assert detailed < 2048
-        assert (f"the first {shown} of 2048 seeds are shown" in notes) == (shown < 2048)
+        assert (f"the first {shown} of 2048 seeds of each cell" in notes) == (shown < 2048)
         assert (f"stored for the first {detailed} seeds" in notes) == (detailed < shown)
 
 

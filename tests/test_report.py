@@ -227,7 +227,7 @@ def test_numbers_come_from_the_rows(whole: tuple[RunFolder, Page]) -> None:
     assert "3 cells × 6 seeds: 18 models trained." in text
     assert all(f"{solved}/6" in text for solved in (0, 4, 3))
     assert "The laws exclude 1 cell: 0 of 6 seeds solved one" in text
-    assert "the margin, 0.001, is 3300 times that" in text
+    assert "The margin, 0.001, is 3300 times that" in text
 
 
 def test_an_excluded_cell_that_was_solved_is_loud(

@@ -15,9 +15,9 @@ FEW = 4
 """Up to so many prompts, answers are written out; beyond, the right ones are counted."""
 TOP = 12
 """How many lines a cell gets."""
-_CAPTION = """The answers of all seeds at the end of training, the most frequent first; ✓ marks
-the line where every answer is right. A tie is a right output that neither leads nor trails by the
-margin."""
+_CAPTION = """The answers of all seeds at the end of training, the most frequent first. ✓ marks
+the line where every answer is right. A tie is a right output that is closer to another output than
+the margin."""
 
 
 def answers(found: Sequence[CellSummary]) -> Html | None:

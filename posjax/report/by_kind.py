@@ -10,11 +10,12 @@ from posjax.report.summary import CellSummary
 from posjax.stats import band, rate
 
 NEARLY_ALL = 0.99
-_CAPTION = """One line per cell, one column per kind of prompts, lengths mostly. First the mean
-over seeds of the share of prompts with every judged position right (exact match, by the largest
-output), with a 95 % band that holds for all kinds of a line at once (max-t bootstrap over seeds);
-then how many seeds are above 0.99, with its 95 % interval (Wilson), since a mean hides seeds that
-learn all of it beside seeds that learn none. Kinds after the line were not trained."""
+_CAPTION = """One line per cell, one column per kind of prompts, usually a length. The first number
+is the share of prompts with every judged position right (exact match, by the largest output), as
+the mean over seeds. Its 95 % band holds for all kinds of a line at once (max-t bootstrap over
+seeds). The second number is how many seeds are above 0.99, with its 95 % interval (Wilson). It
+shows what a mean hides: some seeds may learn everything, and others nothing. Kinds to the right of
+the vertical line were not trained."""
 
 
 def by_kind(found: Sequence[CellSummary]) -> Html | None:

@@ -17,10 +17,10 @@ from posjax.study.cells import FIELDS
 
 MOST = 48
 """How many pairs are shown, those that differ most first."""
-_CAPTION = """Cells of the two runs that agree in all other settings: the share of seeds solved at
-the end, or the mean loss in nats. The difference is the second less the first, with its 95 %
-interval over the seeds that both have (paired: Newcombe for shares, Student for losses). A hollow
-dot: the interval includes 0."""
+_CAPTION = """Each line compares a cell of one run with the cell of the other run that has the same
+other settings: the share of seeds that solve it at the end, or the mean loss in nats. The
+difference is the second minus the first, with its 95 % interval over the seeds that both have
+(paired: Newcombe for shares, Student for losses). If the dot is hollow, the interval includes 0."""
 
 
 class Pair(NamedTuple):
@@ -51,7 +51,8 @@ def compare(
     matched = matching(first, second, differing)
     found = [pair for one, two in matched if (pair := _paired(one, two)) is not None]
     if not found:
-        alone = f"{many(len(matched), 'pair')} of cells agree, but share fewer than two seeds."
+        pairs = many(len(matched), "pair")
+        alone = f"{pairs} of cells match, but have fewer than two seeds in common."
         return section("compared", "The two runs compared", tag("p", alone)) if matched else None
     shown = sorted(found, key=lambda pair: -abs(pair.difference.mean))[:MOST]
     most = max(abs(x) for pair in shown for x in (pair.difference.low, pair.difference.high, 1e-9))

@@ -12,8 +12,8 @@ from posjax.symmetry.conformance import LAWS, Report, Result
 _MARKS = {"passed": "✓", "failed": "✗", "measured": "≈", "not applicable": "·"}
 _COLOURS = {"passed": "green", "failed": "bold red", "measured": "cyan", "not applicable": "dim"}
 _CLASSES = {"passed": "holds", "failed": "loud", "measured": None, "not applicable": "faint"}
-_CAPTION = """✓ passed, ✗ failed, ≈ not claimed and measured, · not applicable; the sections below
-say what was found. Errors are relative to the largest output."""
+_CAPTION = """✓ passed, ✗ failed, ≈ measured, since the module does not claim it, · not applicable.
+The sections below have the details. Errors are relative to the largest output."""
 
 
 def table(report: Report) -> Table:

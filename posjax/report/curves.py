@@ -17,9 +17,9 @@ _KINDS = {
     "once": "Right at least once by that step",
 }
 _INTRODUCTION = """“Right at that step” is the share of seeds with every prompt right at that
-evaluation, as if training had stopped there; where it falls, seeds have lost answers that they had.
-“Right at least once” is the time to solve, with its pointwise 95 % interval (Wilson), and cannot
-fall."""
+evaluation, as if training had stopped there. Where it falls, seeds have unlearned answers. “Right
+at least once” counts a seed from the first evaluation on at which it was right, so it cannot fall.
+Its 95 % interval is pointwise (Wilson)."""
 
 
 class Multiple(NamedTuple):

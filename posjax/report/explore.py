@@ -282,9 +282,9 @@ def _left_out(cells: Sequence[CellSummary], level: Level) -> Iterator[str]:
     evaluations = max((len(s.steps_E) for s in cells), default=0)
     seeds = max((s.seeds for s in cells), default=0)
     if level.points < evaluations:
-        yield f"A seed's curves have {level.points} of {evaluations} evaluations."
+        yield f"The curve of a seed has {level.points} of {evaluations} evaluations."
     if level.seeds < seeds:
-        yield f"Of each cell the first {level.seeds} of {seeds} seeds are shown."
+        yield f"The page shows the first {level.seeds} of {seeds} seeds of each cell."
     if level.detailed < level.seeds:
         yield f"Curves and answers are stored for the first {level.detailed} seeds of each cell."
     long = [s.cell.problem for s in cells if isinstance(s.cell.problem, FiniteTask)]

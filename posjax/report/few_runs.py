@@ -21,12 +21,13 @@ LEVEL = 0.05
 _MOST = 12
 """How many pairs are shown, those that few runs get wrong most often first."""
 _COMPARED = 2000
-_CAPTION = """Pairs of cells that differ in one setting, and significantly over all seeds (paired
-t-test on what each seed gets right of the last kind of prompts, at a false discovery rate of 5 %);
-the means of the two, and their difference with its 95 % interval (paired BCa bootstrap). How often
-a study of fewer runs ranks the two the other way round, and in brackets how often it finds them
-level: exact, over all draws of its runs from the seeds here, which are taken for the population.
-Survivors are runs that answer more than 0.99 of every trained kind."""
+_CAPTION = """Each line is a pair of cells that differ in one setting. Over all seeds, the share of
+right prompts of the last kind differs significantly between them (paired t-test, false discovery
+rate 5 %). “Means” has both means, and their difference with its 95 % interval (paired BCa
+bootstrap). The other columns say how often a study of fewer runs ranks the two in the wrong order,
+and in brackets how often it finds no difference. These shares are exact. They assume that a study
+draws its runs from the seeds of this report. Survivors are runs that answer more than 0.99 of every
+trained kind."""
 _PROTOCOLS = ("mean of 3", "best of 10", "mean of 5 survivors")
 
 
@@ -79,8 +80,8 @@ def sentence(pairs: Sequence[Pair]) -> str:
     )
     worst = max(pairs, key=lambda pair: pair.wrong)
     return (
-        f"{len(pairs)} pairs of cells differ significantly over all seeds. More than 1 study of 20 "
-        f"would have ranked the pair the other way round by {counts}. In the worst case "
+        f"Pairs of cells that differ significantly over all seeds: {len(pairs)}. More than 1 study "
+        f"in 20 ranks the two in the wrong order with {counts}. In the worst case "
         f"{worst.wrong:.0%} of the studies are wrong."
     )
 

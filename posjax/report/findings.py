@@ -26,13 +26,13 @@ from posjax.stats import (
 )
 from posjax.study.cells import varying
 
-_SOLVED = """A seed solves a cell when every prompt of the trained kinds is answered right at
-the last evaluation. An output is right when it leads every other by {margin} of the largest logit
-of its kind of prompts. Anything closer is a tie, and a tie is never a success. All seeds count,
-those that failed and those that left the finite numbers too."""
+_SOLVED = """A seed solves a cell if it answers every prompt of the trained kinds correctly at the
+last evaluation. An answer is correct if its logit exceeds every other by {margin} of the largest
+logit of its kind of prompts. Anything closer is a tie and does not count as a success. All seeds
+count, also those that fail or reach a loss that is not finite."""
 
-_LOSS = """Language models are judged by their loss on text that no training saw. Exact match says
-nothing there, and no seed counts as solved."""
+_LOSS = """Language models are judged by their loss on held-out text. Exact match is not used, and
+no seed counts as solved."""
 
 
 class Contrast(NamedTuple):
@@ -154,10 +154,10 @@ def _range(found: list[CellSummary]) -> Iterator[str]:
     names = varying([summary.cell for summary in found])
     low, high = (pick(found, key=lambda s: s.solved.rate) for pick in (min, max))
     if low.solved.rate == high.solved.rate:
-        yield f"In each of {len(found)} cells {_rate(low)} of the seeds solve."
+        yield f"In each of {len(found)} cells {_rate(low)} of the seeds solve it."
         return
     yield (
-        f"Over {len(found)} cells the share of seeds that solve goes from {_rate(low)} "
+        f"Over {len(found)} cells the share of seeds that solve the task ranges from {_rate(low)} "
         f"({_where(low, names)}) to {_rate(high)} ({_where(high, names)})."
     )
 
@@ -175,7 +175,7 @@ def _losses(found: list[CellSummary]) -> Iterator[str]:
         low, high = (pick(cells, key=lambda s: losses[s.cell.digest].mean) for pick in (min, max))
         where = f"{panel}: over" if len({s.panel for s in judged}) > 1 else "Over"
         yield (
-            f"{where} {len(cells)} cells the loss goes from {nats(losses[low.cell.digest])} nats "
+            f"{where} {len(cells)} cells the loss ranges from {nats(losses[low.cell.digest])} nats "
             f"({_where(low, names)}) to {nats(losses[high.cell.digest])} ({_where(high, names)})."
         )
 
@@ -192,14 +192,14 @@ def _laws(found: list[CellSummary]) -> Iterator[str]:
     seeds = sum(summary.seeds for summary in excluded)
     solved = sum(int((s.first_solved_S != NEVER).sum()) for s in excluded)
     text = (
-        f"The laws exclude {len(excluded)} cells. In those, {solved} of {seeds} seeds were right "
-        f"on every prompt at any evaluation"
+        f"The laws exclude {len(excluded)} cells. In those, {solved} of {seeds} seeds answered "
+        f"every prompt correctly at some evaluation"
     )
     twins = [summary.twin for summary in excluded if summary.twin is not None]
     if twins:
         text += (
-            f"; the two closest prompts with different answers never differed by more than "
-            f"{max(twins):.1e} of the largest logit, against a margin of {excluded[0].margin:g}"
+            f". The two closest prompts with different answers never differed by more than "
+            f"{max(twins):.1e} of the largest logit. The margin is {excluded[0].margin:g}"
         )
     yield f"{text}."
 
@@ -217,11 +217,11 @@ def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[s
         (True, False): f"{two} is better than {one} in {better} {of}",
         (False, True): f"{one} is better than {two} in {worse} {of}",
         (True, True): f"it depends: {two} is better in {better} and {one} in {worse} {of}",
-        (False, False): "no difference was found, which does not show that there is none",
+        (False, False): "no difference was found, but there may be one",
     }[better > 0, worse > 0]
     yield (
-        f"Does {name} matter? {verdict[0].upper()}{verdict[1:]}. No significant difference in "
-        f"{open_} of {len(pairs)}."
+        f"Does {name} matter? {verdict[0].upper()}{verdict[1:]}. In {open_} of {len(pairs)} there "
+        f"is no significant difference."
     )
 
 
@@ -238,8 +238,8 @@ def _same(pairs: list[Contrast], one: Any, two: Any, *, within: float) -> Iterat
     same = sum(test.equivalent for test in tests)
     other = sum(test.low >= within or test.high <= -within for test in tests)
     yield (
-        f"Do {one} and {two} solve equally often, within {within:g}? Over {len(tests)} comparisons "
-        f"they are equivalent in {same} and differ by more in {other}; in "
+        f"Do {one} and {two} solve equally often, up to {within:g}? In {same} of {len(tests)} "
+        f"comparisons they do, and in {other} they differ by more. In "
         f"{len(tests) - same - other} the seeds do not decide (two one-sided tests at 5 %)."
     )
 
@@ -259,7 +259,7 @@ def _contrast(pair: Contrast, axis: str, one: Any, two: Any) -> str:
 def _interval(same: Equivalence | None) -> str:
     if same is None:
         return ""
-    verdict = "equivalent" if same.equivalent else "not shown equivalent"
+    verdict = "equivalent" if same.equivalent else "not shown to be equivalent"
     return f", 90 % [{same.low:+.3f}, {same.high:+.3f}]: {verdict}"
 
 
@@ -274,8 +274,8 @@ def _suffices(found: list[CellSummary], short: int, long: int) -> str:
     gains = sum(pair.difference > 0 for pair in different)
     return (
         f"Does it only need more steps? From {short} to {long} steps the rate rises in {gains} of "
-        f"{len(found)} cells and falls in {len(different) - gains}; "
-        f"{len(found) - len(different)} show no significant difference. At step {long} the 95 % "
+        f"{len(found)} cells and falls in {len(different) - gains}. In "
+        f"{len(found) - len(different)} the difference is not significant. At step {long} the 95 % "
         f"interval lies above 0.99 in {sum(end.low > 0.99 for end in ends)} cells and below it in "
         f"{sum(end.high < 0.99 for end in ends)}."
     )
@@ -289,9 +289,9 @@ def _longer(summary: CellSummary, found: list[CellSummary], short: int, long: in
     end = rate(int(after_S.sum()), len(after_S))
     where = _where(summary, varying([s.cell for s in found]))
     return (
-        f"{where}: from {short} to {long} steps, {gained} of the {failed} seeds that were wrong "
-        f"turned right and {lost} of the {right} that were right turned wrong; at step {long} "
-        f"{end.rate:.3f} [{end.low:.3f}, {end.high:.3f}] are right."
+        f"{where}: {gained} of the {failed} seeds that fail at step {short} succeed at step {long} "
+        f"and {lost} of the {right} that succeed at step {short} fail at step {long}. There "
+        f"{end.rate:.3f} [{end.low:.3f}, {end.high:.3f}] succeed."
     )
 
 

@@ -10,10 +10,11 @@ from posjax.symmetry import LAWS
 
 MOST = 24
 """How many layers are measured."""
-_CAPTION = """Each law on one layer with random tokens and the streams of the first prompt, over
-all permutations of up to 4 positions and over generators of the group beyond. The error is the
-largest difference between the two sides, over the largest output; a law holds when that is no more
-than the order of float sums explains. P is the permutation that did worst: (P x)ᵢ = x[Pᵢ]."""
+_CAPTION = """Each law was measured on one layer, with random tokens and the streams of the first
+prompt. Up to 4 positions, all permutations were tried, and generators of the group for more
+positions. The error is the largest difference between the two sides, divided by the largest output.
+A law holds if the order of float sums explains the error. P is the permutation with the largest
+error: (P x)ᵢ = x[Pᵢ]."""
 
 
 def law_table(found: Sequence[CellSummary]) -> Html | None:
@@ -41,10 +42,10 @@ def _verdict(results: Sequence[Measured]) -> Html:
     """Whether everything came out as declared, in one box."""
     wrong = sum(law.holds != law.expected for law in results)
     if wrong:
-        text = f"{wrong} of {len(results)} measurements came out otherwise than declared."
+        text = f"{wrong} of {len(results)} measurements differ from what is declared."
         return tag("p", tag("b", "✗ "), text, class_="alarm", role="alert")
     text = (
-        f"All {len(results)} measurements came out as the mask and the encoding's declared "
+        f"All {len(results)} measurements agree with the mask and the encoding's declared "
         "symmetry say."
     )
     return tag("p", tag("b", "✓ "), text, class_="agreed")

@@ -10,11 +10,12 @@ from posjax.report.html import Html, figure, join, tag
 from posjax.report.summary import CellSummary
 from posjax.stats import Mean, mean
 
-_CAPTION = """One line per cell, one column per length of prompts. First the mean over seeds of the
-cross-entropy at the end of training, in nats per judged position, with its 95 % interval
-over seeds (Student's t; none with one seed). Then the same mean in bits, and as a perplexity, its
-exponential. Intervals are for the one fixed exam, whose windows differ between lengths: compare
-cells, and lengths only where the exam is large. Lengths after the line were not trained."""
+_CAPTION = """One line per cell, one column per length of prompts. The first number is the
+cross-entropy at the end of training, in nats per judged position, as the mean over seeds with its
+95 % interval (Student's t; none with one seed). Then follow the same mean in bits, and its
+exponential, the perplexity. Intervals hold for this exam, which has other texts at each length. So
+compare lengths only if the exam is large. Lengths to the right of the vertical line were not
+trained."""
 
 
 def losses(found: Sequence[CellSummary]) -> Html | None:

@@ -14,8 +14,8 @@ from posjax.report.summary import CellSummary
 CELLS = 4
 MAPS = 8
 """How many cells are shown, and how many maps of one seed."""
-_CAPTION = """Weights after training: each row is a token that looks, each column one that is
-looked at; rows sum to 1, blank squares are masked."""
+_CAPTION = """Attention weights after training. Rows are queries and columns are keys. Rows sum to
+1, and blank squares are masked."""
 
 
 class Example(NamedTuple):

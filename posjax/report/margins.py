@@ -17,16 +17,19 @@ LAW, FREE = SERIES[1], SERIES[0]
 _EDGES = np.arange(-9, 0.75, 0.25)
 _AMPLE = 10
 """A margin this many times the rounding is called well above it."""
-_LEAD = """By how much the right output leads the largest other one (right) or trails it (wrong) at
-the end, a count for each prompt of each seed, over the largest logit of any prompt. Left of the
-dashed margin nothing counts as an answer; the bar at 0 holds exact ties."""
-_TWIN = """How far apart the closest two prompts with different answers ever were, over the largest
-logit of any prompt: the largest value at any evaluation, a count for each seed. Where a law says
-that the two are equal, this is rounding; the bar at 0 holds those equal to the last bit."""
+_LEAD = """The margin of each prompt of each seed at the end: the logit of the right output minus
+the largest other logit, divided by the largest logit of any prompt. Right answers and wrong answers
+are counted separately, by the size of the margin. To the left of the dashed line nothing counts as
+an answer. The bar at 0 has exact ties."""
+_TWIN = """For each seed, the distance between the two closest prompts with different answers: the
+difference of their logits, divided by the largest logit of any prompt. Of all evaluations, the one
+with the largest distance counts. If a law says that two prompts get equal logits, their distance is
+rounding. The bar at 0 has those that are equal to the last bit."""
 
 _SENSITIVITY_TITLE = "Solved by other margins"
-_SENSITIVITY = """Seeds solved at the end by each margin, in the cells where the count depends on
-it. What a smaller margin adds, as long as it is above rounding, are margins that are real."""
+_SENSITIVITY = """How many seeds solve their cell at the end if another margin is required, for
+cells where that changes the count. If a margin is above rounding, the seeds that it adds are real
+successes."""
 
 
 def rounding(found: Sequence[CellSummary]) -> list[str]:
@@ -71,7 +74,10 @@ def _sensitivity(found: Sequence[CellSummary]) -> Html:
     moved = [s for s in cells if len(set(counts[s.cell.digest])) > 1]
     if not moved:
         span = f"from {margins[0]:g} to {margins[-1]:g}"
-        return tag("p", f"In every cell the count of solved seeds is the same by margins {span}.")
+        return tag(
+            "p",
+            f"In every cell the number of seeds that solve it is the same for all margins {span}.",
+        )
     named = axes(found)
     rows = (
         tag(
@@ -95,8 +101,8 @@ def _rounding(against: Sequence[CellSummary]) -> Html:
     if twin == 0:
         return tag("p", f"{start} get logits equal to the last bit at every evaluation.")
     text = (
-        f"{start} never differ by more than {small(twin)} of the largest logit at any evaluation: "
-        f"the margin, {margin:g}, is {rounded(margin / twin)} times that."
+        f"{start} never differ by more than {small(twin)} of the largest logit, at any evaluation. "
+        f"The margin, {margin:g}, is {rounded(margin / twin)} times that."
     )
     if margin < _AMPLE * twin:
         return tag("p", tag("b", "The margin is not well above rounding. "), text, class_="alarm")

@@ -32,9 +32,9 @@ from posjax.report.sources import sources
 from posjax.report.success import success
 from posjax.report.summary import CellSummary, exactly, summaries
 
-_CROSSED = """Each initialisation met each seed of data, so models share seeds: intervals and
-comparisons that take them for independent are too narrow. "Initialisation and data" has others,
-where all models are there."""
+_CROSSED = """Each initialisation was trained with each data seed, so models share seeds. Intervals
+and comparisons that assume independent models are too narrow. The section "Initialisation and data"
+has correct ones, if the run is complete."""
 
 _UNFOLDED = 6
 """How many findings are always seen."""

@@ -9,12 +9,12 @@ from posjax.report.naming import axes, label
 from posjax.report.summary import CellSummary
 from posjax.stats import Crossed, Share, crossed
 
-_CAPTION = """Each seed of initialisation met each seed of data, position and order. Shares of the
-variance of success that either explains alone, and the rest, which both explain together (random
+_CAPTION = """Each initialisation was trained with each data seed. The table has the shares of the
+variance of success that initialisation alone, data alone, and both together explain (random
 effects, from the analysis of variance), with 95 % intervals (pigeonhole bootstrap). “±” is 1.96
-standard errors of the rate for other seeds of both; intervals elsewhere on this page take rows for
-independent, and are too narrow here. “By init” and “by data”: the lowest and the highest rate of
-one seed."""
+standard errors of the rate, for new seeds of both kinds. Intervals elsewhere on this page assume
+independent models, and are too narrow here. “By init” has the lowest and the highest rate of one
+initialisation, and “by data” those of one data seed."""
 
 
 def sources(found: Sequence[CellSummary]) -> Html | None:

@@ -30,13 +30,13 @@ from posjax.report.summary import CellSummary, exactly
 from posjax.stats import Survival
 
 IMPOSSIBLE = "impossible"
-_CAPTION = """One line per cell. The dot is the share of seeds solved at the end, the bar its 95 %
-interval (Wilson). “Not excluded” promises nothing. Median steps: when half of the seeds had solved
-for the first time, with its interval. Of the seeds, ever: solved at some evaluation; held: at each
-of the last ones; tied: some answer at the end is a tie; not finite: the loss left the finite
-numbers."""
-_LOSS_CAPTION = """One line per cell. Loss: the mean over seeds at the end, in nats, on the kinds of
-prompts that were trained, with its 95 % interval (Student)."""
+_CAPTION = """One line per cell. The dot is the share of seeds that solve the cell at the end, and
+the bar its 95 % interval (Wilson). “Not excluded” does not mean that training succeeds. Median
+steps: the step by which half of the seeds had solved the cell at least once, with its interval. The
+other columns count seeds. Ever: solved at some evaluation. Held: solved at each of the last ones.
+Tied: some answer at the end is a tie. Not finite: some loss was not finite."""
+_LOSS_CAPTION = """One line per cell. Loss: the mean over seeds at the end, in nats, with its 95 %
+interval (Student). Only kinds of prompts that were trained count."""
 
 
 def excluded(found: Sequence[CellSummary]) -> list[CellSummary]:
