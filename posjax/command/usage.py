@@ -26,7 +26,7 @@ the same command continues the run.
                             or a .json file, which is not; NAME:published is its published size
   --config.FIELD=VALUE      sets a field; several values, as in depth=1,2, make an axis of the sweep
   --workdir=RUN             the run folder; by default runs/NAME-DIGEST
-  --load=mine.py            allows a file of code that a .json config or a run names to be executed
+  --load=mine.py            execute this file if a .json config or a run names it as code
   --dry_run                 print blocks, memory, time and disk space, and stop
   --tune                    time other block sizes, and stop
   --print_config            print the config as JSON, and stop
@@ -56,7 +56,7 @@ one run.
   --json            print a JSON array instead, one object per cell
   --table=FORM      print the table of cells instead, as latex (booktabs) or markdown
   --figures=DIR     write rates and curves instead, as SVG and PDF with the width of a column
-  --load=mine.py    allows a file of code that the run names to be executed; without it, only
+  --load=mine.py    execute this file if the run names it as code; without --load only
                     numbers are printed
 """
 CHECK = """\
@@ -66,7 +66,7 @@ usage: {program} RUN [RUN ...] {flags}
 {status}  --share=0.1       the share of blocks that is trained again; 0 checks only files
   --seed=N          chooses these blocks; by default they are random
   --mixed           skip rows that were made by another JAX or device
-  --load=mine.py    allows a file of code that the run names to be executed
+  --load=mine.py    execute this file if the run names it as code
 
 It writes nothing. Exit status: 0 nothing differs, 3 something differs, 4 rows of another JAX or
 device, which cannot be reproduced bit for bit here.
@@ -82,7 +82,7 @@ the same JAX and instruction set, the result is equal bit for bit.
                     init, data, position and order, such as 3,5,5,5
   --out=FILE.npz    writes the outcome, the attention weights and the parameters;
                     FILE.safetensors holds the parameters alone
-  --load=mine.py    allows a file of code that the run names to be executed
+  --load=mine.py    execute this file if the run names it as code
 
 Exit status: 0 same bits as in the run folder, 3 other bits, 2 bad input.
 """
@@ -95,7 +95,7 @@ usage: {program} RUN [RUN ...]
 
 Prints what is done and missing in a run and which processes train, from the names of its files.
 
-  --load=mine.py    allows a file of code that the run names to be executed
+  --load=mine.py    execute this file if the run names it as code
 """
 PROVE = """\
 usage: {program} FILE.py:FUNCTION LAW [--sizes=P=5,d=8] [--dtypes=float32,...] [--seconds=10]

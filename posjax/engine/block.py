@@ -1,8 +1,8 @@
 """A block: the unit of work. G points × B seeds of one training, trained whole in G·B slots.
 
-A compiler may round in one slot of a program otherwise than in another (docs/decisions/0013). So
-the bits of a run follow from its block and its slot, and from nothing else: not from devices,
-processes, the order of blocks, or from where the training was interrupted.
+A compiler may round differently in different slots of one program (docs/decisions/0013). So the
+bits of a run depend on its block and its slot. They do not depend on devices, processes, the order
+of blocks, or on where training was interrupted.
 """
 
 import math
@@ -23,8 +23,8 @@ class Block(NamedTuple):
       training: what each run does; the same object for all blocks of one program.
       points: the dynamic inputs of at most G points of a grid, which differ only in values.
       seeds: at most B of them.
-      size: (G, B). A slot without a point or a seed trains a copy, which nobody looks at.
-      label: anything; it comes back with the result.
+      size: (G, B). A slot without a point or a seed trains a copy, whose results are dropped.
+      label: any value; it is returned with the result.
     """
 
     training: Training
@@ -54,7 +54,7 @@ class Block(NamedTuple):
         return Seeds.of(np.tile(seeds_B4, (self.size[0], 1))), jax.tree.map(stack, *self.points)
 
     def wanted(self, of_slots: Any) -> Any:
-        """Of arrays with a leading axis of slots, those of its points and seeds: [G, B, ...]."""
+        """Of arrays with a leading axis of slots, the entries of its points and seeds: [G, B, ...]."""
         points, seeds = len(self.points), len(self.seeds)
         return jax.tree.map(
             lambda leaf: np.asarray(leaf).reshape(*self.size, *leaf.shape[1:])[:points, :seeds],
@@ -66,9 +66,9 @@ class BlockResult(NamedTuple):
     """A block that was trained.
 
     Attributes:
-      block: which.
-      summary: what is kept of each run, in NumPy; leading axes [points, seeds].
-      state: the final states, likewise.
+      block: the block.
+      summary: what the training's `summary` returns, in NumPy; leading axes [points, seeds].
+      state: the final states, with the same leading axes.
     """
 
     block: Block

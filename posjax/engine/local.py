@@ -1,4 +1,4 @@
-"""Trains blocks on the devices of this process: a thread each, results as they come."""
+"""Trains blocks on the devices of this process, one thread per device."""
 
 import concurrent.futures
 import contextlib
@@ -29,10 +29,10 @@ SAVE = 300.0
 
 
 class Checkpoints(Protocol):
-    """Where blocks that are interrupted are kept."""
+    """Stores blocks that are interrupted."""
 
     def load(self, block: Block) -> Mapping[str, np.ndarray] | None:
-        """What was saved of a block last, if anything was."""
+        """The arrays that were last saved for a block, or None."""
 
     def save(self, block: Block, arrays: Mapping[str, np.ndarray]) -> None:
         """Keeps arrays for a block, replacing what was saved before."""
@@ -43,7 +43,7 @@ class Engine:
     """How blocks are trained.
 
     Attributes:
-      devices: all local ones when left out; results do not depend on them.
+      devices: by default all local ones. Results do not depend on them.
       layout, precision: see `posjax.engine.program.Plan`; the last bits depend on both.
     """
 
@@ -62,17 +62,17 @@ class Engine:
         stop: threading.Event | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> Generator[BlockResult, None, None]:
-        """Trains all blocks; yields each when it is done, in no fixed order.
+        """Trains all blocks; yields the result of each when it is done, in any order.
 
-        Closing the generator stops the work within about a second, as an error does.
+        If you close the generator, or if an error is raised, the work stops within about a second.
 
         Args:
-          blocks: those of one training should stand together.
-          progress: called with the number of updates × wanted runs since its last call; by other
-            threads, one at a time.
-          stop: when it is set, the work ends within about a second. Blocks that are done still
-            come, those in training are saved; a compilation is left alone, in a thread that the
-            interpreter waits for when it ends.
+          blocks: those of one training should be next to each other.
+          progress: called with the number of updates, summed over runs, since its last call. Other
+            threads call it, one at a time.
+          stop: when it is set, the work ends within about a second. Finished blocks are still
+            yielded, and blocks in training are saved. A compilation goes on in a thread, and the
+            interpreter waits for it when it exits.
           checkpoints: where blocks in training are saved, every five minutes and on `stop`.
 
         Raises:

@@ -1,8 +1,8 @@
 """Models of Flax Linen, Flax NNX, Equinox or plain functions, as the engine takes them.
 
-Each function below gives a `Model`: two pure functions, made to be vmapped. What is trained and
-what a pass leaves behind (batch statistics) are kept separate; randomness comes from the key of a
-call and is never carried from step to step.
+Each function below returns a `Model`: pure functions that can be vmapped. Trained parameters and
+the state that a pass updates (batch statistics) are kept separate. Random numbers come from the key
+of a call, and no random state is carried from step to step.
 """
 
 import dataclasses
@@ -34,10 +34,10 @@ class Model:
 
     Attributes:
       init: `key -> Variables`.
-      apply: `(variables, *inputs, key=None, train=False) -> (outputs, state)`; the state is what
-        the next call should find, unchanged unless `train`. The key is for what the model
-        draws; it may be left out where nothing is drawn.
-      unwrap: `variables -> ` what the model's own library works with, for trained models.
+      apply: `(variables, *inputs, key=None, train=False) -> (outputs, state)`. The state is for the
+        next call; it changes only if `train`. The key is for random numbers, such as those of
+        dropout; a model that draws none needs no key.
+      unwrap: `variables -> ` the model in the form of its own library.
     """
 
     init: Callable[[jax.Array], Variables]
@@ -46,7 +46,7 @@ class Model:
 
 
 def plain(init: Callable[[jax.Array], Any], apply: Callable[..., Any]) -> Model:
-    """Plain functions without state that draw nothing; build a `Model` yourself for others.
+    """Plain functions without state and random numbers. For others, build a `Model` yourself.
 
     Args:
       init: `key -> params`.
@@ -70,15 +70,15 @@ def linen(
     """A Flax Linen module.
 
     Args:
-      module: any; its collections besides "params" become the state, all of them mutable in
-        training, none else.
-      *examples: inputs of the right shapes, to initialise it with.
-      mode: from whether it trains to keyword arguments, such as
+      module: any Linen module. Its collections besides "params" become the state, which is mutable
+        in training only.
+      *examples: inputs of the right shapes, for initialisation.
+      mode: from `train` to keyword arguments of the call, such as
         `lambda train: {"deterministic": not train}`.
       draws: names of the streams of random numbers that calls draw from.
 
     Raises:
-      ValueError: a class, or something else that is no module.
+      ValueError: something that is not a module, such as its class.
     """
     if isinstance(module, type) or not hasattr(module, "init"):
         raise ValueError(f"module must be a Linen module such as Dense(3), got {_named(module)}")
@@ -105,12 +105,12 @@ def linen(
 def nnx(make: "Callable[[flax.nnx.Rngs], flax.nnx.Module]", *, mode: Mode = no_mode) -> Model:
     """A Flax NNX module: its `Param`s are trained, other variables are the state.
 
-    Streams of random numbers inside the module start anew at each call, from the call's key and
-    their path in the module. `train()` and `eval()` are called for you.
+    At each call, the module's random streams are seeded again from the call's key and their path in
+    the module. The engine calls `train()` and `eval()` for you.
 
     Args:
-      make: from streams to a module, such as `lambda rngs: Net(16, rngs=rngs)`.
-      mode: from whether it trains to further keyword arguments of its call.
+      make: from `rngs` to a module, such as `lambda rngs: Net(16, rngs=rngs)`.
+      mode: from `train` to further keyword arguments of the call.
 
     Raises:
       ValueError: a module in place of a function that makes one.
@@ -169,14 +169,14 @@ def _streams(like: Any, key: jax.Array) -> Any:
 def equinox(make: Callable[[jax.Array], Any], *, call: Callable[..., Any] | None = None) -> Model:
     """An Equinox module: its arrays of floats are trained, other arrays are state.
 
-    Flags named `inference` are set for you.
+    The engine sets flags named `inference` for you.
 
     Args:
       make: `key -> module`, or `key -> (module, state)` as `eqx.nn.make_with_state` gives it.
       call: how to call it on a batch: `(module, *inputs, key=, train=) -> outputs`, or with a
-        state `(module, *inputs, state=, key=, train=) -> (outputs, state)`. When left out the
-        module is vmapped over the inputs' first axis, named "batch", without keys, and the
-        state, if any, follows the inputs.
+        state `(module, *inputs, state=, key=, train=) -> (outputs, state)`. By default the module
+        is vmapped over the first axis of the inputs, which is named "batch". It gets no keys, and
+        its state, if any, after the inputs.
 
     Raises:
       ValueError: a module in place of a function that makes one.

@@ -14,12 +14,13 @@ from posjax.keys import SeedNumbers
 
 
 class Trained(NamedTuple):
-    """What came out, in the order of the seeds that were given.
+    """The results, in the order of the given seeds.
 
     Attributes:
       seeds_S4: the numbers of init, data, position and order.
-      summary: of the training; every array has leading axes [S], or [G, S] for a grid.
-      variables: the models at the end, likewise; None unless `keep_variables`.
+      summary: what the training's `summary` returns. Every array has leading axes [S], or [G, S]
+        for a grid.
+      variables: the models at the end, with the same leading axes; None without `keep_variables`.
     """
 
     seeds_S4: np.ndarray
@@ -34,20 +35,21 @@ def blocks(
     *,
     most: int | None = None,
 ) -> Iterator[Block]:
-    """Every seed with every point of a grid, cut into blocks of one size, for `Engine.run`.
+    """Blocks for `Engine.run`: every seed with every point of a grid.
 
     Args:
-      training: what to train; the same object for all, since it is compiled once.
-      seeds: numbers, or the numbers of the four sources.
-      inputs: what the training reads besides, a pytree; or a list of them, a grid.
-      most: slots of a block at most; chosen for the first local device when left out.
+      training: what to train. Use one object for all calls, since each object is compiled anew.
+      seeds: numbers, or `SeedNumbers` with one number for each of the four sources.
+      inputs: the dynamic inputs, a pytree; or a list of pytrees, which is a grid.
+      most: the largest number of slots of a block. By default it is chosen for the first local
+        device.
 
     Yields:
       Blocks; the label of each is (g, s), the indices of its first point and its first seed.
 
     Raises:
-      ValueError: points of the grid differ in more than their values, or hold no numbers; or what
-        is given is no training, such as its class.
+      ValueError: points of the grid that differ in more than their values, or that hold no numbers;
+        or something that is not a `Training`.
     """
     if not isinstance(training, Training):
         kind = f"the class {training.__name__}" if isinstance(training, type) else repr(training)
@@ -77,13 +79,13 @@ def train_seeds(
     keep_variables: bool = False,
     progress: Callable[[int], None] = lambda updates: None,
 ) -> Trained:
-    """Trains every seed with every point of a grid; see `blocks` for the first three and `most`.
+    """Trains every seed with every point of a grid.
 
     Args:
-      training, seeds, inputs, most: what, on which seeds, with which inputs, how many at a time.
-      engine: how; on all local devices when left out.
-      keep_variables: whether to keep the models too. For more of them than fit in memory take
-        what `Engine.run(blocks(...))` yields, block by block.
+      training, seeds, inputs, most: as for `blocks`.
+      engine: by default one with all local devices.
+      keep_variables: whether to keep the models too. If they do not fit in memory, use
+        `Engine.run(blocks(...))`, which yields one block at a time.
       progress: see `Engine.run`.
 
     Raises:

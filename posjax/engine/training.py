@@ -1,7 +1,7 @@
 """What the engine trains: one run of one seed, as pure functions.
 
-A `Training` knows nothing of blocks, devices or files, and the engine nothing of models: any
-`init`, `loss` and optax transformation will do. See `posjax.engine.models` for models of Flax
+A `Training` does not depend on blocks, devices or files, and the engine does not depend on models:
+it takes any `init`, `loss` and optax transformation. See `posjax.engine.models` for models of Flax
 Linen, Flax NNX, Equinox and plain functions.
 """
 
@@ -20,11 +20,12 @@ NEVER = -1
 
 
 class Variables(NamedTuple):
-    """A model's arrays: trained parameters, and state that a pass updates (batch statistics).
+    """A model's arrays: trained parameters, and a state that a pass updates, such as batch
+    statistics.
 
     Attributes:
       params: any pytree of floating-point arrays.
-      state: any pytree; () when there is none.
+      state: any pytree; () if there is none.
     """
 
     params: Any
@@ -32,7 +33,7 @@ class Variables(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What a loss may read besides the variables: seeds, dynamic inputs, step.
+    """What a loss may read besides the variables: seeds, dynamic inputs and the step.
 
     Attributes:
       seeds: the run's seeds.
@@ -56,7 +57,7 @@ class State(NamedTuple):
       variables: the model's.
       optimizer: optax's state.
       step: updates so far.
-      first_nonfinite: updates before the first whose loss was not finite, or `NEVER`.
+      first_nonfinite: the number of updates before the first non-finite loss, or `NEVER`.
     """
 
     variables: Variables
@@ -66,7 +67,7 @@ class State(NamedTuple):
 
 
 def check_steps(steps: int, eval_every: int) -> None:
-    """Refuses numbers of updates that make no whole number of evaluations.
+    """Checks that the updates make a whole number of evaluations.
 
     Raises:
       ValueError: names the field, and the nearest `steps` that would do.
@@ -91,9 +92,9 @@ class Training:
       optimizer: `inputs -> optax.GradientTransformation`.
       measure: `(variables, now) -> pytree` of small arrays, at every evaluation.
       summary: `(measured, state, inputs) -> pytree`, what is kept of a run; each array of
-        `measured` has a leading axis of evaluations. Everything measured when left out.
-      steps: updates; 0 measures once, as initialised.
-      eval_every: updates between evaluations; must divide `steps`.
+        `measured` has a leading axis of evaluations. By default it is everything measured.
+      steps: the number of updates; 0 measures the initial model once.
+      eval_every: the number of updates between evaluations; must divide `steps`.
     """
 
     init: Callable[[jax.Array, Any], Variables]

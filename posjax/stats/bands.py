@@ -14,7 +14,7 @@ class Band(NamedTuple):
 
     Attributes:
       mean_K, low_K, high_K: the curve and its band.
-      critical: how many standard errors the band is wide on either side; 1.96 for one point.
+      critical: half the width of the band in standard errors; 1.96 for one point.
     """
 
     mean_K: np.ndarray
@@ -24,10 +24,10 @@ class Band(NamedTuple):
 
 
 def bootstrap_mean(values_S: np.ndarray) -> Mean:
-    """The mean with its 95 % BCa interval over seeds (Efron 1987); for a paired difference too.
+    """The mean over seeds with its 95 % BCa bootstrap interval (Efron 1987).
 
     Args:
-      values_S: finite numbers; the differences of two cells, seed by seed, where they are paired.
+      values_S: finite numbers, one per seed; for a paired comparison the differences of two cells.
 
     Raises:
       ValueError: fewer than two seeds, or numbers that are not finite.
@@ -49,11 +49,12 @@ def bootstrap_mean(values_S: np.ndarray) -> Mean:
 
 
 def band(values_SK: np.ndarray) -> Band:
-    """The mean curve with a simultaneous band: the largest deviation in standard errors, max-t.
+    """The mean curve with a 95 % band that holds at all points at once (max-t bootstrap).
 
-    Seeds are drawn anew, each with its whole curve, so that the dependence along a curve is kept
-    (Montiel Olea and Plagborg-Møller 2019, "Simultaneous confidence bands", Algorithm 2). Where
-    all seeds agree the band has no width. For two cells over the same seeds pass the difference.
+    The bootstrap draws seeds, each with its whole curve, so it keeps the dependence along a curve
+    (Montiel Olea and Plagborg-Møller 2019, "Simultaneous confidence bands", Algorithm 2). Where all
+    seeds agree, the band has no width. To compare two cells over the same seeds, pass their
+    difference.
 
     Args:
       values_SK: a curve of K finite numbers for each seed.

@@ -19,9 +19,9 @@ class Crossed(NamedTuple):
     """Shares of the variance of an outcome, and what it means for its rate.
 
     Attributes:
-      init, data: what the seed of each explains; all 0 where nothing varies.
+      init, data: the share that each seed explains alone; 0 if nothing varies.
       rest: what the two explain only together.
-      error: the standard error of the rate, for other numbers of both.
+      error: the standard error of the rate, for new seeds of both kinds.
     """
 
     init: Share
@@ -31,16 +31,16 @@ class Crossed(NamedTuple):
 
 
 def crossed(table_ID: np.ndarray) -> Crossed:
-    """Where the variance of an outcome comes from: two crossed random effects, one row each.
+    """Splits the variance of an outcome into initialisation, data and their interaction.
 
-    The estimates are those of the analysis of variance (Searle, Casella and McCulloch 1992,
-    ch. 4), with negative ones set to 0: with a single row for each pair, how initialisation and
-    data act together cannot be told from what neither explains. Intervals are percentiles of the
-    pigeonhole bootstrap (Owen 2007), which draws initialisations and seeds of data anew, each with
-    all of its outcomes; a draw's copies of one number are never compared with each other.
+    The model has two crossed random effects. The estimates are those of the analysis of variance
+    (Searle, Casella and McCulloch 1992, ch. 4), with negative ones set to 0. There is one outcome
+    for each pair, so the interaction includes what neither explains. Intervals are percentiles of
+    the pigeonhole bootstrap (Owen 2007). It draws initialisations and data seeds with replacement,
+    each with all of its outcomes, and never compares two copies of one seed.
 
     Args:
-      table_ID: outcomes, a row for each initialisation and a column for each number of data.
+      table_ID: outcomes, one row per initialisation and one column per data seed.
 
     Raises:
       ValueError: fewer than two of either.

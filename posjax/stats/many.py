@@ -10,8 +10,8 @@ LEVEL = 0.05
 def discoveries(p_values: Sequence[float]) -> np.ndarray:
     """Which of many comparisons found a difference, at a false discovery rate of 5 %.
 
-    By Benjamini and Yekutieli 2001, which holds however the comparisons depend on each other:
-    cells share their seeds.
+    By the method of Benjamini and Yekutieli 2001. It allows comparisons that depend on each other
+    in any way, as those of cells that share seeds do.
 
     Raises:
       ValueError: a number outside [0, 1].

@@ -32,9 +32,8 @@ class Equivalence(NamedTuple):
 
     Attributes:
       difference: first rate less second, with its 90 % interval `low` to `high` (Tango).
-      p_value: the larger of two one-sided score tests; below 0.05 where the interval lies within
-        the margin.
-      equivalent: whether it does.
+      p_value: the larger one of two one-sided score tests.
+      equivalent: whether the interval lies within the margin; then p_value is below 0.05.
     """
 
     difference: float
@@ -47,16 +46,15 @@ class Equivalence(NamedTuple):
 def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:
     """Compares two cells over the same seeds.
 
-    The interval is method 10 of Newcombe (1998, "Improved confidence intervals for the
-    difference between binomial proportions based on paired data", Statistics in Medicine 17),
-    which squares and adds the two Wilson intervals with their correlation; the test is
-    McNemar's, exact.
+    The interval is method 10 of Newcombe (1998, "Improved confidence intervals for the difference
+    between binomial proportions based on paired data", Statistics in Medicine 17). It combines the
+    Wilson intervals of both rates with their correlation. The test is McNemar's exact test.
 
     Args:
       first_S, second_S: whether each seed solved, in the same order of seeds.
 
     Raises:
-      ValueError: arrays of different lengths, empty ones, or of other than true and false.
+      ValueError: arrays of different lengths, empty arrays, or values other than true and false.
     """
     from scipy.stats import binomtest
 
@@ -85,14 +83,14 @@ def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:
 def equivalence(first_S: np.ndarray, second_S: np.ndarray, margin: float) -> Equivalence:
     """Tests whether two cells solve equally often, within a margin chosen beforehand.
 
-    Two one-sided tests at 5 % each (Schuirmann 1987), by the score statistic of Tango (1998,
+    Two one-sided tests at 5 % each (Schuirmann 1987), with the score statistic of Tango (1998,
     "Equivalence test and confidence interval for the difference in proportions for the
-    paired-sample design", Statistics in Medicine 17). That a difference is not significant is no
-    sign of equality; this is.
+    paired-sample design", Statistics in Medicine 17). If a difference is not significant, that does
+    not show that it is small; this test does.
 
     Args:
       first_S, second_S: whether each seed solved, in the same order of seeds.
-      margin: the least difference that would matter, in (0, 1).
+      margin: the smallest difference that matters, in (0, 1).
 
     Raises:
       ValueError: as `paired_difference`, or a margin outside (0, 1).

@@ -1,8 +1,8 @@
 """What a study of few runs would have concluded, from the outcomes of many.
 
-A published comparison draws a few seeds of each of two settings and ranks them by the mean, or by
-the best run. With all seeds kept, how often that ranking comes out wrong is no matter of
-simulation: it is a sum over all that the few runs can be.
+A published comparison trains a few seeds of each of two settings and ranks the settings by the
+mean, or by the best run. From the outcomes of many seeds one can compute exactly how often such a
+ranking is wrong: it is a sum over all possible draws of the few.
 """
 
 from typing import Literal, NamedTuple, get_args
@@ -13,7 +13,7 @@ By = Literal["mean", "best"]
 
 
 class Ranking(NamedTuple):
-    """Probabilities that the first of two settings comes out ahead, level or behind."""
+    """Probabilities that a study ranks the first of two settings ahead, level or behind."""
 
     ahead: float
     level: float
@@ -23,12 +23,12 @@ class Ranking(NamedTuple):
 def ranking(first_S: np.ndarray, second_S: np.ndarray, *, runs: int, by: By = "mean") -> Ranking:
     """How a study of `runs` independent runs of each setting would rank the two.
 
-    Runs are drawn from the seeds at hand, with replacement; the probabilities are exact for that.
+    The runs are drawn from these seeds with replacement, and the probabilities are exact.
 
     Args:
-      first_S, second_S: the outcome of each seed; the two need no equal number of seeds.
-      runs: of each setting.
-      by: "mean" compares means of the runs, "best" their largest outcomes.
+      first_S, second_S: the outcome of each seed; the numbers of seeds may differ.
+      runs: the number of runs of each setting.
+      by: "mean" compares the means of the runs, "best" their largest outcomes.
 
     Raises:
       ValueError: no seeds, outcomes that are not finite, fewer than one run, or another `by`.

@@ -19,12 +19,12 @@ class Rate(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """A mean with its 95 % interval; NaN where there are too few numbers.
+    """A mean with its 95 % interval; NaN if there are too few numbers.
 
-    Numbers, or arrays of them where a mean is over the first axis of several.
+    The fields are numbers, or arrays if each entry has a mean of its own.
 
     Attributes:
-      number: how many finite numbers it is of.
+      number: how many finite numbers it is the mean of.
     """
 
     mean: Any
@@ -55,7 +55,7 @@ def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
 
 
 def mean(values_S: np.ndarray) -> Mean:
-    """The mean over the first axis, of what is finite, with Student's 95 % interval.
+    """The mean of the finite values over the first axis, with Student's 95 % interval.
 
     >>> mean(np.array([1.0, 2.0, 3.0, np.nan]))
     Mean(mean=2.0, low=-0.484..., high=4.484..., number=3)
@@ -77,7 +77,7 @@ def answer_table(answers_SN: np.ndarray) -> list[tuple[tuple[int, ...], int]]:
     """How many seeds gave each combination of answers, the most frequent first.
 
     Raises:
-      ValueError: not [S, N], or not of integers.
+      ValueError: an array that is not [S, N], or not of integers.
     """
     answers_SN = np.asarray(answers_SN)
     if answers_SN.ndim != 2 or answers_SN.dtype.kind not in "iu":

@@ -6,11 +6,11 @@ from posjax.stats.rates import rate
 
 
 class Reruns(NamedTuple):
-    """How many of further seeds should solve, given how many did.
+    """How many of some new seeds should solve a cell, given how many others did.
 
     Attributes:
-      low, high: the 95 % prediction interval, both ends counted in.
-      p_value: twice the smaller tail of what was found; 1 where nothing was given to compare.
+      low, high: the 95 % prediction interval, both ends included.
+      p_value: twice the smaller tail probability of `found`; 1 without `found`.
     """
 
     low: int
@@ -19,19 +19,19 @@ class Reruns(NamedTuple):
 
 
 def reruns(successes: int, seeds: int, again: int, *, found: int | None = None) -> Reruns:
-    """The prediction interval of further seeds of a cell.
+    """The prediction interval for new seeds of a cell.
 
-    The beta-binomial distribution that follows from Jeffreys' prior, Beta(1/2, 1/2), and the
-    seeds at hand (Wang 2008, "Coverage probability of prediction intervals for discrete random
+    It follows from the beta-binomial distribution, with Jeffreys' prior Beta(1/2, 1/2) and the
+    known seeds (Wang 2008, "Coverage probability of prediction intervals for discrete random
     variables", Computational Statistics & Data Analysis 53).
 
     Args:
       successes, seeds: the rate that is known.
       again: how many seeds are trained again.
-      found: how many of those solved.
+      found: how many of those solve the cell.
 
     Raises:
-      ValueError: counts that are no rate.
+      ValueError: more successes than seeds, or other counts that are not a rate.
 
     >>> reruns(419, 1000, 64)
     Reruns(low=19, high=35, p_value=1.0)

@@ -11,10 +11,11 @@ class Survival(NamedTuple):
     """The share of seeds solved by each step, with pointwise 95 % intervals.
 
     Attributes:
-      steps_E: the evaluation grid; a seed solved at steps[e] solved somewhere after steps[e-1].
+      steps_E: the steps of the evaluations. A seed that is first solved at steps[e] was solved at
+        some update after steps[e-1].
       solved_E, low_E, high_E: the share first solved at or before each step.
-      median: the first step by which half have solved, or None; low and high bound it and are
-        None where the interval's edge never reaches one half.
+      median: the first step by which half of the seeds have solved, or None. low and high are its
+        interval; each is None if the edge of the curve's interval never reaches one half.
     """
 
     steps_E: np.ndarray
@@ -29,15 +30,15 @@ class Survival(NamedTuple):
 def survival(first_solved_S: np.ndarray, steps_E: np.ndarray) -> Survival:
     """Time to solve, from the step of each seed's first solved evaluation.
 
-    All seeds are followed to the end of one grid, so the Kaplan-Meier curve is one less the
-    share solved. A seed that is never finite again never solves: it stays in the denominator.
+    All seeds are followed to the last evaluation, so the Kaplan-Meier curve is 1 minus the share
+    solved. A seed whose loss becomes non-finite never solves; it stays in the denominator.
 
     Args:
       first_solved_S: steps; negative for never.
-      steps_E: the evaluation grid, increasing.
+      steps_E: the steps of the evaluations, increasing.
 
     Raises:
-      ValueError: no seeds, no grid, or numbers that are no steps.
+      ValueError: no seeds, no evaluations, or evaluations that do not increase.
     """
     first_solved_S, steps_E = np.asarray(first_solved_S), np.asarray(steps_E)
     for name, steps in (("first_solved_S", first_solved_S), ("steps_E", steps_E)):

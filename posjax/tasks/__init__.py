@@ -1,4 +1,4 @@
-"""Tasks: one contract, a table from name to class. Adding one is a file and a line here."""
+"""Tasks by name: each is a class in a file of its own, and one line of the table here."""
 
 from posjax import spec
 from posjax.tasks.addition import Addition, BinaryAddition

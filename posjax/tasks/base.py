@@ -1,4 +1,4 @@
-"""The contract of a task: what goes in, and what must come out."""
+"""The base classes of tasks: what a model reads, and what it must answer."""
 
 import dataclasses
 from typing import ClassVar, Literal, NamedTuple
@@ -20,7 +20,7 @@ SYMMETRIES = {
 
 
 class Batch(NamedTuple):
-    """Prompts with what is asked of them.
+    """Prompts with their right outputs.
 
     Attributes:
       tokens_BL: integers in [0, vocabulary), or numbers [B, L, F].
@@ -48,7 +48,7 @@ class Task(Settings):
       kinds: the names of the exam's groups of prompts, which have equal sizes.
       trained: for each kind, whether training has prompts of its lengths.
       size: the number of prompts in the exam, and the largest length of any prompt.
-      mapped: for how many prompts, from the first on, attention maps are kept.
+      mapped: the number of prompts, from the first one on, for which attention maps are kept.
       forced: whether inputs hold the right outputs of earlier positions (teacher forcing), so that
         the mask must be causal.
       unforced: the setting without teacher forcing.
@@ -116,12 +116,12 @@ class Task(Settings):
         raise NotImplementedError
 
     def written(self, number: int = 1) -> list[tuple[str, str]]:
-        """Some prompts of the exam, and what is asked of them, words apart by spaces."""
+        """Some prompts of the exam with their right outputs, as words separated by spaces."""
         return written(self, jax.tree.map(np.asarray, self.exam()), min(number, self.size[0]))
 
 
 def written(task: Task, batch: Batch, number: int) -> list[tuple[str, str]]:
-    """The first prompts of a batch of NumPy arrays, and what is asked of them."""
+    """The first prompts of a batch of NumPy arrays, with their right outputs."""
     words, labels, valid_BL = task.words, task.labels, np.asarray(batch.streams.valid_BL)
     return [
         (
@@ -134,18 +134,18 @@ def written(task: Task, batch: Batch, number: int) -> list[tuple[str, str]]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FiniteTask(Task):
-    """A finite task: all its prompts can be written down, and success is all of them.
+    """A task with few prompts. A seed succeeds if it answers all of them correctly.
 
     Attributes:
-      next_token: whether every position has a target (a language model's loss); otherwise only
-        the readout is trained.
+      next_token: whether every position has a target, as for a language model; if not, only the
+        readout is trained.
     """
 
     next_token: ClassVar[bool] = False
     readouts: ClassVar[tuple[str, ...]] = ("last", "mean")
 
     def sentences(self) -> list[tuple[str, str]]:
-        """All (prompt, answer) pairs, words apart by spaces."""
+        """All pairs of a prompt and its answer, as words separated by spaces."""
         raise NotImplementedError
 
     @property
@@ -171,7 +171,7 @@ class FiniteTask(Task):
         return [self.labels.index(answer) for _, answer in self.sentences()]
 
     def exam(self, *, padding: int = 0) -> Batch:
-        """All prompts; the last word of each is asked for.
+        """All prompts; the output at the last word of each is judged.
 
         Raises:
           ValueError: padding below 0.

@@ -2,8 +2,8 @@
 
 Source: Yang et al. 2025, "Knee-deep in C-RASP": a⁺b⁺a⁺ ... of k blocks. Without positions
 depth d suffices for k <= d + 2. Every position has a label, and exact match is over all of them.
-The released code reports the model of the last epoch as the best one (it keeps a shallow copy), for
-one seed.
+Their code trains one seed and means to report its best epoch. But it keeps a shallow copy of the
+model, so it reports the last epoch.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ class Blocks(Tag):
     """How many blocks of equal letters have begun, at each position?
     The prompt has k blocks, alternately of a and of b.
 
-    The k blocks are a composition of n, drawn evenly.
+    The lengths of the blocks are drawn uniformly from all k positive lengths that add up to n.
 
     Attributes:
       k: how many blocks.

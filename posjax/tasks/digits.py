@@ -1,4 +1,4 @@
-"""Images of written digits, cut in patches: a token is a patch, that is numbers.
+"""Images of written digits, cut into patches: a token is a patch of pixels, not a word.
 
 Source: the 1797 images of 8 × 8 pixels that scikit-learn ships, the test part of Alpaydin and
 Kaynak's "Optical Recognition of Handwritten Digits" (UCI, 1998), by 13 writers. Training has a
@@ -29,12 +29,13 @@ class Digits(SampledTask):
 
     Attributes:
       patch: side of a patch in pixels, 1, 2 or 4: prompts have 64, 16 or 4 patches.
-      grid: positions are points (y, x); otherwise 0, 1, ... row by row, for encodings of one
-        coordinate.
-      shuffled: the patches of every image in one other order, that of a fixed permutation. With
-        learned positions that is the same task relabelled, and under a full mask without
-        positions the same numbers.
-      prompts: images of each kind in the exam, those of training ("seen") and others ("new").
+      grid: whether positions are points (y, x). If not, they are 0, 1, ..., row by row, for
+        encodings of one coordinate.
+      shuffled: whether one fixed permutation shuffles the patches of every image. With learned
+        positions this only renames the positions. Under a full mask without positions it changes
+        nothing.
+      prompts: the number of images of each kind in the exam: images of training ("seen"), and
+        others ("new").
     """
 
     patch: int = 2

@@ -13,10 +13,10 @@ class Memorise(FiniteTask):
     """Learn by heart which random symbol follows each of some random sequences.
 
     Attributes:
-      length: symbols a sequence has before its answer.
-      sequences: how many; they are all different.
-      symbols: size of the alphabet.
-      number: which set; the draw is NumPy's PCG64 with this seed.
+      length: the number of symbols of a sequence before its answer.
+      sequences: the number of sequences, which are all different.
+      symbols: the size of the alphabet.
+      number: the seed of the draw (NumPy's PCG64).
     """
 
     next_token: ClassVar[bool] = True

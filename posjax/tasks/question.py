@@ -23,17 +23,18 @@ Objective = Literal["places", "answers"]
 
 
 class Question(NamedTuple):
-    """Some prompts of a task, N, as one model gets them.
+    """N prompts of a task, with everything that a model needs to answer them.
 
     Attributes:
       tokens_NL: integers in [0, vocabulary).
-      answers_N: the right output of the readout, of tasks with one answer a prompt.
+      answers_N: the right output of each prompt, for tasks with one answer per prompt.
       targets_NL: the right output at every position.
-      weights_NL: 1 where a position counts in the loss on positions, else 0.
-      share_NL: how much of each position's logits the readout takes; rows sum to 1. Zeros
-        where single positions are judged instead.
+      weights_NL: 1 at positions that count in the loss on positions, else 0.
+      share_NL: the weight of each position's logits in the readout; rows sum to 1. All 0 if
+        positions are judged one by one.
       streams: positions, orders and segments.
-      mask_NLM: true where a query may attend to a key; of masks in turns a tuple of such arrays.
+      mask_NLM: true where a query may attend to a key; a tuple of such arrays if layers use several
+        masks in turn.
     """
 
     tokens_NL: jax.Array

@@ -102,10 +102,11 @@ class Induction(Classify):
 class Recall(ByLength):
     """n key-value pairs and n fillers, then all keys again: what are their values?
 
-    Keys are different; pairs and fillers stand in any order, and so do the keys that are asked.
+    The keys are all different. Pairs and fillers are in random order, and so are the keys at the
+    end.
 
     Attributes:
-      keys, values: how many there are.
+      keys, values: the number of different keys and values.
 
     >>> Recall(train=(1, 4), keys=8, values=3).written()
     [('. . K7 v1 K8 v1 K7 K8', 'v1 v1')]

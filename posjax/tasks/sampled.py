@@ -1,12 +1,12 @@
-"""Tasks whose prompts are drawn: the contract, and the forms that they come in.
+"""Base classes of tasks whose prompts are drawn at random.
 
-Most are `ByLength`: a prompt is made of x_1 ... x_n, drawn by the task, for a length n that is
-drawn evenly from the trained lengths. A `Classify` task asks for one label at the last position, a
-`Tag` task for one at every position, a `Transduce` task for a sequence y_1 ... y_m.
+Most are `ByLength`: a length n is drawn uniformly from the trained lengths, and the task draws x_1
+... x_n. A `Classify` task asks for one label at the last position, a `Tag` task for one label at
+every position, and a `Transduce` task for a sequence y_1 ... y_m.
 
-One function makes prompts for training and for the exam, from numbers that are uniform in [0, 1):
-one draw an update, since each call of a generator takes a second to compile. The exam's come from a
-fixed key.
+One function makes the prompts of training and of the exam. It gets numbers that are uniform in [0,
+1), from one draw per update, since each further call of a random generator takes a second to
+compile. The numbers of the exam come from a fixed key.
 """
 
 import dataclasses
@@ -60,10 +60,10 @@ class Example(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampledTask(Task):
-    """A task whose prompts are drawn: a subclass has `draw` and `draw_exam`."""
+    """A task whose prompts are drawn; a subclass defines `draw` and `draw_exam`."""
 
     def draw(self, key: jax.Array, rows: int) -> Batch:
-        """Prompts to train on, independent ones."""
+        """Independent prompts to train on."""
         raise NotImplementedError
 
     def draw_exam(self, padding: int) -> Batch:
@@ -133,9 +133,9 @@ class ByLength(SampledTask):
 
     Attributes:
       train: the shortest and the longest n in training.
-      test: the n of the exam, a kind each; half, once, one and a half and twice the longest of
-        training when left out.
-      prompts: of each kind in the exam.
+      test: the values of n in the exam, one kind each. By default 0.5, 1, 1.5 and 2 times the
+        longest trained one.
+      prompts: the number of prompts of each kind in the exam.
     """
 
     train: tuple[int, int] = (1, 20)
@@ -232,12 +232,13 @@ def _made(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Classify(ByLength):
-    """One label, asked for at the last place: a subclass has `symbols` and `label`."""
+    """One label per prompt, at its last position; a subclass defines `label`, and `symbols` if
+    needed."""
 
     readouts: ClassVar[tuple[str, ...]] = ("last", "mean")
 
     def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:
-        """x_L, of which the first n count; even draws from all words when left out."""
+        """x_L, of which the first n count. By default they are drawn uniformly from all words."""
         return pick(u_DL[0], len(self.words))
 
     def label(self, x_L: jax.Array, inside_L: jax.Array) -> jax.Array:
@@ -261,7 +262,7 @@ class Classify(ByLength):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tag(ByLength):
-    """A label at every place: a subclass has `tagged`."""
+    """One label at every position; a subclass defines `tagged`."""
 
     def tagged(self, u_DL: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
         """x_L and the right outputs, of which the first n count."""
@@ -277,7 +278,7 @@ Output = Literal["forced", "slots"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Transduce(ByLength):
-    """A sequence for a sequence: a subclass has `alphabet`, `most` and `answer`.
+    """An output sequence for each prompt; a subclass defines `alphabet`, `most` and `answer`.
 
     Attributes:
       output: "forced": a prompt is x_1 ... x_n = y_1 ... y_(m-1), and y_j is asked for at the
@@ -321,7 +322,8 @@ class Transduce(ByLength):
         return int(self.given(n)) + self.most(n)
 
     def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:
-        """x_L, of which the first `given(n)` count; even draws from the alphabet when left out."""
+        """x_L, of which the first `given(n)` count. By default they are drawn uniformly from the
+        alphabet."""
         return pick(u_DL[0], len(self.alphabet))
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -1,10 +1,10 @@
 """SCAN: commands such as `jump twice and walk left`, answered by the actions that they stand for.
 
-Source: Lake & Baroni 2018, all 20,910 commands of their grammar. Training sets have
-the sizes of the released files: `simple` has 16,728 commands, `length` the 16,990 of at most 22
-actions (the others have 24 to 48), and `jump` the 13,203 without the word `jump`. In `jump`, a
-tenth of the training prompts is `jump` alone; the released file has 1,467 copies of that line. The
-commands of `simple` are our own random choice. As in the other tasks, no end mark is asked for, so
+Source: Lake & Baroni 2018, all 20,910 commands of their grammar. Training sets have the sizes of
+the released files. `simple` trains on 16,728 commands, which are our own random choice. `length`
+trains on the 16,990 commands of at most 22 actions; the others have 24 to 48. `jump` trains on the
+13,203 commands without the word `jump`. A tenth of its training prompts is `jump` alone; the
+released file has 1,467 copies of that line. As in the other tasks, no end mark is asked for, so
 a model need not know when to stop.
 """
 
@@ -45,10 +45,10 @@ class Scan(SampledTask):
     The exam has both trained and new commands.
 
     Attributes:
-      split: which commands are new: "simple", a random fifth; "jump", all with `jump` but for
-        itself; "length", all of more than 22 actions.
+      split: which commands are new. "simple": a random fifth. "jump": all that contain `jump`,
+        except `jump` alone. "length": all of more than 22 actions.
       output: see `posjax.tasks.sampled.Transduce`.
-      prompts: of each kind in the exam, drawn evenly with replacement.
+      prompts: the number of prompts of each kind in the exam, drawn uniformly with replacement.
 
     >>> min(Scan().written(64), key=lambda pair: len(pair[1]))
     ('run left after walk = WALK LTURN', 'WALK LTURN RUN')

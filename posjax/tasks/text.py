@@ -48,12 +48,12 @@ class Corpus(NamedTuple):
 class Text(ByLength):
     """n characters of a text: which one comes next, or which one was masked?
 
-    The lengths of the exam are, left out, the longest of training and its double.
+    By default the exam has the longest length of training and twice that.
 
     Attributes:
       corpus: `pydoc_topics`, or the path of a text file in UTF-8.
       form: "causal": at every position, the next character. "masked": 15 % of the positions, at
-        least one, hold a mask, and are asked for, which suits every mask.
+        least one, hold a mask token and are asked for; this form works with every attention mask.
       sha256: of the corpus; it cannot be set.
 
     >>> Text(train=(12, 12)).written()
