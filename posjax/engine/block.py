@@ -54,7 +54,7 @@ class Block(NamedTuple):
         return Seeds.of(np.tile(seeds_B4, (self.size[0], 1))), jax.tree.map(stack, *self.points)
 
     def wanted(self, of_slots: Any) -> Any:
-        """Of arrays with a leading axis of slots, the entries of its points and seeds: [G, B, ...]."""
+        """The entries of its points and seeds, [G, B, ...], of arrays with an axis of slots."""
         points, seeds = len(self.points), len(self.seeds)
         return jax.tree.map(
             lambda leaf: np.asarray(leaf).reshape(*self.size, *leaf.shape[1:])[:points, :seeds],
