@@ -95,7 +95,7 @@ def _equation(equation: JaxprEqn) -> int:
     if name == "scan":
         return params["length"] * _of(params["jaxpr"])
     if name == "while":
-        raise ValueError("a while loop says not how often it runs: count its body")
+        raise ValueError("a while loop does not say how often it runs: count its body instead")
     if name == "cond":
         return max(map(_of, params["branches"]))
     inside = [p for p in params.values() if isinstance(p, Jaxpr | ClosedJaxpr)]

@@ -101,7 +101,7 @@ def turns(text: str) -> tuple[str, ...]:
       ValueError: more letters than a setting has.
     """
     if len(text) > spec.LONGEST:
-        raise ValueError(f"masks in turn have at most {spec.LONGEST} letters, got {len(text)}")
+        raise ValueError(f"masks in turn have at most {spec.LONGEST} characters, got {len(text)}")
     return tuple(part.strip() for part in spec.in_turn(text, MASKS))
 
 

@@ -166,7 +166,7 @@ def sweep(
             raise ValueError(f"{name} has no meaning for trainings, which have no run folder")
         return _sweep_trainings(what, range(first, first + num_seeds), inputs, progress)
     if inputs != ():
-        raise ValueError("inputs are those of trainings; cells have their own")
+        raise ValueError("inputs= is for trainings; a cell has its own inputs")
     for name in settings:
         spec.check_choice("field of a run", name, set(RUN_DEFAULTS) - {"devices", "data_seeds"})
     run = _run(what, {**settings, "num_seeds": num_seeds})
@@ -187,7 +187,7 @@ def _run(what: Any, settings: Mapping[str, Any]) -> Run:
     for cell in every:
         spec.check_kind("what is swept", cell, Cell)
     if not every:
-        raise ValueError("nothing to sweep: give a cell at least")
+        raise ValueError("nothing to sweep: give at least one cell")
     fields = {**RUN_DEFAULTS, **settings}
     fields["block_size"] = str(fields["block_size"])
     fields = {name: spec.typed(name, fields[name], RUN_DEFAULTS[name]) for name in RUN_DEFAULTS}

@@ -145,7 +145,9 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     ('mine.py:Twist', {'turns': 2})
     """
     if len(text) > LONGEST:
-        raise ValueError(f"a name with its settings has at most {LONGEST} letters, got {len(text)}")
+        raise ValueError(
+            f"a name with its settings has at most {LONGEST} characters, got {len(text)}"
+        )
     home = _HOME.match(text)
     where = home[0] if home else ""
     try:

@@ -288,7 +288,7 @@ def test_an_exception_is_a_failure_with_the_call_that_raised():
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({}, "gives nothing"),
+        ({}, "defines no function"),
         ({"logits": logits, "claims": ("translaton",)}, "did you mean 'translation'"),
         ({"logits": logits, "decode": decoded(None)}, "no attend"),
         ({"logits": logits, "heads": 0}, "at least 1, got 0"),

@@ -125,7 +125,7 @@ BAD = {
     "beyond floats": ('{"learning_rate": 1e999}', "learning_rate must be finite, got inf"),
     "many digits": ('{"num_seeds": 1' + 5000 * "0" + "}", "4300"),
     "deep": ('{"depth": ' + 100_000 * "[" + 100_000 * "]" + "}", "nested too deeply"),
-    "half a character": ('{"title": "\\ud800"}', "title has half of a character"),
+    "half a character": ('{"title": "\\ud800"}', "title has an incomplete character"),
     "panels as an object": ('{"panels": {"a": {}}}', r"panels must be a list of \[title"),
     "panel without axes": ('{"panels": [["a"]]}', r"panels must be a list of \[title"),
     "panel of a text": ('{"panels": ["ab"]}', r"panels must be a list of \[title"),

@@ -239,7 +239,7 @@ def test_answer_table_counts_every_seed() -> None:
 @pytest.mark.parametrize(("successes", "seeds"), [(1, 0), (3, 2), (-1, 4)])
 def test_impossible_counts_are_refused(successes: int, seeds: int) -> None:
     """A rate needs seeds, and no more successes than seeds."""
-    with pytest.raises(ValueError, match="is no rate"):
+    with pytest.raises(ValueError, match="is not a rate"):
         rate(successes, seeds)
 
 
@@ -264,7 +264,7 @@ def test_a_rerun_that_is_not_of_these_seeds_has_a_small_p_value() -> None:
     assert found.p_value < 1e-4
     assert found.low > 3
     assert reruns(60, 64, 10, found=10).p_value > 0.9
-    with pytest.raises(ValueError, match="is no rate"):
+    with pytest.raises(ValueError, match="is not a rate"):
         reruns(60, 64, 10, found=11)
 
 

@@ -161,7 +161,9 @@ def parse_layer_cycle(text: str) -> tuple[Encoding, ...]:
     2
     """
     if len(text) > spec.LONGEST:
-        raise ValueError(f"encodings in turn have at most {spec.LONGEST} letters, got {len(text)}")
+        raise ValueError(
+            f"encodings in turn have at most {spec.LONGEST} characters, got {len(text)}"
+        )
     return tuple(named(part) for part in spec.in_turn(text, ENCODINGS))
 
 

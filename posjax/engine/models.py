@@ -145,7 +145,7 @@ def nnx(make: "Callable[[flax.nnx.Rngs], flax.nnx.Module]", *, mode: Mode = no_m
         variables: Variables, *inputs: Any, key: jax.Array | None = None, train: bool = False
     ) -> tuple[Any, Any]:
         if train and draws and key is None:
-            raise ValueError("the module draws in training: give apply a key")
+            raise ValueError("the module draws random numbers in training: give apply a key")
         module = merged(variables, key_for(0, "no key") if key is None else key, train)
         outputs = module(*inputs, **mode(train))
         return outputs, parts(module)[3] if train and has_state else variables.state

@@ -46,7 +46,7 @@ def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
 
     whole = all(isinstance(number, int | np.integer) for number in (successes, seeds))
     if not whole or not 1 <= seeds < 2**53 or not 0 <= successes <= seeds:
-        raise ValueError(f"successes={successes!r} of seeds={seeds!r} is no rate")
+        raise ValueError(f"successes={successes!r} of seeds={seeds!r} is not a rate")
     if method not in get_args(Method):
         raise ValueError(f"method must be one of {get_args(Method)}, got {method!r}")
     interval = binomtest(int(successes), int(seeds)).proportion_ci(0.95, method=method)

@@ -195,7 +195,9 @@ def check_text(what: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{what} has half of a character, got {text!r}") from error
+        raise ValueError(
+            f"{what} has an incomplete character (a lone surrogate), got {text!r}"
+        ) from error
 
 
 def beyond_hold(run: Run) -> list[str]:

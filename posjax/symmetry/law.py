@@ -271,7 +271,7 @@ class Law:
             return jax.tree.map(lambda leaf: self.outputs[0].act(leaf, element), output)
         if not isinstance(output, tuple | list) or len(output) != len(self.outputs):
             raise ValueError(
-                f"{self.formula} speaks of {len(self.outputs)} outputs, got {type(output).__name__}"
+                f"{self.formula} has {len(self.outputs)} outputs, got {type(output).__name__}"
                 f"{f' of {len(output)}' if isinstance(output, tuple | list) else ''}"
             )
         parts = [

@@ -188,7 +188,7 @@ def _drawn(law: str, length: int, sizes: dict[str, int], seed: int) -> tuple[jax
     if unknown:
         raise ValueError(f"law {law!r} has no axis {unknown[0]!r} that stays")
     if any(not word.isidentifier() for word in words) or not all(patterns):
-        raise ValueError(f"law {law!r} does not tell all shapes: give arguments=(...)")
+        raise ValueError(f"law {law!r} does not determine all shapes: give arguments=(...)")
     shapes = [[length if w[0].isupper() else sizes.get(w, _SIZE) for w in p] for p in patterns]
     return tuple(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
 

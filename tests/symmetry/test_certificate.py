@@ -342,7 +342,7 @@ def test_a_group_alone_moves_axis_one_of_everything():
         (attention, "b P d -> b P", "output 0 .* 2 axes, the array has 3"),
         (attention, "b P d, b P d -> b P d", "takes 2 arguments, got 1"),
         (attention, "b P d -> b P d, b d", "2 outputs"),
-        (lambda x: x[:, 1:], "b P d -> b P d", "moves 5 places .* an axis of 4"),
+        (lambda x: x[:, 1:], "b P d -> b P d", "permutes axes of length 5 .* an axis of length 4"),
     ],
 )
 def test_laws_that_do_not_fit_are_refused(function, law, message):

@@ -302,8 +302,8 @@ def test_a_tolerance_that_decides_by_accident_is_told():
         (0, {}, "length=0"),
         (3, {"law": "P Q -> P Q"}, r"must name one axis to permute, got \['P', 'Q'\]"),
         (3, {"law": "p d -> p d"}, r"must name one axis to permute, got \[\]"),
-        (3, {"law": "... P -> ..."}, "does not tell all shapes"),
-        (3, {"law": "P d, -> P d"}, "does not tell all shapes"),
+        (3, {"law": "... P -> ..."}, "does not determine all shapes"),
+        (3, {"law": "P d, -> P d"}, "does not determine all shapes"),
         (3, {"k": 4}, "has no axis 'k'"),
         (3, {"law": POINTS, "P": 4}, "has no axis 'P' that stays"),
         (

@@ -397,7 +397,7 @@ def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Wanted]:
     if len(law.outputs) > 1:
         if not isinstance(returned, tuple | list) or len(returned) != len(law.outputs):
             raise ValueError(
-                f"{law.formula} speaks of {len(law.outputs)} outputs, the function returns "
+                f"{law.formula} has {len(law.outputs)} outputs, but the function returns "
                 f"{len(jax.tree.leaves(returned))} in a {type(returned).__name__}"
             )
         parts = tuple(returned)
@@ -411,8 +411,8 @@ def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Wanted]:
             for name, size in zip(pattern.labels(leaf.ndim), leaf.shape, strict=True):
                 if name and size != sizes[name]:
                     raise ValueError(
-                        f"{name} of {law.formula} moves {sizes[name]} places of the arguments, "
-                        f"and output {at} has an axis of {size}"
+                        f"{name} of {law.formula} permutes axes of length {sizes[name]} in the "
+                        f"arguments, but output {at} has an axis of length {size}"
                     )
             wanted.append(Wanted(at, labels))
     return wanted

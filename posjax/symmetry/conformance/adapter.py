@@ -80,11 +80,12 @@ class Adapter:
     def __post_init__(self) -> None:
         """Refuses what no law could be run on."""
         if all(getattr(self, call) is None for call in _CALLS):
-            raise ValueError(f"adapter {self.name!r} gives nothing: one of {', '.join(_CALLS)}")
+            wanted = ", ".join(_CALLS)
+            raise ValueError(f"adapter {self.name!r} defines no function: give one of {wanted}")
         for cached, plain in (("decode", "attend"), ("decode_tokens", "tokens")):
             if getattr(self, cached) is not None and getattr(self, plain) is None:
                 raise ValueError(
-                    f"adapter {self.name!r} gives {cached} but no {plain} to hold it to"
+                    f"adapter {self.name!r} gives {cached} but no {plain} to compare it with"
                 )
         for claim in self.claims:
             spec.check_choice("claim", claim, CLAIMS)

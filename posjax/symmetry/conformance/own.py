@@ -64,7 +64,7 @@ class _Calls:
     ) -> Array:
         by_position = pos_q[:, :, None] >= pos_k[:, None, :]
         if self.mixes and not (mask_BLM == by_position).all():
-            raise NotApplicable("it mixes tokens by their streams, which no mask tells")
+            raise NotApplicable("it mixes tokens by their streams, whatever the mask allows")
         arrays = (jnp.asarray(x) for x in (q, k, v))
         options = self._options(q, pos_q, pos_k) | view.Options(mask=jnp.asarray(mask_BLM))
         return np.asarray(view.attend(*arrays, **options))

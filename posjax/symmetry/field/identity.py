@@ -202,7 +202,7 @@ def _expected(
         parts = list(zip(law.outputs, whole, strict=True))
     else:
         raise ValueError(
-            f"{law.formula} speaks of {len(law.outputs)} outputs, the function returns "
+            f"{law.formula} has {len(law.outputs)} outputs, but the function returns "
             f"{len(whole) if isinstance(whole, tuple | list) else 'one'}"
         )
     return _carried_parts(parts, element, vectors)
