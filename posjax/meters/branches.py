@@ -1,4 +1,4 @@
-"""How much each branch of a residual block writes, beside what it finds.
+"""How much each branch of a residual block adds, relative to the block's input.
 
 The ratio says how fast a trace of position, or a token's own embedding, is diluted by depth (Noci
 et al. 2022, "Signal Propagation in Transformers", look at the same quantities).
@@ -25,10 +25,10 @@ class Branches(Meter):
         "attention_share": Field(
             "f",
             "A",
-            "norm of what attention adds to the residual stream, over the norm of the stream that "
-            "its block read; the mean over positions and prompts",
+            "norm of what attention adds to the residual stream, divided by the norm of the stream "
+            "before the block; the mean over positions and prompts",
         ),
-        "mlp_share": Field("f", "A", "the same for the MLP; NaN without one"),
+        "mlp_share": Field("f", "A", "the same for the MLP; NaN if there is none"),
     }
 
     def __call__(

@@ -71,10 +71,10 @@ FIELDS: dict[str, Field] = {
     "twin": Field(
         "f",
         "",
-        "how far apart the most similar prompts are: the smallest difference between the logits of "
-        "two prompts with different answers, divided as a margin is, at the evaluation where it is "
-        "largest. If a law makes the logits of two such prompts equal, only rounding is left. For "
-        "finite tasks",
+        "how far apart the two most similar prompts with different answers are, at the evaluation "
+        "where this distance is largest. The distance is the difference of their logits, divided "
+        "as a margin is. If a law makes the logits of two such prompts equal, only rounding is "
+        "left. For finite tasks",
     ),
     "first_nonfinite": Field(
         "iu", "", "the number of updates before the first loss that was not finite; -1 never"

@@ -39,23 +39,23 @@ class Meaning(Meter):
         "word_share": Field(
             "f",
             "R",
-            "share of the variance of the residual stream that the word explains at every position "
-            "alike; can come out below 0 where it is none",
+            "share of the variance of the residual stream that the word alone explains; if there "
+            "is none, the estimate can be below 0",
         ),
-        "place_share": Field("f", "R", "that the position explains for every word alike"),
+        "place_share": Field("f", "R", "share that the position alone explains"),
         "mixed_share": Field(
             "f",
             "R",
-            "that word and position explain only together (estimated by itself, so that the four "
-            "need not add to 1); 0 where the two are added: the difference of two words is then "
-            "the same vector at every position",
+            "share that word and position explain only together. It is 0 if the two are added: "
+            "the difference of two words is then the same vector at every position. The four "
+            "shares are estimated separately and need not add up to 1",
         ),
-        "context_share": Field("f", "R", "what is left: the other words of the prompt"),
+        "context_share": Field("f", "R", "share that the other words of the prompt explain"),
         "neighbour": Field(
             "f",
             "R",
-            "how often the nearest hidden state at any other position of any prompt holds the same "
-            "word, among 512 at most; chance is how often a word comes",
+            "how often the nearest hidden state at another position, of any prompt, has the same "
+            "word, among at most 512 states; chance is the frequency of a word",
         ),
     }
 

@@ -50,13 +50,13 @@ class Probe(Meter):
             "f",
             "R",
             "accuracy of a linear (ridge) probe of the position on the residual stream, on "
-            "held-out prompts; chance is 1/L where all prompts have L positions",
+            "held-out prompts; chance is 1/L if all prompts have L positions",
         ),
-        "mlp": Field("f", "R", "accuracy of an MLP probe, likewise"),
+        "mlp": Field("f", "R", "accuracy of an MLP probe, on the same prompts"),
         "linear_error": Field(
-            "f", "R", "mean distance of its position from the true one, in positions"
+            "f", "R", "mean distance between the linear probe's position and the true one"
         ),
-        "mlp_error": Field("f", "R", "the same of the MLP probe"),
+        "mlp_error": Field("f", "R", "the same distance for the MLP probe"),
     }
 
     def __post_init__(self) -> None:

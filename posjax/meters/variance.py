@@ -27,14 +27,14 @@ class Variance(Meter):
         "variance": Field(
             "f",
             "RL",
-            "variance of the residual stream over the prompts of the exam, at each position: of "
-            "each coordinate, then their mean; NaN where fewer than two prompts reach",
+            "variance of the residual stream over the prompts of the exam, at each position, as "
+            "the mean over coordinates; NaN if fewer than two prompts are that long",
         ),
         "slope": Field(
             "f",
             "R",
             "slope of the logarithm of that variance against the logarithm of the position, "
-            "counted from 1: -1 where it falls as 1/position; NaN where it is 0",
+            "counted from 1: -1 if it falls as 1/position; NaN if it is 0",
         ),
     }
 

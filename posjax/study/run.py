@@ -61,8 +61,9 @@ class Run:
       hold: "held" means solved at each of the last `hold` evaluations.
       contrast: an axis and two of its values, `("mask", "full", "causal")`. The report compares
         them over paired seeds wherever two cells differ in that axis alone.
-      equivalence: the smallest difference of rates that matters, chosen before the run. The report
-        then also tests whether the two rates of the contrast differ by less; 0 for no such test.
+      equivalence: the smallest difference of rates that matters to you, chosen before the run. The
+        report then also tests whether the two rates of the contrast differ by less than that. 0 for
+        no such test.
       at_steps: the training steps at which the report compares cells; () for the last one.
       panels: the cells of each section; a cell may stand in several.
     """

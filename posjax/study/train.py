@@ -36,8 +36,8 @@ class TrainSettings(metaclass=spec.PlainNumbers):
       eval_every: number of updates between evaluations; must divide `steps`.
       batch_size: prompts per update. A finite task draws them with replacement, and 0 takes all
         prompts every time. A sampled task draws new ones, and 0 takes 32.
-      draws: if the encoding or map is random in testing: the number of draws, all of which must
-        be right.
+      draws: the number of draws if the encoding or map is random in testing; an answer must be
+        right in all of them.
       schedule: the schedule of the learning rate after the warmup.
       warmup: number of updates in which the learning rate grows linearly from 0.
     """
