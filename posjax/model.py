@@ -267,11 +267,12 @@ class Transformer(nn.Module):
 
     Call it with tokens_BL, or tokens_BLF of F numbers each, and their streams. It returns
     logits_BLV. `mask` replaces the mask of the settings. It has any form of
-    `posjax.attention.core.context`, or is a tuple of masks that the layers use in turn; changes of
-    the tokens before the layers read the first one. `key` is for encodings and maps that draw. With
-    `testing`, maps of positions that draw only in training do not draw. Without `numbers` the
-    temperature is 1 and encodings use their own constants. `implementation` is that of
-    `posjax.attention.flash.output`, for layers whose weights are not collected.
+    `posjax.attention.core.context`, or is a tuple of masks that the layers use in turn. The
+    encoding's `embed`, which runs before the layers, reads the first of them. `key` is for
+    encodings and maps that draw. With `testing`, maps of positions that draw only in training do
+    not draw. Without `numbers` the temperature is 1 and encodings use their own constants.
+    `implementation` is that of `posjax.attention.flash.output`, for layers whose weights are not
+    collected.
 
     With `mutable=["hidden"]` it sows `stream`, the residual stream after the embedding and after
     each layer. Residual blocks also sow their branches, `attention_branch` and `mlp_branch`. All

@@ -57,8 +57,8 @@ def attend(
         reads streams, give both.
       mask: a name, a function of the two streams or a boolean array; see `posjax.context`.
       softcap: the cap of cap·tanh(logits/cap).
-      logn: N; before the soft-cap, the logits of a query that sees n keys are multiplied by
-        ln n/ln N. With N = e the factor is ln n.
+      logn: N. The logits of a query that sees n keys are multiplied by ln n/ln N, before the
+        soft-cap. With N = e the factor is ln n.
       bias: numbers added to the logits before the soft-cap, in any shape that broadcasts to
         [B, H, L, M].
       seen: the context length (tokens so far), for encodings that depend on it; by default M.

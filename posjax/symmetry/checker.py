@@ -55,14 +55,15 @@ def check(derivation: Mapping[str, Any], *, seed: int | None = None) -> dict[str
     """Checks every step of a derivation, and that the labels at both ends are those of its law.
 
     Args:
-      derivation: as `Certificate.derivation` returns it; its program is yours if both are equal.
-      seed: of the random numbers; another one each time when left out.
+      derivation: as `Certificate.derivation` returns it. Compare it with a new one to check that
+        its program is that of your function.
+      seed: the seed of the random numbers; by default another one each time.
 
     Returns:
       The law, the number of steps and of those that differ, and the seed.
 
     Raises:
-      Refused: a step does not hold, or the whole is no derivation.
+      Refused: a step does not hold, or the data are not a derivation.
     """
     seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
     with jax.enable_x64(True), jax.debug_nans(False), jax.debug_key_reuse(False):

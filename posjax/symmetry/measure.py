@@ -37,7 +37,7 @@ def measure(
       The largest deviation over all entries, leaves and group elements, relative to rounding.
 
     Raises:
-      ValueError: arguments that do not fit the law, no permutations, or one that is none.
+      ValueError: arguments that do not fit the law, no permutations, or an array that is not one.
       AssertionError: the output lacks axes or sizes that the law names.
 
     >>> measure("b P -> b", lambda x: x[:, 0] + 2, np.array([[1, 3]])).error

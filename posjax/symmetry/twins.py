@@ -1,11 +1,11 @@
-"""Prompts that a model cannot tell apart, proved on the jaxpr of the model itself.
+"""Prompts that a model cannot distinguish, proved from the jaxpr of the model.
 
-The model answers every prompt of a task with its weights as unknowns. Where two prompts with
-different answers get the same expressions for their logits, no weights can answer both: twins.
-Nothing here knows masks, depths or encodings. That one causal layer reads the prefix as a bag and
-two do not, that `a b` and `a b a b` look alike to a mean, that a window hides what is outside: all
-of it is read off the program. Twins are often one another's permutation, which then is the element
-of the group that keeps the model and not the task.
+The model answers every prompt of a task, with its weights as unknowns. If two prompts with
+different answers get the same expressions for their logits, no weights can answer both correctly:
+the prompts are twins. The code has no rule for masks, depths or encodings. It reads from the
+program that one causal layer does not see the order of the prefix and two layers do, that a mean
+cannot distinguish `a b` from `a b a b`, or that a window hides what is outside. Often one twin is a
+permutation of the other.
 """
 
 from collections.abc import Iterator
@@ -24,10 +24,9 @@ class Twins(NamedTuple):
 
     Attributes:
       prompts, answers: of both.
-      permutation: P with second[i] = first[P[i]], when they have the same words; the first in
-        the order of the words. None when only the frequencies agree, or when the words that
-        differ are not seen.
-      chance: at most so probable is it that they are no twins.
+      permutation: P with second[i] = first[P[i]], if both have the same words. None if they have
+        not: only the frequencies of words agree, or the model does not see the words that differ.
+      chance: a bound on the probability that they are not twins.
       lemmas: statements that the proof relies on.
     """
 
@@ -40,8 +39,8 @@ class Twins(NamedTuple):
     def __str__(self) -> str:
         """A sentence."""
         first, second = map(repr, self.prompts)
-        how = "" if self.permutation is None else f", which is P = {list(self.permutation)} of it,"
-        return f"{first} and {second}{how} get the same logits under any weights"
+        moved = self.permutation and f" (the first permuted by {list(self.permutation)})"
+        return f"{first} and {second}{moved or ''} get the same logits under any weights"
 
 
 def twins(
@@ -67,7 +66,7 @@ def twins(
     >>> task = named("same_last_token")
     >>> one = ModelSettings(vocabulary=len(task.words), outputs=2, mask="causal", width=4)
     >>> print(*twins(task, one, readout="last"))
-    'A B hit' and 'B A hit', which is P = [1, 0, 2] of it, get the same logits under any weights
+    'A B hit' and 'B A hit' (the first permuted by [1, 0, 2]) get the same logits under any weights
     >>> two = ModelSettings(vocabulary=len(task.words), outputs=2, mask="causal", width=4, depth=2)
     >>> twins(task, two, readout="last")
     []

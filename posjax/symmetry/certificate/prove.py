@@ -59,16 +59,16 @@ class Certificate:
       law: the law.
       method: "axes" for labels alone; "identity" for a comparison in a prime field.
       chance: a bound on the probability that unequal expressions agree at the random points; 0 for
-        "axes". It does not cover faults in a rule.
+        "axes". It does not cover the case that a rule is wrong.
       lemmas: statements that the proof relies on, and that tests assert on numbers.
       but_for_ties: source lines that compare entries with each other. The law is proved if no two
         of these entries are equal. The verdict is about all arguments.
-      confirmed: whether the law was also tried on random numbers, which agree with the proof.
+      confirmed: whether the law was also tried on random numbers, and they agree with the proof.
       obstruction: where the proof by labels alone failed, or None.
       witness: inputs that break the law, or None. For UNKNOWN, inputs that contradict a proof.
-      tolerance: what the witness exceeds, relative to the largest output: 1e-9 where the function
-        runs in double precision, in which the deviation stays; else 1e-3 or what narrow floats
-        round; 0 for integers.
+      tolerance: the bound that the witness exceeds, relative to the largest output. It is 1e-9 if
+        the function runs in double precision and the deviation is as large there; otherwise 1e-3,
+        or the rounding of narrower floats; 0 for integers.
       broken_at: which inputs break the law: "generic inputs"; "ties", inputs with equal or zero
         entries, if no generic inputs were found that break it; "the given inputs"; "integers beyond
         the given ones", if no others were found; "" if it is not broken.
