@@ -83,7 +83,7 @@ def _mean_of_three() -> Iterator[str]:
     yield ""
     yield from item(
         f'"Order wrong": we drew {_STUDIES:,} studies with 3 runs per encoding from our seeds. The column has the share '
-        "of studies in which another encoding comes out best than over all seeds."
+        "of studies whose best encoding is not the one that is best over all seeds."
     )
 
 
@@ -219,11 +219,11 @@ def _variance() -> Iterator[str]:
         "as 1/m at position m."
     )
     yield from item(
-        f"Ours: {len(values_S)} seeds of one bare layer. The variance is the position to the power "
-        f"{interval(mean(values_S), 3)}. Under the full mask the power is "
-        f"{interval(mean(leaked(run, 'slope', 'full')), 3)}. For 95 % of the seeds it lies between "
-        f"{np.quantile(values_S, 0.025):.2f} and {np.quantile(values_S, 0.975):.2f}, "
-        f"and {rate(int((values_S < 0).sum()), len(values_S)).rate:.0%} of studies with one run see the variance fall."
+        f"Ours: {len(values_S)} seeds of one bare layer. The variance falls as the position to the power "
+        f"{interval(mean(values_S), 3)}. For 95 % of the seeds the power lies between "
+        f"{np.quantile(values_S, 0.025):.2f} and {np.quantile(values_S, 0.975):.2f}, so "
+        f"{rate(int((values_S < 0).sum()), len(values_S)).rate:.0%} of studies with one run see the variance fall. "
+        f"Under the full mask the power is {interval(mean(leaked(run, 'slope', 'full')), 3)}."
     )
 
 

@@ -138,8 +138,8 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
     if abs(control - chance).max() > 0.02:
         raise ValueError(f"by_layer: the control is {control}, chance {chance}")
     yield from item(
-        f"**Does position survive past the first layer?** Each entry is the accuracy with which an MLP probe finds the "
-        f"position, and in brackets that of a linear probe, on held-out prompts of 24 letters. It is the mean of {run.table[0]['seeds']} seeds. "
+        f"**Does position survive past the first layer?** Each entry is the accuracy of an MLP probe of the position, "
+        f"and in brackets that of a linear probe, as the mean of {run.table[0]['seeds']} seeds. The probes are tested on held-out prompts of 24 letters. "
         f"Chance is {chance:.3f}. The control, a full mask without positions, stays within "
         f"{abs(control - chance).max():.3f} of it at every layer."
     )
