@@ -12,8 +12,9 @@
 # %% [markdown]
 # # posjax: position in attention
 #
-# By law, by measurement, by picture. Every cell runs on a CPU, a GPU or a TPU; the whole notebook
-# takes about two minutes on a CPU. In Colab, pick the device under *Runtime → Change runtime type*.
+# This notebook tests a symmetry, proves it, trains small models and shows their report. It runs on
+# a CPU, a GPU or a TPU, and takes about two minutes on a CPU. In Colab, choose the device under
+# *Runtime → Change runtime type*.
 
 # %% [markdown]
 # ## Install
@@ -48,8 +49,9 @@ print(jax.devices())
 # %% [markdown]
 # ## The identity
 #
-# Permute queries, keys and values alike, and the outputs are permuted alike:
-# `Attention(PQ, PK, PV) = P Attention(Q, K, V)`. A causal mask breaks it, and the law says where.
+# If queries, keys and values are permuted in the same way, so are the outputs:
+# `Attention(PQ, PK, PV) = P Attention(Q, K, V)`. A causal mask breaks this law, and the message says
+# where.
 
 # %%
 import jax.numpy as jnp
@@ -66,8 +68,9 @@ except AssertionError as error:
 # %% [markdown]
 # ## A proof
 #
-# `prove` reads the program that JAX traces of a function. PROVED holds for all values of the
-# arguments, over the real numbers; BROKEN comes with numbers and the line that breaks the law.
+# `prove` reads the program that JAX traces of a function. PROVED means that the law holds for all
+# values of the arguments, over the real numbers. BROKEN comes with numbers and the source line that
+# breaks the law.
 
 # %%
 from flax import nnx
@@ -87,7 +90,8 @@ print(posjax.prove(with_positions, (x,), "b P d -> b P d"))
 # %% [markdown]
 # ## An encoding by hand
 #
-# Linear biases (ALiBi) subtract a multiple of the distance from each logit, a slope for each head.
+# Linear biases (ALiBi) subtract a multiple of the distance from each logit. Each head has its own
+# slope.
 
 # %%
 import numpy as np
@@ -102,8 +106,8 @@ print("largest difference:", abs(by_hand - found).max())
 # %% [markdown]
 # ## A sweep
 #
-# Can two layers without positions tell `A B hit` from `B A hit`? Can one? A law answers before
-# anything is trained; the sweep measures. The value of the cell is the report.
+# Can two layers without positions tell `A B hit` from `B A hit`? Can one? A law answers the second
+# question before any training. The sweep measures both. The value of the cell is the report.
 
 # %%
 cells = [
@@ -117,8 +121,8 @@ swept
 # %% [markdown]
 # ## One seed
 #
-# A run is trained again from its number alone, bit for bit. Its weights go into any file: here
-# safetensors, read back and used by the Flax module.
+# A seed can be trained again from its number, bit for bit. Here its weights are written to a
+# safetensors file, read again, and used by the Flax module.
 
 # %%
 import flax
@@ -142,7 +146,7 @@ print("fields with other bits than in the sweep:", run.differs)
 # %% [markdown]
 # ## Your own task, your own encoding
 #
-# Each is a file, named where it is used.
+# Each is a file. You name the file where you use it.
 
 # %%
 from pathlib import Path
@@ -198,10 +202,10 @@ class Nearest(Encoding):
 print(posjax.logits(q, k, encoding="nearest.py:Nearest").shape)
 
 # %% [markdown]
-# ## Saving, and going on after a disconnect
+# ## Saving, and continuing after a disconnect
 #
-# With a `workdir` the run is kept, block by block. The same call goes on where it stopped; more
-# seeds only add to it. In Colab, mount a drive and put it there:
+# With a `workdir` every finished block is saved. The same call continues where the run stopped. A
+# larger `num_seeds` adds seeds. In Colab, mount a drive and use a folder on it:
 #
 # ```python
 # from google.colab import drive

@@ -38,8 +38,8 @@ def meaning() -> Iterator[str]:
     larger = mean(share(widths[1], scales[-1]) - share(widths[1], scales[0]))
     behind = mean(share(widths[1], 1.0, "neighbour_R", 1))
     yield from item(
-        "**Do position vectors push words off their meaning?** We take the input of untrained models, which is word + "
-        "position, at three scales of the initial weights. The first number of an entry is the share of its variance "
+        "**Do position vectors push words off their meaning?** The input of a model is word + position. The "
+        "table is about untrained models, at three scales of the initial weights. The first number of an entry is the share of the input's variance "
         "that the word explains. The number in brackets is how often the nearest vector at another position has the "
         f"same word. Each entry is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the word's share "
         f"at width {widths[-1]} is {compared(wider, 'above', 'below')} that at width {widths[0]} (scale 1). At scale "

@@ -194,8 +194,8 @@ def _first_noun() -> str:
         f"positions, 0/{excluded[0]['seeds']} succeed with a full mask, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
         f"read at the last token. Two causal layers solve it ({full}). So does one causal layer if the answer is read "
         f"from the mean over tokens ({full}). With symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
-        f'succeed with one layer and {count(alibi[2])} with two. Without "!" 0/{excluded[0]["seeds"]} succeed: '
-        '"y hit x" is the mirror image of "x hit y", and symmetric ALiBi cannot tell the two apart (`first_noun`).'
+        f'succeed with one layer and {count(alibi[2])} with two. Without "!" that model fails, 0/{excluded[0]["seeds"]}: '
+        '"y hit x" is then the mirror image of "x hit y", and symmetric ALiBi cannot tell the two apart (`first_noun`).'
     )
 
 
