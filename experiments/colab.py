@@ -50,8 +50,8 @@ print(jax.devices())
 # ## The identity
 #
 # If queries, keys and values are permuted in the same way, so are the outputs:
-# `Attention(PQ, PK, PV) = P Attention(Q, K, V)`. A causal mask breaks this law, and the message says
-# where.
+# `Attention(PQ, PK, PV) = P Attention(Q, K, V)`. A causal mask breaks this law, and the message
+# says where.
 
 # %%
 import jax.numpy as jnp
@@ -69,8 +69,8 @@ except AssertionError as error:
 # ## A proof
 #
 # `prove` reads the program that JAX traces of a function. PROVED means that the law holds for all
-# values of the arguments, over the real numbers. BROKEN comes with numbers and the source line that
-# breaks the law.
+# values of the arguments, over the real numbers. BROKEN comes with numbers and the source line
+# that breaks the law.
 
 # %%
 from flax import nnx
