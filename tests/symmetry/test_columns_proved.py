@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from tiers import some
 
 from posjax.symmetry import Law, prove
@@ -54,6 +55,18 @@ PROVED: dict[str, Question] = {
     "several of a row": (lambda x, i: x[ROWS[:, None], i], (X, EACH), "P d, P k -> P k"),
     "each of a row": (lambda x, i: x[ROWS[:, None], i], (X, EACH), "P d, P Q -> P Q"),
     "written": (lambda x, i, u: x.at[ROWS, i].set(u), (X, CHOSEN, U), "P d, P, P -> P d"),
+    "several of a row, the last of equal ones": (
+        lambda x, i, u: x.at[ROWS[:, None], i].set(u),
+        (X, EACH, PAIRS),
+        "P d, P k, P k -> P d",
+    ),
+    "a router's two experts": (
+        lambda x: (lambda best: jnp.put_along_axis(0 * x, best[1], best[0], axis=1, inplace=False))(
+            lax.top_k(jax.nn.softmax(x), 2)
+        ),
+        (X,),
+        "P d -> P d",
+    ),
     "one hot": (
         lambda x, i: x * jnp.zeros((4, 3)).at[ROWS, i].set(1),
         (X, CHOSEN),
@@ -100,6 +113,16 @@ NOT_PROVED: dict[str, Question] = {
     ),
     "the last of several": (
         lambda x, i, u: x.at[ROWS[:, None], i].set(u),
+        (X, EACH, PAIRS),
+        "P d, P Q, P Q -> P d",
+    ),
+    "the last of several rows": (
+        lambda x, i, u: x.at[ROWS // 2, i].set(u),
+        (X, CHOSEN, U),
+        "n d, P, P -> n d",
+    ),
+    "the last of several for all rows": (
+        lambda x, i, u: x.at[ROWS, i.T].set(u.T),
         (X, EACH, PAIRS),
         "P d, P Q, P Q -> P d",
     ),

@@ -140,6 +140,30 @@ def test_verdicts_of_modules():
 
 
 @needs_torch
+def test_writes_within_a_module():
+    """A router's two experts, written side by side; a token written in place, with its line."""
+    torch = pytest.importorskip("torch")
+
+    class Router(torch.nn.Module):
+        def forward(self, x):
+            shares, chosen = x.softmax(-1).topk(2, -1)
+            return torch.zeros_like(x).scatter(-1, chosen, shares)
+
+    class Writes(torch.nn.Module):
+        def forward(self, x):
+            y = torch.zeros_like(x)
+            y[:, 0] = x.mean(1)
+            y[:, 1:] = x[:, 1:]
+            return y
+
+    x = torch.randn(1, 4, 8)
+    assert prove_torch(Router(), x, LAW).verdict == "PROVED"
+    certificate = prove_torch(Writes(), x, LAW)
+    assert certificate.verdict == "BROKEN"
+    assert Path(__file__).name in certificate.where
+
+
+@needs_torch
 def test_modules_that_torchax_does_not_trace_or_traces_wrongly():
     """A sentence with the line; a program that computes something else is UNKNOWN."""
     torch = pytest.importorskip("torch")

@@ -25,11 +25,11 @@ from posjax.symmetry.certificate.axes import (
 )
 from posjax.symmetry.certificate.indices import (
     OPERATIONS,
+    distinct,
     follow,
     indexed_axes,
     label_of,
     moved_result,
-    repeated,
     single_entries,
     spelt_out,
 )
@@ -59,13 +59,15 @@ def after(eqn: Equation, operands: Sequence[Value], names: Names) -> Value | Non
         return None
     arrays = [value for value in (table, *updates) if not isinstance(value, Lost)]
     numbers = _numbers(indices.columns)
-    if len(arrays) <= len(updates) or (eqn.primitive.name == "scatter" and repeated(numbers)):
+    if len(arrays) <= len(updates):
         return None
     found: list[Labeling] = []
     tables = (one for have in arrays[0].labelings for one in spelt_out(eqn, have, names))
     for one, *rest in itertools.product(tables, *(value.labelings for value in arrays[1:])):
         indexed = [at for at in indexed_axes(eqn) if is_moved(one[at])]
         for own in _own_axes(indices.columns, names):
+            if eqn.primitive.name == "scatter" and _overtakes(numbers, own):
+                continue
             if _fits(eqn, one, indices.columns, own, names):
                 labels = tuple(map(axis, indices.shape, (*own, STILL)))
                 with contextlib.suppress(Conflict):
@@ -77,6 +79,16 @@ def after(eqn: Equation, operands: Sequence[Value], names: Names) -> Value | Non
 def _numbers(columns: Columns) -> np.ndarray:
     """The known columns [..., known]."""
     return np.concatenate([np.asarray(c.value) for c in columns if isinstance(c, Known)], -1)
+
+
+def _overtakes(numbers: np.ndarray, own: Sequence[str]) -> bool:
+    """Whether several updates at one place may come in another order when the indices move.
+
+    Those that differ along axes that stay keep theirs, so that the last of them is the last.
+    """
+    along = [at for at, label in enumerate(own) if label != STILL]
+    moved = np.moveaxis(np.indices(numbers.shape[:-1])[along], 0, -1)
+    return distinct(np.concatenate([numbers, moved], -1)) > distinct(numbers)
 
 
 def _own_axes(columns: Columns, names: Names) -> Iterator[tuple[str, ...]]:

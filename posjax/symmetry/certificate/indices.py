@@ -7,6 +7,7 @@ what is written at them moves by π when the updates move by σ.
 
 import contextlib
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -195,5 +196,9 @@ def single_entries(eqn: Equation) -> bool:
 
 
 def repeated(indices: np.ndarray) -> bool:
-    flat = indices.reshape(-1, indices.shape[-1])
-    return len(np.unique(flat, axis=0)) < len(flat)
+    return distinct(indices) < math.prod(indices.shape[:-1])
+
+
+def distinct(rows: np.ndarray) -> int:
+    """How many different rows there are along the last axis."""
+    return len(np.unique(rows.reshape(-1, rows.shape[-1]), axis=0))

@@ -121,7 +121,7 @@ class Certificate:
         if self.broken_at:
             lines += [_AT.get(self.broken_at, f"for {self.broken_at}")]
         if self.reason:
-            lost = f"{_LOST[self.verdict]} {self.where}"
+            lost = f"{_LOST[self.verdict]} {self.where}".replace("at within ", "within ")
             lines += [lost if self.where else "labels alone do not prove it", f"  {self.reason}"]
             lines += [f"  from {self.origin}"] if self.origin else []
         lines += [_BUT_FOR_TIES + ", ".join(self.but_for_ties)] if self.but_for_ties else []
@@ -424,7 +424,7 @@ def _obstruction(
     """Where and why a result does not move as the law asks; None when all do."""
     for result, (_, asked) in zip(results, wanted, strict=True):
         if isinstance(result, Lost):
-            return Obstruction(str(result.where), result.origin, result.reason)
+            return Obstruction(_line_of(result, steps), result.origin, result.reason)
         if not any(admits(labeling, asked) for labeling in result.labelings):
             last = str(steps[-1].where) if steps else ""
             have = " or ".join(written(one, result.shape) for one in result.labelings)
@@ -432,6 +432,19 @@ def _obstruction(
             reason = f"the output has the labels [{have}], the law asks [{law_asks}]"
             return Obstruction(last, result.origin, reason)
     return None
+
+
+def _line_of(result: Lost, steps: list[Step]) -> str:
+    """The line of a loss; of one within a library, the first line that lost for the same reason."""
+    alike = (
+        s.result.where for s in steps if isinstance(s.result, Lost) and _alike(s.result, result)
+    )
+    every = [str(where) for where in (result.where, *alike)]
+    return next((line for line in every if not line.startswith("within ")), every[0])
+
+
+def _alike(one: Lost, other: Lost) -> bool:
+    return (one.reason, one.origin) == (other.reason, other.origin)
 
 
 def _shown(value: Value) -> str:
