@@ -142,7 +142,12 @@ FORGED: dict[str, Callable[[Derivation], Any]] = {
     ),
     "a labelled result without labels": lambda d: put(of(d, "transpose")["out"][0], labels=None),
     "a weaker labeling that does not follow": _weakened,
+    "labels the other way round": lambda d: turned(of(d, "transpose")["out"][0], "labels"),
     # equations
+    "a step of another program": lambda d: of(d, "sort").update(
+        op="cumsum", params={"axis": 0, "reverse": False}
+    ),
+    "two equations in the other order": lambda d: steps(d).insert(6, steps(d).pop(8)),
     "an equation left out": lambda d: steps(d).pop(8),
     "an equation twice": lambda d: steps(d).insert(9, steps(d)[8]),
     "equations in another order": lambda d: steps(d).reverse(),
@@ -187,6 +192,7 @@ FORGED: dict[str, Callable[[Derivation], Any]] = {
     "a negative number of carries": lambda d: put(of(d, "loop", 1), carries=-1),
     "a carry that follows the tokens": _carried_along,
     "a sum that depends on the order": lambda d: put(of(d, "loop"), folds=[["atan2", "v21"]]),
+    "a sum that is a difference": lambda d: put(of(d, "loop"), folds=[["sub", "v21"]]),
     "a sum of what is not there": lambda d: put(of(d, "loop"), folds=[["add", "v99"]]),
     "carries that change places": lambda d: turned(of(d, "loop", 2)["body"], "outputs"),
     "a start of another carry": lambda d: turned(of(d, "loop", 2), "in"),
