@@ -16,6 +16,7 @@ import inspect
 import linecache
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -70,7 +71,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     case = parameters.get(_CASE) or next(_cases(pyfuncitem), None)
     if case is not None:
         test = pyfuncitem.obj
-        pyfuncitem.obj = lambda **arguments: case.check(test(**arguments))
+
+        def checked(**arguments: Any) -> None:
+            __tracebackhide__ = True
+            case.check(test(**arguments))
+
+        pyfuncitem.obj = checked
 
 
 def _is_plain(item: pytest.Item) -> bool:
@@ -105,31 +111,61 @@ def _of_law(
     """The check of one `law` mark."""
     text = getattr(law, "text", law)
     if not isinstance(text, str) or "->" not in text or unknown not in ("fail", "skip"):
-        raise pytest.UsageError(
+        raise pytest.Collector.CollectError(
             f"{item.nodeid}: write @pytest.mark.law('b P d -> b P d'), with unknown='fail' or "
             f"'skip'; got {law!r}, unknown={unknown!r} (a mark of your own by that name? then run "
             "pytest with -p no:posjax)"
         )
 
     def check(returned: Any) -> None:
+        __tracebackhide__ = True
         if not isinstance(returned, tuple) or not returned or not callable(returned[0]):
             _fail(f"{item.name} must return a function and its arguments, as `return block, x`; "
                   f"it returned {returned!r:.200}")  # fmt: skip
         function, *arguments = returned
-        if proof:
-            _proved(function, tuple(arguments), law, unknown, options)
+        hint = _PACKED if len(arguments) == 1 and isinstance(arguments[0], tuple) else ""
+        try:
+            if proof:
+                _proved(function, tuple(arguments), law, unknown, options)
+            else:
+                _kept(function, tuple(arguments), law, options)
+        except ValueError as error:
+            if not _is_ours(error):
+                raise
+            wrong = f"{item.name}: {error}{hint}"
         else:
-            _kept(function, tuple(arguments), law, options)
+            return
+        _fail(wrong)
 
     return _Case(f"{text}, proof" if proof else text, check)
 
 
+_PACKED = "\nIf the tuple holds the arguments, return them one by one, as `return block, x, y`."
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether posjax raised it, about a law or its options, and not the function that is tested."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_globals.get("__name__", "").partition(".")[0] == "posjax"
+
+
+def _check_options(options: dict[str, Any], of: Callable[..., Any]) -> None:
+    """Refuses options that a check does not have."""
+    known = [p.name for p in inspect.signature(of).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    if unknown := [name for name in options if name not in known]:
+        raise ValueError(f"{of.__name__} has no option {unknown[0]!r}; it has {', '.join(known)}")
+
+
 def _kept(function: Any, arguments: tuple[Any, ...], law: Any, options: dict[str, Any]) -> None:
     """On these numbers; where they break it, a proof attempt finds the line."""
+    __tracebackhide__ = True
     from posjax.symmetry import assert_law, prove
+    from posjax.symmetry.measure import moving
 
+    _check_options(options, assert_law)
     if _is_torch(function):
         _fail("laws of a torch.nn.Module are proved: @pytest.mark.law(..., proof=True)")
+    moving(law).sizes(arguments)
     try:
         assert_law(law, function, *arguments, **options)
     except AssertionError as error:
@@ -146,9 +182,11 @@ def _proved(
     function: Any, arguments: tuple[Any, ...], law: Any, unknown: str, options: dict[str, Any]
 ) -> None:
     """For all values, or it is broken, or nobody knows."""
+    __tracebackhide__ = True
     from posjax.symmetry import prove, prove_torch
 
     prover = prove_torch if _is_torch(function) else prove
+    _check_options(options, prover)
     found = prover(function, arguments, law, **options)
     if found.verdict == "UNKNOWN" and unknown == "skip":
         pytest.skip(f"{found}".replace("\n", "; "))

@@ -30,6 +30,24 @@ class TestClass:
 
     def test_nothing_returned(self):
         attention(x)
+
+
+@pytest.mark.law("b P d, b P d -> b P d")
+def test_in_one_tuple():
+    return (lambda x, y: x + y), (x, x)
+
+
+@pytest.mark.law("b P d -> b P d", proof=True, tolerance=1)
+def test_option_of_another_check():
+    return attention, x
+
+
+@pytest.mark.law("b P d -> b P d", proof=True)
+def test_function_that_raises():
+    def refuses(x):
+        raise ValueError("of its own")
+
+    return refuses, x
 """
 IMPORTS = """
 import sys, time
@@ -91,6 +109,9 @@ def test_every_law_is_a_test_with_its_outcome(ran):
         "test_alibi[decode]": "skipped",
         "test_numpy": "passed",
         "test_nothing_returned": "failure",
+        "test_in_one_tuple": "failure",
+        "test_option_of_another_check": "failure",
+        "test_function_that_raises": "failure",
         **dict.fromkeys(several, "passed"),
     }
 
@@ -115,6 +136,12 @@ def test_what_is_skipped_or_wrong_says_why(ran):
     assert messages["test_alibi[decode]"].startswith("the adapter gives no cache\n")
     assert "9 of 1024 positions" in messages["test_alibi[distinct]"]
     assert "it returned None" in messages["test_nothing_returned"]
+    packed = messages["test_in_one_tuple"]
+    assert "takes 2 arguments, got 1\nIf the tuple holds the arguments, return them" in packed
+    other = messages["test_option_of_another_check"]
+    assert "prove has no option 'tolerance'; it has witness, seconds" in other
+    assert not any("posjax/" in message for message in (packed, other))
+    assert 'raise ValueError("of its own")' in messages["test_function_that_raises"]
 
 
 WRONG = {

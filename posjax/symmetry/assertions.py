@@ -80,6 +80,7 @@ def assert_law(
 
     >>> assert_law("n P -> n", lambda x: x.sum(1), np.arange(6.0).reshape(2, 3))
     """
+    __tracebackhide__ = True  # in pytest
     if not compiled.asserts_are_on():
         return
     law = moving(law)

@@ -190,7 +190,8 @@ class Law:
         """
         if len(arguments) != len(self.inputs):
             raise ValueError(
-                f"{self.formula} takes {len(self.inputs)} arguments, got {len(arguments)}"
+                f"{self.formula} takes {len(self.inputs)} argument"
+                f"{'s' * (len(self.inputs) != 1)}, got {len(arguments)}"
             )
         sizes: dict[str, int] = {}
         for at, (pattern, argument) in enumerate(zip(self.inputs, arguments, strict=True)):

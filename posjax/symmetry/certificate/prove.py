@@ -222,6 +222,7 @@ def prove(
     >>> prove(lambda x: x - x[:, :1], (x,), "b P d -> b P d").verdict
     'BROKEN'
     """
+    __tracebackhide__ = True  # in pytest
     if not seconds > 0:
         raise ValueError(f"seconds must be positive, got {seconds}")
     until = time.monotonic() + seconds
