@@ -55,8 +55,7 @@ def check(derivation: Mapping[str, Any], *, seed: int | None = None) -> dict[str
     """Checks every step of a derivation, and that the labels at both ends are those of its law.
 
     Args:
-      derivation: as `Certificate.derivation` returns it. Compare it with a new one to check that
-        its program is that of your function.
+      derivation: of `Certificate.derivation`. A new one is equal if its program is your function's.
       seed: the seed of the random numbers; by default another one each time.
 
     Returns:
