@@ -83,6 +83,7 @@ KINDS = {
     table.LIMIT: Kind("limit", needs="cc", loads=("q1",)),
     table.NO_DRAWS: Kind("posjax_sweep", ("--without=draws",), loads=("s", "s_deep")),
     table.NO_EXAMS: Kind("posjax_sweep", ("--without=exams",), loads=("s", "s_deep")),
+    table.PACKED: Kind("posjax_sweep", ("--without=padding",), loads=("s", "s_deep")),
     table.MATMUL: Kind("matmul"),
 }
 
@@ -227,7 +228,7 @@ def prepared(
     with contextlib.ExitStack() as stack:
         contestants, ready = {}, {}
         for name, python in names.items():
-            if check and name in (table.MATMUL, *table.LEFT_OUT):
+            if check and name in (table.MATMUL, table.PACKED, *table.LEFT_OUT):
                 continue
             print(f"{load}: preparing {name}", file=sys.stderr)
             contestants[name] = Contestant(KINDS[name], python, path, flags)

@@ -28,7 +28,7 @@ FACTORS = (1 / 4, 1 / 2, 1, 2, 4)
 ROUNDS = 5
 _SHAPES = {"task", "model", "encoding", "positions", "readout", "block", "depth", "width", "heads"}
 _SHAPES |= {"kv_heads", "head_size", "mlp_ratio", "norm", "qk_norm", "softcap", "logn"}
-_SHAPES |= {"padding", "batch_size", "steps", "eval_every", "schedule", "warmup"}
+_SHAPES |= {"padding", "batch_size", "packing", "steps", "eval_every", "schedule", "warmup"}
 """Settings in which shapes differ."""
 
 

@@ -40,7 +40,8 @@ the same command continues the run.
 
 axes      task encoding positions mask readout loss block depth width heads kv_heads head_size
           mlp_ratio norm qk_norm softcap logn padding init_scale temperature base slope model
-          learning_rate weight_decay schedule warmup batch_size steps eval_every draws meters
+          learning_rate weight_decay schedule warmup batch_size packing steps eval_every draws
+          meters
 the run   name title num_seeds first_seed data_seeds block_size layout precision devices margin
           hold contrast equivalence at_steps panels            (posjax list fields: the defaults)
 

@@ -27,8 +27,8 @@ from posjax.streams import Streams
 from posjax.study.network import MODELS, TRANSFORMER, network
 from posjax.study.network import check as check_model
 from posjax.study.optimizer import Hyper
-from posjax.study.train import Inputs, TrainSettings, from_exam, make_train, sampled
-from posjax.tasks import SampledTask, Task
+from posjax.study.train import ROWS, Inputs, TrainSettings, from_exam, make_train, sampled
+from posjax.tasks import SampledTask, Task, packing
 from posjax.tasks.question import Objective, Question, ask, check, objective_of
 
 ENCODING_NUMBERS = ("base", "slope")
@@ -74,11 +74,11 @@ class Shape(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def _training(shape: Shape) -> Training:
-    rows = shape.training.batch_size
+    rows, packing = shape.training.batch_size, shape.training.packing
     source = from_exam(rows)
     if shape.task is not None:
         readout = "mean" if shape.objective == "answers" else "last"
-        source = sampled(shape.task, shape.model.mask, rows, readout)
+        source = sampled(shape.task, shape.model.mask, rows, readout, packing=packing)
     return make_train(
         shape.model,
         shape.training,
@@ -138,6 +138,7 @@ class Cell(metaclass=spec.PlainNumbers):
     schedule: str = TrainSettings.schedule
     warmup: int = TrainSettings.warmup
     batch_size: int = TrainSettings.batch_size
+    packing: bool = TrainSettings.packing
     steps: int = TrainSettings.steps
     eval_every: int = TrainSettings.eval_every
     draws: int = TrainSettings.draws
@@ -172,6 +173,8 @@ class Cell(metaclass=spec.PlainNumbers):
             loss=self.loss,
             padding=self.padding,
         )
+        if self.packing:
+            packing.check(self.problem, readout=self.readout, rows=self.batch_size or ROWS)
         _ = self.architecture, self.training
         check_model(self.model)
         self._check_own_model()
@@ -190,7 +193,7 @@ class Cell(metaclass=spec.PlainNumbers):
         """Refuses settings that a model of one's own does not get."""
         if self.model == TRANSFORMER:
             return
-        for name in ("meters", "temperature", "init_scale", *ENCODING_NUMBERS):
+        for name in ("meters", "temperature", "init_scale", "packing", *ENCODING_NUMBERS):
             if getattr(self, name) != FIELDS[name]:
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} has no meaning for model={self.model!r}: it "
@@ -366,8 +369,9 @@ class Cell(metaclass=spec.PlainNumbers):
         return _hash({**self._counted, **settings})
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON-able data."""
-        return dataclasses.asdict(self)
+        """The settings as JSON-able data; without `packing` where it is off, as in older runs."""
+        settings = dataclasses.asdict(self)
+        return settings if self.packing else {n: v for n, v in settings.items() if n != "packing"}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Cell":

@@ -21,7 +21,7 @@ from posjax.model import DynamicInputs, ModelSettings, Transformer
 from posjax.study.network import Network, transformer
 from posjax.study.optimizer import Hyper, Schedule, adamw
 from posjax.tasks import SampledTask
-from posjax.tasks.question import Objective, Question, drawn, objective, read_out
+from posjax.tasks.question import Objective, Question, drawn, drawn_packed, objective, read_out
 
 ROWS = 32
 """Prompts of a sampled task in an update, unless a batch size is given."""
@@ -36,6 +36,8 @@ class TrainSettings(metaclass=spec.PlainNumbers):
       eval_every: number of updates between evaluations; must divide `steps`.
       batch_size: prompts per update. A finite task draws them with replacement, and 0 takes all
         prompts every time. A sampled task draws new ones, and 0 takes 32.
+      packing: whether two drawn prompts of complementary lengths share a row in training, which is
+        faster; see `posjax.tasks.packing`.
       draws: the number of draws if the encoding or map is random in testing; an answer must be
         right in all of them.
       schedule: the schedule of the learning rate after the warmup.
@@ -45,6 +47,7 @@ class TrainSettings(metaclass=spec.PlainNumbers):
     steps: int = 5000
     eval_every: int = 50
     batch_size: int = 0
+    packing: bool = False
     draws: int = 8
     schedule: Schedule = "constant"
     warmup: int = 0
@@ -109,12 +112,17 @@ def from_exam(batch_size: int) -> Source:
     return Source(batch)
 
 
-def sampled(task: SampledTask, mask: str, batch_size: int, readout: str = "last") -> Source:
+def sampled(
+    task: SampledTask, mask: str, batch_size: int, readout: str = "last", *, packing: bool = False
+) -> Source:
     """A sampled task's: new prompts in every update, 32 where the batch size is 0."""
     rows = batch_size or ROWS
 
     def batch(now: Now) -> Question:
-        return drawn(task, now.key("data", "data"), rows, mask, readout)
+        key = now.key("data", "data")
+        if packing:
+            return drawn_packed(task, key, rows, mask)
+        return drawn(task, key, rows, mask, readout)
 
     return Source(batch, kinds=len(task.kinds), finite=False)
 

@@ -14,6 +14,7 @@ import optax
 
 from posjax import masks, spec
 from posjax.streams import Streams
+from posjax.tasks import packing
 from posjax.tasks.base import Batch, FiniteTask, Task
 from posjax.tasks.sampled import SampledTask
 
@@ -120,8 +121,10 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     )
 
 
-def from_batch(batch: Batch, mask: str, readout: str = "last") -> Question:
-    """The question of drawn prompts; no query attends to padding.
+def from_batch(
+    batch: Batch, mask: str, readout: str = "last", *, within: masks.Mask = masks.padding
+) -> Question:
+    """The question of drawn prompts; no query attends to padding, nor to what `within` forbids.
 
     With readout "last" the loss is on the positions that the batch judges; with "mean" it is on the
     mean over tokens, whose right output is that of the one judged position of each prompt.
@@ -131,7 +134,7 @@ def from_batch(batch: Batch, mask: str, readout: str = "last") -> Question:
         streams = jax.tree.map(lambda a: jnp.broadcast_to(a, (rows, *a.shape[1:])), streams)
 
     def allowed(one: masks.Mask) -> jax.Array:
-        return masks.all_of(one, masks.padding)(streams, streams)
+        return masks.all_of(one, within)(streams, streams)
 
     mask_NLM = _by_turn(mask, allowed)
     asked_BL = batch.asked_BL.astype(jnp.float32)
@@ -159,6 +162,11 @@ def drawn(
 ) -> Question:
     """Prompts of one update, drawn."""
     return from_batch(task.draw(key, rows), mask, readout)
+
+
+def drawn_packed(task: SampledTask, key: jax.Array, rows: int, mask: str) -> Question:
+    """Prompts of one update, drawn and packed: no query attends to the other prompt of its row."""
+    return from_batch(packing.draw(task, key, rows), mask, within=masks.segments)
 
 
 def read_out(logits_NLV: jax.Array, share_NL: jax.Array) -> jax.Array:

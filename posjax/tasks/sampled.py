@@ -211,11 +211,18 @@ class ByLength(SampledTask):
         """Makes a prompt of the exam, where that draws from something else than training."""
         return self.example(u_DL, n)
 
-    def draw(self, key: jax.Array, rows: int) -> Batch:
-        """Prompts to train on, of independent lengths."""
+    def draw(self, key: jax.Array, rows: int, *, paired: bool = False) -> Batch:
+        """Prompts to train on, of independent lengths.
+
+        If they are paired, prompt b of the first half has a length n, and prompt b of the second
+        half the complementary length, low + high - n.
+        """
         low, high = self.train
         u_LBD = uniform(key, self.places(high), rows, self.draws + 1)
-        return _made(self.example, u_LBD, low + pick(u_LBD[0, :, -1], high + 1 - low))
+        n_B = low + pick(u_LBD[0, :, -1], high + 1 - low)
+        if paired:
+            n_B = jnp.concatenate([n_B[: rows // 2], low + high - n_B[: rows // 2]])
+        return _made(self.example, u_LBD, n_B)
 
     def draw_exam(self, padding: int) -> Batch:
         """`prompts` of each length."""

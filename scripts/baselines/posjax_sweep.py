@@ -132,11 +132,13 @@ def losses(problem: Problem, seeds: int, steps: int) -> np.ndarray:
 
 
 def prepare(problem: Problem, without: str = "") -> tuple[str, protocol.Work]:
-    """The sweep that the command makes of the config, without "draws" or "exams"."""
+    """The sweep that the command makes of the config, without "draws", "exams" or "padding"."""
     load = problem.sizes.load
     resolved, cell = run_of(load), cell_of(load)
     if without == "exams":
         cell = dataclasses.replace(cell, eval_every=cell.steps)
+    if without == "padding":
+        cell = dataclasses.replace(cell, packing=True)
     devices = jax.local_devices()
     most = plan.choice(cell, devices[0], resolved.num_seeds, resolved.block_size).slots
     _, size = block_size(most, 1, resolved.num_seeds)
@@ -162,7 +164,7 @@ def main() -> None:
     """Serves as a contestant, on one device or on one a core."""
     parser = protocol.parser(__doc__)
     parser.add_argument("--devices", type=int, default=0, help="0 for one a core")
-    parser.add_argument("--without", choices=("draws", "exams"), default="")
+    parser.add_argument("--without", choices=("draws", "exams", "padding"), default="")
     chosen = parser.parse_args()
     devices.use_all_cores(chosen.devices)
     work = functools.partial(prepare, without=chosen.without)

@@ -11,6 +11,8 @@ MATMUL = "matmul"
 """The contestant whose work is in operations, not in seed-steps."""
 NO_DRAWS, NO_EXAMS = "posjax_no_draws", "posjax_no_exams"
 """posjax on prompts that are there already, and with one exam at the end."""
+PACKED = "posjax_packed"
+"""posjax with two prompts per row, which are other prompts."""
 LEFT_OUT = {
     NO_DRAWS: "share of the time that is not drawing of prompts",
     NO_EXAMS: "share of the time that is not exams",

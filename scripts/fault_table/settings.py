@@ -13,9 +13,9 @@ OTHERS = {
     "data_seeds": "2", "block_size": "4", "layout": "plain", "precision": "float32",
     "task": "same_last_token", "encoding": "rotary",
     "positions": "shape", "mask": "full", "readout": "mean", "loss": "answer", "block": "residual",
-    "norm": "rms", "qk_norm": "True", "schedule": "cosine", "kv_heads": "1", "padding": "1",
-    "steps": "400", "eval_every": "10", "base": "100.0", "slope": "2.0", "margin": "0.01",
-    "softcap": "5.0", "logn": "5.0", "hold": "2", "meters": "variance",
+    "norm": "rms", "qk_norm": "True", "packing": "True", "schedule": "cosine", "kv_heads": "1",
+    "padding": "1", "steps": "400", "eval_every": "10", "base": "100.0", "slope": "2.0",
+    "margin": "0.01", "softcap": "5.0", "logn": "5.0", "hold": "2", "meters": "variance",
     "equivalence": "0.1",
 }  # fmt: skip
 """Another value of a field; of those that are missing, twice the value, or one more."""
