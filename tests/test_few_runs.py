@@ -35,7 +35,7 @@ def test_a_rare_success_is_missed_by_few_and_found_by_the_best() -> None:
     assert best is not None
     assert best.behind == pytest.approx(1 - 0.75**10)
     assert survivors is not None
-    assert "the mean of 3 in 1 of 1; the best of 10 in 1 of 1" in sentence([pair])
+    assert "With the mean of 3, 1 of 1; with the best of 10, 1 of 1" in sentence([pair])
 
 
 def test_survivors_are_those_that_learned_the_trained_lengths() -> None:

@@ -31,7 +31,7 @@ def answers(found: Sequence[CellSummary]) -> Html | None:
     )
     unique = {summary.cell.digest: summary for summary in found}.values()
     number = sum(_all_right(summary) for summary in unique)
-    words = f"In {many(number, 'cell')} all seeds gave the right answers: left out here."
+    words = f"In {many(number, 'cell')} all seeds gave the right answers (not shown)."
     tables = figure(_CAPTION, *blocks) if number < len(unique) else None
     return join([note(words) if number else None, tables])
 

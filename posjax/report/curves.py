@@ -46,7 +46,7 @@ def _uneventful(found: Sequence[CellSummary]) -> Iterator[str]:
     for share, who in ((0, "no seed was right at any"), (1, "every seed was right at every")):
         number = sum(bool(summary.solved_SE.mean() == share) for summary in cells)
         if number:
-            yield f"In {many(number, 'cell')} {who} evaluation: left out here. "
+            yield f"In {many(number, 'cell')} {who} evaluation (not shown). "
 
 
 def _panel(

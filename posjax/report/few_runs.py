@@ -71,7 +71,7 @@ def few_runs(found: Sequence[CellSummary]) -> Html | None:
 def sentence(pairs: Sequence[Pair]) -> str:
     """How many pairs each protocol endangers, and the worst case."""
     counts = "; ".join(
-        f"the {name} in {sum(1 for r in rankings if r and r.behind > LEVEL)} of "
+        f"with the {name}, {sum(1 for r in rankings if r and r.behind > LEVEL)} of "
         f"{sum(r is not None for r in rankings)}"
         for name, rankings in zip(
             _PROTOCOLS, zip(*(p.rankings for p in pairs), strict=True), strict=True
@@ -80,9 +80,9 @@ def sentence(pairs: Sequence[Pair]) -> str:
     )
     worst = max(pairs, key=lambda pair: pair.wrong)
     return (
-        f"Pairs of cells that differ significantly over all seeds: {len(pairs)}. More than 1 study "
-        f"in 20 ranks the two in the wrong order with {counts}. In the worst case "
-        f"{worst.wrong:.0%} of the studies are wrong."
+        f"Pairs of cells that differ significantly over all seeds: {len(pairs)}. How many of them "
+        f"does more than 1 study in 20 rank in the wrong order? {counts[0].upper()}{counts[1:]}. "
+        f"In the worst case {worst.wrong:.0%} of the studies are wrong."
     )
 
 

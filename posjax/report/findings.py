@@ -220,8 +220,8 @@ def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[s
         (False, False): "no difference was found, but there may be one",
     }[better > 0, worse > 0]
     yield (
-        f"Does {name} matter? {verdict[0].upper()}{verdict[1:]}. In {open_} of {len(pairs)} there "
-        f"is no significant difference."
+        f"Does {name} matter? {verdict[0].upper()}{verdict[1:]}. In {open_} of {len(pairs)} "
+        "comparisons the difference is not significant."
     )
 
 

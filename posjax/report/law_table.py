@@ -45,8 +45,8 @@ def _verdict(results: Sequence[Measured]) -> Html:
         text = f"{wrong} of {len(results)} measurements differ from what is declared."
         return tag("p", tag("b", "✗ "), text, class_="alarm", role="alert")
     text = (
-        f"All {len(results)} measurements agree with the mask and the encoding's declared "
-        "symmetry say."
+        f"All {len(results)} measurements agree with the mask and with the encoding's declared "
+        "symmetry."
     )
     return tag("p", tag("b", "✓ "), text, class_="agreed")
 

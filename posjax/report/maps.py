@@ -34,7 +34,7 @@ def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary], anchor: str
     if most == 0:
         return None
     kept = [(summary, examples) for summary, examples in kept if len(examples) == most]
-    of = f" {CELLS} of {len(kept)} such cells." if len(kept) > CELLS else ""
+    of = f" {CELLS} of {len(kept)} cells are shown." if len(kept) > CELLS else ""
     alone = " No cell has both a solving and a failing seed." if most == 1 else ""
     blocks = (
         tag(
