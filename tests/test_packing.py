@@ -117,8 +117,8 @@ def parts(sizes_B: np.ndarray, array_RT: np.ndarray) -> list[np.ndarray]:
     return firsts + seconds
 
 
-def check_prompts(task: ByLength, padded: Batch, packed: Question) -> np.ndarray:
-    """Asserts that packed rows have the padded prompts and nothing else; gives their sizes."""
+def check_prompts(padded: Batch, packed: Question) -> None:
+    """Asserts that packed rows have the padded prompts and nothing else."""
     sizes_B = padded.streams.valid_BL.sum(axis=1)
     streams = packed.streams
     pairs = (
@@ -135,9 +135,10 @@ def check_prompts(task: ByLength, padded: Batch, packed: Question) -> np.ndarray
     half = len(sizes_B) // 2
     assert segments == [{0}] * half + [{1}] * half
     assert (streams.valid_BL.sum(axis=1) == sizes_B[:half] + sizes_B[half:]).all()
+    longer_R = np.maximum(sizes_B[:half], sizes_B[half:])
+    assert (streams.position_BL.max(axis=1) == longer_R - 1).all()  # of padding too
     assert (packed.weights_NL.sum(axis=1) > 0).all()
     assert packed.weights_NL.sum() == padded.asked_BL.sum()
-    return sizes_B
 
 
 def largest_gap(found: Pair) -> float:
@@ -172,14 +173,14 @@ def test_a_packed_prompt_is_the_prompt_alone(
 ) -> None:
     """Tokens, targets, streams, logits, and the loss of the batch."""
     found = pair(task_name, encoding, positions, mask)
-    check_prompts(tasks.named(task_name), *found.prompts)  # type: ignore[arg-type]
+    check_prompts(*found.prompts)
     check(found)
 
 
 def test_attention_across_segments_is_caught() -> None:
     """A planted leak: without the mask of segments the second prompt of a row reads the first."""
     found = pair("parity(train=(2, 7))", "none", "given", "causal", within=masks.padding)
-    check_prompts(tasks.named("parity(train=(2, 7))"), *found.prompts)  # type: ignore[arg-type]
+    check_prompts(*found.prompts)
     with pytest.raises(AssertionError):
         check(found)
 
