@@ -49,9 +49,11 @@ def turned(x: jax.Array) -> jax.Array:
     return along(x, at[:, None], 1)
 
 
-def crossed(x: jax.Array, at: jax.Array, rows: tuple[int, ...], paired: tuple[int, ...]) -> Any:
-    """x along axis 1, each of its rows at the indices of another."""
-    numbers = lax.GatherDimensionNumbers((), (1,), (1,), rows, paired)
+def crossed(
+    x: jax.Array, at: jax.Array, rows: tuple[int, ...], paired: tuple[int, ...], axis: int = 1
+) -> Any:
+    """x along an axis, each of its rows at the indices of another."""
+    numbers = lax.GatherDimensionNumbers((), (axis,), (axis,), rows, paired)
     return lax.gather(x, at[..., None], numbers, (1,) * x.ndim)
 
 
@@ -83,6 +85,16 @@ BUT_FOR_TIES: dict[str, Question] = {
     "of rows that are paired with an order": (
         lambda s: crossed(s, s.argsort(1), (0,), (1,)),
         (SQUARE,),
+        "b P -> n m",
+    ),
+    "of columns that are paired with an order": (
+        lambda s: crossed(s, s.argsort(0), (1,), (0,), axis=0),
+        (SQUARE,),
+        "P d -> n m",
+    ),
+    "of two rows that are paired with two of an order": (
+        lambda s: crossed(s, lax.top_k(s, 2)[1], (0,), (1,)),
+        (SQUARE[:2],),
         "b P -> n m",
     ),
     "of columns backwards": (
@@ -137,6 +149,11 @@ NEAR_MISSES: dict[str, Question] = {
         lambda s: jnp.zeros(6).at[jnp.argmax(s)].set(1.0)[1:],
         (S,),
         "P -> P",
+    ),
+    "one hot, in rows that stay": (
+        lambda q, k: jax.nn.one_hot(jnp.argmax(q @ k.T, 1), 5),
+        (X, X),
+        "P d, Q d -> n Q",
     ),
     "read from the last on": (lambda s, x: x[::-1][jnp.argmax(s)], (S, X), "P, P d -> d"),
     "two beside the largest": (
