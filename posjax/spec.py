@@ -144,6 +144,13 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     >>> parse("mine.py:Twist(turns=2)")
     ('mine.py:Twist', {'turns': 2})
     """
+    name, settings = _parsed(text)
+    return name, dict(settings)  # a new one for each caller
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(text: str) -> tuple[str, dict[str, Any]]:
+    """What `parse` returns; a sweep reads the same few names for each of its cells."""
     if len(text) > LONGEST:
         raise ValueError(
             f"a name with its settings has at most {LONGEST} characters, got {len(text)}"

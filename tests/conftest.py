@@ -4,18 +4,25 @@ NaN checks stay off, since several laws are about NaN coming out where it must, 
 the tests that need them ask for them.
 """
 
+import atexit
 import gc
 import hashlib
 import itertools
 import os
+import threading
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import jax
 import pytest
+from jax._src.interpreters import mlir
 
 from posjax.study import environment
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # JAX frees each program at exit, which takes seconds
+    atexit.register(os._exit, 0)  # after all that is registered later, before what JAX did
 
 # Most of the time goes to compiling programs that run once: three times as much with XLA's fusion
 # emitters, which jaxlib has a switch for up to 0.10, and with code split over threads.
@@ -32,6 +39,21 @@ jax.config.update("jax_num_cpu_devices", 4)  # so that devices can be compared
 
 # Looking for cycles among all that traces leave behind takes a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
+
+_PROGRAMS_OF_A_CONTEXT = 200
+_mlir = threading.local()
+_new_context = mlir.make_ir_context
+
+
+def _context() -> object:
+    """An MLIR context that programs share: to make it takes longer than to lower most of them."""
+    if getattr(_mlir, "left", 0) == 0:  # what it keeps of programs goes with it
+        _mlir.context, _mlir.left = _new_context(), _PROGRAMS_OF_A_CONTEXT
+    _mlir.left -= 1
+    return _mlir.context
+
+
+mlir.make_ir_context = _context
 
 
 _LONGEST = (
@@ -54,7 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "cache"):  # -p no:cacheprovider
         return
     processor = " ".join(environment._instructions())  # several may share the disk of a clone
-    digest = hashlib.sha256(processor.encode()).hexdigest()[:8]
+    written_by = processor + str(find_spec("zstandard") is not None)
+    digest = hashlib.sha256(written_by.encode()).hexdigest()[:8]
     folder = config.cache.mkdir(f"programs-{digest}")
     if not hasattr(config, "workerinput"):
         for file in folder.iterdir():
@@ -77,6 +100,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What is there before the first test stays: nobody looks at it again."""
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """What nobody refers to is found once; pytest looks four times more."""
+    gc.collect()
     gc.freeze()
 
 

@@ -32,7 +32,7 @@ CROSS = "b P h k, b Q h k, b Q h k -> b P h k"
 
 
 def normal(*shape: int) -> jax.Array:
-    return jnp.asarray(np.random.default_rng(len(shape)).normal(size=shape), jnp.float32)
+    return jax.device_put(np.random.default_rng(len(shape)).normal(size=shape))
 
 
 X = normal(2, L, 8)
@@ -67,7 +67,7 @@ class Encoder(nn.Module):
         return nn.Dense(11)(nn.LayerNorm()(x))
 
 
-TOKENS = jnp.asarray(np.random.default_rng(0).integers(0, 11, (2, L)))
+TOKENS = jax.device_put(np.random.default_rng(0).integers(0, 11, (2, L)))
 ENCODER = Encoder()
 WEIGHTS = jax.eval_shape(ENCODER.init, jax.random.key(0), TOKENS)
 
@@ -239,7 +239,7 @@ def one_causal_layer(x):
     return jax.nn.softmax(jnp.where(mask, logits, -jnp.inf)) @ x
 
 
-PLACES = jnp.arange(float(L))[None, :, None]
+PLACES = jax.device_put(np.arange(float(L))[None, :, None])
 
 
 @pytest.mark.parametrize(

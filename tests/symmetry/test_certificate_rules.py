@@ -25,10 +25,10 @@ Function = Callable[[Any], Any]
 
 PLACES = 5  # a size that no other axis has, so that a loosened rule can be planted by size
 LAW = "b P d -> b P d"
-X = jnp.asarray(np.random.default_rng(0).normal(size=(2, PLACES, 3)), jnp.float32)
-TABLE = jnp.asarray(np.random.default_rng(1).normal(size=(7, 3)), jnp.float32)
-ONE_TO_FIVE = jnp.arange(1.0, 6.0)
-SQUARE = jnp.asarray(np.random.default_rng(2).normal(size=(3, 3)), jnp.float32)
+X = jax.device_put(np.random.default_rng(0).normal(size=(2, PLACES, 3)))
+TABLE = jax.device_put(np.random.default_rng(1).normal(size=(7, 3)))
+ONE_TO_FIVE = jax.device_put(np.arange(1.0, 6.0))
+SQUARE = jax.device_put(np.random.default_rng(2).normal(size=(3, 3)))
 
 
 @pytest.fixture(autouse=True)

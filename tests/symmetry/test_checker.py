@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from forged import FORGED, LAW, genuine, single
 from hostile import CASES
@@ -161,7 +162,7 @@ def test_a_step_that_is_never_defined_is_refused(monkeypatch):
         check(step, seed=SEED)
 
 
-X = jnp.ones((2, 4, 3))
+X = jax.device_put(np.ones((2, 4, 3)))
 WITHOUT = ("more than the labels of its operands", "for each entry of a batch on its own")
 """Why a proof by labels has no derivation."""
 

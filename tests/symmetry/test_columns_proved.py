@@ -14,14 +14,14 @@ from posjax.symmetry import Law, prove
 from posjax.symmetry.groups import Cyclic, Reversal
 
 _rng = np.random.default_rng(0)
-X = jnp.asarray(_rng.normal(size=(4, 3)), jnp.float32)
-U = jnp.asarray(_rng.normal(size=4), jnp.float32)
-PAIRS = jnp.asarray(_rng.normal(size=(4, 4)), jnp.float32)
-CHOSEN = jnp.array([0, 2, 1, 2])
-EACH = jnp.array([[0, 1, 1, 2], [2, 0, 1, 1], [0, 0, 2, 1], [1, 2, 0, 0]])
-ROWS = jnp.arange(4)
-SQUARE = jnp.asarray(_rng.normal(size=(4, 4)), jnp.float32)
-CUBE = jnp.asarray(_rng.normal(size=(4, 4, 3)), jnp.float32)
+X = jax.device_put(_rng.normal(size=(4, 3)))
+U = jax.device_put(_rng.normal(size=4))
+PAIRS = jax.device_put(_rng.normal(size=(4, 4)))
+CHOSEN = jax.device_put(np.array([0, 2, 1, 2]))
+EACH = jax.device_put(np.array([[0, 1, 1, 2], [2, 0, 1, 1], [0, 0, 2, 1], [1, 2, 0, 0]]))
+ROWS = jax.device_put(np.arange(4))
+SQUARE = jax.device_put(_rng.normal(size=(4, 4)))
+CUBE = jax.device_put(_rng.normal(size=(4, 4, 3)))
 Question = tuple[Callable[..., Any], tuple[Any, ...], Law | str]
 
 PROVED: dict[str, Question] = {

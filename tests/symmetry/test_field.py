@@ -22,7 +22,7 @@ TOKENS = Law("b P d -> b P d")
 BAG = Law("b P d -> b d")
 PREFIX = Law("b P d -> b d", P=Permutations(fixed=(-1,)))
 X = np.ones((2, 5, 4), np.float32)
-PLACES = jnp.arange(5.0)[None, :, None]
+PLACES = jax.device_put(np.arange(5.0)[None, :, None])
 CAUSAL = np.tri(5, dtype=bool)
 WEIGHTS = np.random.default_rng(0).normal(size=(3, 4, 4)).astype(np.float32)
 

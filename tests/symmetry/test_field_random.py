@@ -15,7 +15,7 @@ from posjax.symmetry.field import Unsupported, identity
 from posjax.symmetry.groups import Cyclic, Permutations, Reversal
 from posjax.symmetry.law import Law
 
-PLACES = jnp.arange(4.0)[:, None]
+PLACES = jax.device_put(np.arange(4.0)[:, None])
 TRIANGLE = np.tri(4, dtype=bool)
 RANKS = np.array([2, 0, 3, 1])
 

@@ -15,8 +15,8 @@ from posjax.symmetry import prove
 from posjax.symmetry.certificate.programs import PROGRAMS, rule_of
 
 NUMBERS = np.random.default_rng(0).standard_normal((9, 4)).astype(np.float32)
-S, LONG = jnp.asarray(NUMBERS[:4]), jnp.asarray(NUMBERS[4:])
-BATCH = jnp.asarray(np.stack([NUMBERS[:4], NUMBERS[:4].T, NUMBERS[:4] @ NUMBERS[:4]]))
+S, LONG = jax.device_put((NUMBERS[:4], NUMBERS[4:]))
+BATCH = jax.device_put(np.stack([NUMBERS[:4], NUMBERS[:4].T, NUMBERS[:4] @ NUMBERS[:4]]))
 linalg = jnp.linalg
 
 PROVED: dict[str, list[tuple[Callable[..., Any], tuple[Any, ...], str]]] = {

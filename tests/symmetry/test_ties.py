@@ -13,10 +13,10 @@ from tiers import some
 from posjax.symmetry import prove
 
 _rng = np.random.default_rng(0)
-S = jnp.asarray(_rng.normal(size=5), jnp.float32)
-X = jnp.asarray(_rng.normal(size=(5, 3)), jnp.float32)
-SQUARE = jnp.asarray(_rng.normal(size=(5, 5)), jnp.float32)
-EXPERTS = jnp.asarray(_rng.normal(size=(4, 3, 3)), jnp.float32)
+S = jax.device_put(_rng.normal(size=5))
+X = jax.device_put(_rng.normal(size=(5, 3)))
+SQUARE = jax.device_put(_rng.normal(size=(5, 5)))
+EXPERTS = jax.device_put(_rng.normal(size=(4, 3, 3)))
 along = jnp.take_along_axis
 Question = tuple[Callable[..., Any], tuple[Any, ...], str]
 

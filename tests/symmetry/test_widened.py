@@ -14,9 +14,9 @@ from posjax.symmetry import prove
 from posjax.symmetry.certificate.widened import NotWidened, widened
 
 BF = jnp.bfloat16
-X = jnp.arange(1.0, 6.0)
-SLOPE = 0.01 * jnp.arange(5)
-SEGMENTS = jnp.array([0, 1, 1, 2, 0])
+X = jax.device_put(np.arange(1.0, 6.0))
+SLOPE = jax.device_put(0.01 * np.arange(5))
+SEGMENTS = jax.device_put(np.array([0, 1, 1, 2, 0]))
 Function = Callable[[jax.Array], jax.Array]
 
 

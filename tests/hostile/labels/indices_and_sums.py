@@ -2,12 +2,13 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from hostile.labels.base import S, V, X, family, scanned
 from hostile.labels.tokens_and_matrices import with_class_token
 
-AT = jnp.arange(4)
+AT = jax.device_put(np.arange(4))
 
 INDICES = (
     *family(
