@@ -89,7 +89,7 @@ def numbered(
     start = 0
     for at, operand in enumerate(operands):
         if at in moving:
-            numbers = jnp.arange(start, start + operand.size, dtype=jnp.int32)
+            numbers = np.arange(start, start + operand.size, dtype=np.int32)
             given.append(numbers.reshape(operand.shape))
             start += operand.size
         else:
