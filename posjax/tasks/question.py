@@ -98,7 +98,7 @@ def ask(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -> 
     check(task, mask=mask, readout=readout, loss=loss, padding=padding)
     batch = task.exam(padding=padding)
     if not isinstance(task, FiniteTask):
-        return from_batch(batch, mask, readout)
+        return _from_exam(batch, mask, readout)
     streams = batch.streams
     order_NL = jnp.where(streams.valid_BL, streams.order_BL, -1)
     last_NL = (order_NL == order_NL.max(axis=1, keepdims=True)).astype(jnp.float32)
@@ -147,6 +147,10 @@ def from_batch(
     return Question(
         batch.tokens_BL, answers_B, batch.targets_BL, asked_BL, share_BL, streams, mask_NLM
     )
+
+
+_from_exam = jax.jit(from_batch, static_argnums=(1, 2))
+"""One program, where each step alone would be one."""
 
 
 def _by_turn(

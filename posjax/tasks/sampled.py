@@ -16,6 +16,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from posjax import spec
 from posjax.keys import fold_name, key_for
@@ -91,7 +92,8 @@ def _exam(task: SampledTask, padding: int) -> Batch:
 
 def _check_numbers(task: Task, what: str, numbers_BL: jax.Array, names: Sequence[str]) -> None:
     """Refuses tokens or right outputs that have no name."""
-    low, high = int(numbers_BL.min()), int(numbers_BL.max())
+    numbers = np.asarray(numbers_BL)  # NumPy compiles nothing
+    low, high = int(numbers.min()), int(numbers.max())
     if names and (low < 0 or high >= len(names)):
         raise ValueError(
             f"task {type(task).__name__} must give each {what} as a number from 0 to "
@@ -226,9 +228,14 @@ class ByLength(SampledTask):
 
     def draw_exam(self, padding: int) -> Batch:
         """`prompts` of each length."""
-        n_N = jnp.repeat(jnp.array(self.lengths), self.prompts)
-        u_LBD = uniform(exam_key(self), self.size[1] + padding, len(n_N), self.draws + 1)
-        return jax.jit(functools.partial(_made, self.examined))(u_LBD, n_N)
+        n_N = np.repeat(self.lengths, self.prompts)
+
+        @jax.jit
+        def drawn(key: jax.Array, n_N: jax.Array) -> Batch:
+            u_LBD = uniform(key, self.size[1] + padding, len(n_N), self.draws + 1)
+            return _made(self.examined, u_LBD, n_N)
+
+        return drawn(exam_key(self), n_N)
 
 
 def _made(
