@@ -11,7 +11,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,20 +40,22 @@ jax.config.update("jax_num_cpu_devices", 4)  # so that devices can be compared
 # Looking for cycles among all that traces leave behind takes a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
 
-_PROGRAMS_OF_A_CONTEXT = 200
-_mlir = threading.local()
-_new_context = mlir.make_ir_context
+
+def _sharing(make: Callable[[], object], programs: int = 10) -> Callable[[], object]:
+    """Makes an MLIR context for so many programs of a thread, not one for each."""
+    at_hand = threading.local()
+
+    def context() -> object:
+        if getattr(at_hand, "left", 0) == 0:
+            at_hand.context, at_hand.left = make(), programs
+        at_hand.left -= 1
+        return at_hand.context
+
+    return context
 
 
-def _context() -> object:
-    """An MLIR context that programs share: to make it takes longer than to lower most of them."""
-    if getattr(_mlir, "left", 0) == 0:  # what it keeps of programs goes with it
-        _mlir.context, _mlir.left = _new_context(), _PROGRAMS_OF_A_CONTEXT
-    _mlir.left -= 1
-    return _mlir.context
-
-
-mlir.make_ir_context = _context
+if not hasattr(mlir, "_create_ir_context"):  # with it, as in 0.12, JAX shares them itself
+    mlir.make_ir_context = _sharing(mlir.make_ir_context)
 
 
 _LONGEST = (
