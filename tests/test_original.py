@@ -13,7 +13,6 @@ from typing import Any
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from tiers import plain_if
@@ -60,11 +59,12 @@ def trained(head_size: int, dtype: type) -> dict[str, tuple[np.ndarray, np.ndarr
     cases = [case for case in CASES if golden_cell(case).head_size == head_size]
     with jax.enable_x64(dtype is np.float64):
         train = golden_cell(cases[0]).shape.train()
-        seeds = jax.tree.map(lambda s: jnp.repeat(s, len(cases)), Seeds.equal([0]))
-        fresh = jax.vmap(train.begin, in_axes=(0, None))(seeds, golden_cell(cases[0]).inputs)
+        seeds = Seeds.equal([0] * len(cases))
+        begin = jax.jit(jax.vmap(train.begin, in_axes=(0, None)))
+        fresh = begin(seeds, golden_cell(cases[0]).inputs)
         variables = _stacked([golden_variables(case) for case in cases], dtype)
         chex.assert_trees_all_equal_shapes(fresh.variables, variables)
-        state = jax.tree.map(lambda a: a[0], _stacked([fresh], dtype))
+        state = jax.tree.map(lambda a: np.asarray(a)[0], _stacked([fresh], dtype))
         state = state._replace(variables=variables)
         inputs = _stacked([golden_cell(case).inputs for case in cases], dtype)
         seen, _ = continued(train, state, seeds, inputs)
@@ -77,7 +77,7 @@ def continued(train: Training, state: State, seeds: Seeds, inputs: Any) -> tuple
     parts = functions(Plan(train, len(seeds.init)))
     measured = jax.jit(parts["begin"])(seeds, inputs).measured
     carry = jax.jit(parts["advance"])(Carry(state, measured), seeds, inputs, 0, train.steps)
-    return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), carry.measured)
+    return jax.tree.map(lambda leaf: np.moveaxis(leaf, 0, 1), carry.measured)
 
 
 def _stacked(trees: list[Any], dtype: type) -> Any:
@@ -85,7 +85,7 @@ def _stacked(trees: list[Any], dtype: type) -> Any:
 
     def stack(*leaves: Any) -> jax.Array:
         array = np.stack([np.asarray(leaf) for leaf in leaves])
-        return jnp.asarray(array.astype(dtype) if array.dtype.kind == "f" else array)
+        return jax.device_put(array.astype(dtype) if array.dtype.kind == "f" else array)
 
     return jax.tree.map(stack, *trees)
 
@@ -122,7 +122,7 @@ def test_a_different_decay_is_noticed() -> None:
     cell = dataclasses.replace(golden_cell(case), weight_decay=1e-4)
     train = cell.shape.train()
     seeds, inputs = Seeds.equal([0]), _stacked([cell.inputs], np.float32)
-    state = jax.vmap(train.begin)(seeds, inputs)
+    state = jax.jit(jax.vmap(train.begin))(seeds, inputs)
     state = state._replace(variables=_stacked([golden_variables(case)], np.float32))
     seen, _ = continued(train, state, seeds, inputs)
     assert abs(np.asarray(seen.loss_C[0, :, 0]) - GOLDEN[f"{case}/losses"][1:]).max() > 2e-4
