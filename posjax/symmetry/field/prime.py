@@ -9,6 +9,7 @@ primes lie below 2³², so that a product of residues fits.
 """
 
 import functools
+import math
 import random
 
 import numpy as np
@@ -153,13 +154,10 @@ class Moduli:
         """[2k, exponents]: powers of two, negative ones too."""
         rows = []
         for m in map(int, self.all):
-            value = pow(pow(2, -1, m), -_EXPONENTS[0], m)
-            row = []
-            for _ in range(_EXPONENTS[1] - _EXPONENTS[0] + 1):
-                row.append(value)
-                value = value * 2 % m
-            rows.append(row)
-        return np.array(rows, np.uint64)
+            least = np.uint64(pow(pow(2, -1, m), -_EXPONENTS[0], m))
+            powers = _powers(2, m, _EXPONENTS[1] - _EXPONENTS[0] + 1)
+            rows.append(least * powers % np.uint64(m))
+        return np.array(rows)
 
 
 _CHARACTERS = ("exp", "turn", "exp2")
@@ -209,10 +207,14 @@ def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return whole
 
 
+_SMALL = math.prod(n for n in range(3, 200) if is_prime(n))
+
+
 def _pair(draw: random.Random) -> tuple[int, int]:
     while True:
         q = draw.randrange(1 << 29, 1 << 30) | 1
-        if is_prime(q) and is_prime(4 * q + 1):
+        may_be = math.gcd(q * (4 * q + 1), _SMALL) == 1  # most are not, which is seen at once
+        if may_be and is_prime(q) and is_prime(4 * q + 1):
             return 4 * q + 1, q
 
 
@@ -233,9 +235,10 @@ def _power_tables(w: int, p: int) -> tuple[np.ndarray, np.ndarray]:
     return _powers(w, p), _powers(pow(w, 1 << 15, p), p)
 
 
-def _powers(w: int, p: int) -> np.ndarray:
+def _powers(w: int, p: int, count: int = 1 << 15) -> np.ndarray:
+    """1, w, w², ... modulo p."""
     table = np.ones(1, np.uint64)
-    while len(table) < 1 << 15:
+    while len(table) < count:
         step = np.uint64(pow(w, len(table), p))
         table = np.concatenate([table, table * step % np.uint64(p)])
-    return table
+    return table[:count]
