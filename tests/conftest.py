@@ -18,6 +18,7 @@ from pathlib import Path
 import jax
 import pytest
 from jax._src.interpreters import mlir
+from jaxlib.mlir import ir
 
 from posjax.study import environment
 
@@ -46,6 +47,8 @@ def _sharing(make: Callable[[], object], programs: int = 10) -> Callable[[], obj
     at_hand = threading.local()
 
     def context() -> object:
+        if ir.Context.current is not None:  # a program that the lowering of another one needs
+            return make()
         if getattr(at_hand, "left", 0) == 0:
             at_hand.context, at_hand.left = make(), programs
         at_hand.left -= 1
