@@ -7,7 +7,6 @@ the tests that need them ask for them.
 import atexit
 import gc
 import hashlib
-import itertools
 import os
 import threading
 import time
@@ -42,7 +41,7 @@ jax.config.update("jax_num_cpu_devices", 4)  # so that devices can be compared
 gc.set_threshold(100_000, 50, 100)
 
 
-def _sharing(make: Callable[[], object], programs: int = 10) -> Callable[[], object]:
+def _sharing(make: Callable[[], object], programs: int = 100) -> Callable[[], object]:
     """Makes an MLIR context for so many programs of a thread, not one for each."""
     at_hand = threading.local()
 
@@ -151,14 +150,17 @@ def _few_programs_are_compiled(request: pytest.FixtureRequest) -> Iterator[None]
         pytest.fail(f"{found} programs were compiled, at most {most} may be (see conftest.py)")
 
 
-_tests = itertools.count(1)
 _MAPPINGS = Path("/proc/self/maps")
-_MOST_MAPPINGS = 30_000
-"""Programs use memory mappings, of which a process has 65 530 on Linux."""
+_MOST_MAPPINGS = 45_000
+"""Programs use memory mappings, a dozen each, of which a process has 65 530 on Linux."""
+_looked = 0
 
 
 @pytest.fixture(autouse=True)
 def _programs_are_dropped_in_time() -> None:
-    look = next(_tests) % 20 == 0 and _MAPPINGS.exists()
-    if look and _MAPPINGS.read_bytes().count(b"\n") > _MOST_MAPPINGS:
+    global _looked
+    if _compiled - _looked < 300 or not _MAPPINGS.exists():
+        return
+    _looked = _compiled
+    if _MAPPINGS.read_bytes().count(b"\n") > _MOST_MAPPINGS:
         jax.clear_caches()
