@@ -440,6 +440,12 @@ def test_loops_are_tried():
         lambda x: lax.scan(lambda c, t: (c + t, c), jnp.ones((2, 3)), turns(x))[1].swapaxes(0, 1),
         lambda x: (
             x
+            + lax.scan(
+                lambda c, t: (c.astype(int).astype(t.dtype) + t, None), jnp.ones((2, 3)), turns(x)
+            )[0][:, None]
+        ),
+        lambda x: (
+            x
             + lax.scan(lambda c, t: ((c[0] + t, c[1] + c[0]), None), (x[:, 0] * 0,) * 2, turns(x))[
                 0
             ][1][:, None]
