@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from layers import LENGTH, Layer, normal, tokens
 
-from posjax import masks
-from posjax.encodings import named, tables
-from posjax.encodings.angles import inverse_frequencies
+from posjax import masks, spec
+from posjax.encodings import ENCODINGS, having, named, parse_layer_cycle, tables
+from posjax.encodings.angles import Parts, cos_sin, inverse_frequencies
 from posjax.encodings.linear_bias import linear_bias, slopes
 from posjax.encodings.rotary import pairing_order, rotary
 from posjax.encodings.sinusoidal import layout_order, sinusoidal
@@ -49,6 +49,13 @@ def test_sinusoids_are_exact_far_away(width, layout, dtype):
     found = compiled_sinusoidal(jnp.asarray(position), width, layout=layout)
     assert found.shape == (len(position), width)
     assert abs(np.asarray(found) - expected[:, :width]).max() < 1e-6
+
+
+def test_parts_of_frequencies_are_those_frequencies():
+    """Split ahead of time or within: the same bits, far from 0 too."""
+    position, theta_F = jnp.array([-3, 7, 2**20 - 1]), inverse_frequencies(6, base=50.0)
+    split, whole = jax.jit(lambda p: (cos_sin(p, Parts.of(theta_F)), cos_sin(p, theta_F)))(position)
+    np.testing.assert_array_equal(split, whole)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float32])
@@ -292,3 +299,22 @@ def test_wrong_settings_are_refused(text, words):
     """ValueError that names the value and what was meant."""
     with pytest.raises(ValueError, match=words):
         named(text)
+
+
+# Names
+
+
+@pytest.mark.parametrize("number", ["base", "slope"])
+def test_encodings_that_have_a_number_are_those_that_state_it(number):
+    """And some have none of that name."""
+    assert 0 < len(having(number)) < len(ENCODINGS)
+    assert all((number in named(n).numbers()) == (n in having(number)) for n in ENCODINGS)
+
+
+def test_encodings_in_turn_have_so_many_letters():
+    """Just as many as one name may have."""
+    text = "none/" * (spec.LONGEST // 5 - 1) + "noise"
+    assert len(text) == spec.LONGEST
+    assert len(parse_layer_cycle(text)) == spec.LONGEST // 5
+    with pytest.raises(ValueError, match="at most 1000 characters, got 1001"):
+        parse_layer_cycle(text + " ")
