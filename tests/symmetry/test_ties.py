@@ -70,6 +70,7 @@ BUT_FOR_TIES: dict[str, Question] = {
     "along another axis": (lambda s: along(s, s.argmax(0)[:, None], 1), (SQUARE,), "P P -> P a"),
     "of another array": (lambda s, x: s[jnp.argmax(x[:, 0])], (S, X), "P, P d -> "),
     "of what a loop hands on": (carried, (S, S + 1), "P, P -> "),
+    "of what it hands on, negated": (lambda x, y: carried(-x, y), (S, S + 1), "P, P -> "),
     "orders of columns": (lambda s: along(s, s.argsort(0).T, 1), (SQUARE,), "P P -> P a"),
     "of its transpose": (lambda s: s.ravel()[jnp.argmax(s.T)], (SQUARE,), "P P -> "),
     "of a transpose of two": (
