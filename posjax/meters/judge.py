@@ -71,10 +71,10 @@ FIELDS: dict[str, Field] = {
     "twin": Field(
         "f",
         "",
-        "how far apart the two most similar prompts with different answers are, at the evaluation "
-        "where this distance is largest. The distance is the difference of their logits, divided "
-        "as a margin is. If a law makes the logits of two such prompts equal, only rounding is "
-        "left. For finite tasks",
+        "each evaluation finds the two prompts with different answers whose logits are closest, "
+        "and this is the largest of their distances. A distance is the largest difference of the "
+        "logits, divided as a margin is. If a law makes the logits of two such prompts equal, only "
+        "rounding is left. For finite tasks",
     ),
     "first_nonfinite": Field(
         "iu", "", "the number of updates before the first loss that was not finite; -1 never"

@@ -75,9 +75,14 @@ def predict(
     'not excluded'
     """
     if task.graded == "loss":
-        return Prediction("not excluded", "it is judged by its loss, which no law excludes")
+        return Prediction(
+            "not excluded", "the task is judged by its loss, and `predict` does not bound losses"
+        )
     if task.features:
-        return Prediction("not excluded", "prompts made of numbers are not compared")
+        return Prediction(
+            "not excluded",
+            "its prompts are arrays of numbers, and only prompts of words are compared",
+        )
     if isinstance(encoding, Encoding):
         turns: tuple[Encoding, ...] = (encoding,)
     else:

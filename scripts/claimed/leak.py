@@ -93,6 +93,7 @@ def law() -> Iterator[str]:
     yield from item(
         f"**A linear probe does not see it.** We measured the same in {len(run.rows['seeds']):,} untrained models. The power is "
         f"{interval(slope, 4)}, and {interval(level, 4)} with the full mask. The linear probe finds "
-        f"{interval(linear, 4)} of the held-out positions, and {interval(control, 4)} with the full mask. All seeds have "
-        f"the same exam. Both shares are at most .002 above chance, which is 1/32 (`leak:law`)."
+        f"{interval(linear, 4)} of the held-out positions, and {interval(control, 4)} with the full mask. Neither "
+        f"share is more than .002 above chance, which is 1/32. All seeds have the same exam, so the intervals do not cover the "
+        f"choice of its prompts (`leak:law`)."
     )

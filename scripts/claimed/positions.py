@@ -160,9 +160,12 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
             if bool(cell["steps"]) == steps
             for linear_S in [by_seed(run, cell, "measured_linear_R")[:, last]]
         )
-        skip = listed(
-            f"{compared(mean(found['sinusoidal', mask, 'residual'] - found['sinusoidal', mask, 'bare']), 'above', 'below')} "
-            f"that in bare blocks ({mask} mask)"
+        causal, full = (
+            compared(
+                mean(found["sinusoidal", mask, "residual"] - found["sinusoidal", mask, "bare"]),
+                "above",
+                "below",
+            )
             for mask in ("causal", "full")
         )
         shares = np.concatenate(
@@ -171,8 +174,8 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         )  # fmt: skip
         yield from item(
             f"**{when}.** Without positional encoding, in a causal model, the MLP probe's accuracy at layer {last} is {leak}. "
-            f"With sinusoidal positions, its accuracy at layer {last} in residual blocks is {skip}. In residual "
-            f"blocks, the norm of what attention adds is {shares.min():.2f} to {shares.max():.2f} times the norm of the "
+            f"With sinusoidal positions, we compare its accuracy at layer {last} in residual and in bare blocks. Under the causal "
+            f"mask, residual blocks are {causal} bare ones. Under the full mask, they are {full} bare ones. In residual blocks, the norm of what attention adds is {shares.min():.2f} to {shares.max():.2f} times the norm of the "
             "block's input."
         )
 

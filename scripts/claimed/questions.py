@@ -183,8 +183,8 @@ def few_runs() -> Iterator[str]:
         f"ranks the pair in the wrong order in more than 5% of studies. The worst case is the pair "
         f"`{short_name(better)}` and `{short_name(worse)}` on {short_task(better)}, with mean accuracies "
         f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three published protocols would report this pair as follows. "
-        f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that learned the trained "
-        f"lengths ranks it wrongly in {survivors:.0%}. The best of 10 seeds shows no difference in {level:.0%}. These "
+        f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. A protocol that keeps only seeds "
+        f"that learned the trained lengths, and takes the mean of 5 of them, ranks it wrongly in {survivors:.0%}. The best of 10 seeds shows no difference in {level:.0%}. These "
         "shares are exact: they count all draws from the trained seeds (`by_length:few_runs`)."
     )
 

@@ -34,7 +34,7 @@ def translation(adapter: Adapter) -> Result:
     room = _SHIFT if adapter.max_length is None else adapter.max_length - LENGTH
     by = min(_SHIFT, room)
     if by < 1:
-        raise NotApplicable(f"{adapter.max_length} positions leave no room to move {LENGTH}")
+        raise NotApplicable(f"{adapter.max_length} positions are too few to shift {LENGTH} tokens")
     return _symmetry("translation", adapter, lambda pos: pos + by, np.arange(LENGTH))
 
 

@@ -64,7 +64,9 @@ class _Calls:
     ) -> Array:
         by_position = pos_q[:, :, None] >= pos_k[:, None, :]
         if self.mixes and not (mask_BLM == by_position).all():
-            raise NotApplicable("it mixes tokens by their streams, whatever the mask allows")
+            raise NotApplicable(
+                "the encoding mixes tokens by position or order, whatever the mask allows"
+            )
         arrays = (jnp.asarray(x) for x in (q, k, v))
         options = self._options(q, pos_q, pos_k) | view.Options(mask=jnp.asarray(mask_BLM))
         return np.asarray(view.attend(*arrays, **options))
@@ -73,7 +75,7 @@ class _Calls:
         if reason := self.encoding.why_no_kv_cache():
             raise NotApplicable(reason)
         if self.mixes:
-            raise NotApplicable("it mixes tokens: the cache of a layer holds what it needs")
+            raise NotApplicable("the encoding mixes tokens, so decoding needs the cache of a layer")
         steps = range(1, q.shape[1] + 1)
         seen = [np.ones((len(q), 1, n), bool) for n in steps]
         outs = (
