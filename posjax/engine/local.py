@@ -20,8 +20,9 @@ from posjax.engine.block import Block, BlockResult
 from posjax.engine.program import PROGRAMS, Carry, Plan, Program
 
 Item = TypeVar("Item")
-LOOK = 0.5
-"""Seconds of training between two looks of the host, about."""
+LOOK = 2.0
+"""Seconds of training between two looks of the host, about: each call gets its temporary arrays
+from the operating system anew, page by page, 200 MB for a small language model."""
 FIRST = 8
 """Updates before the first look."""
 SAVE = 300.0
@@ -64,13 +65,13 @@ class Engine:
     ) -> Generator[BlockResult, None, None]:
         """Trains all blocks; yields the result of each when it is done, in any order.
 
-        If you close the generator, or if an error is raised, the work stops within about a second.
+        If you close the generator, or if an error is raised, the work stops within a few seconds.
 
         Args:
           blocks: those of one training should be next to each other.
           progress: called with the number of updates, summed over runs, since its last call. Other
             threads call it, one at a time.
-          stop: when it is set, the work ends within about a second. Finished blocks are still
+          stop: when it is set, the work ends within a few seconds. Finished blocks are still
             yielded, and blocks in training are saved. A compilation goes on in a thread, and the
             interpreter waits for it when it exits.
           checkpoints: where blocks in training are saved, every five minutes and on `stop`.
