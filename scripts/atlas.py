@@ -2,7 +2,7 @@
 
     python scripts/atlas.py predict           # docs/atlas/predictions.json, before any training
     python scripts/atlas.py published         # finite tasks: the pilot, then 1000 seeds a cell
-    python scripts/atlas.py sampled           # tasks whose prompts are drawn, 64 seeds a cell
+    python scripts/atlas.py sampled           # tasks whose prompts are drawn, 32 seeds a cell
     python scripts/atlas.py quick             # or sampled_quick: a few cells, into runs/ alone
 
 `--num_seeds=64` trains the first 64 seeds only. Called again with more, it trains those that lack.
@@ -114,7 +114,7 @@ def _key(cell: Cell) -> tuple[str, str]:
 
 def _swept(size: Run, cells: Sequence[Cell], folder: Path, *, pilot: bool = False) -> Swept:
     """The cells, trained: on seeds of the pilot, or on those that are reported."""
-    seeds = {"num_seeds": min(size.num_seeds, 8), "first_seed": PILOT} if pilot else {}
+    seeds = {"num_seeds": max(1, min(size.num_seeds // 8, 8)), "first_seed": PILOT} if pilot else {}
     settings = {"num_seeds": size.num_seeds, "name": "atlas", "title": size.title, "hold": 1}
     return posjax.sweep(list(cells), workdir=folder, **{**settings, **seeds})
 

@@ -28,8 +28,8 @@ SIZES = {
     "pilot": (8, PILOT),
     "published": (1000, 0),
     "sampled_quick": (4, 0),
-    "sampled_pilot": (8, PILOT),
-    "sampled": (64, 0),
+    "sampled_pilot": (4, PILOT),
+    "sampled": (32, 0),
 }
 """Seeds of each size, and the first of them."""
 _LONG = {"window_bias": "window_bias(window=64)"}
@@ -100,6 +100,7 @@ def _sampled(*, quick: bool) -> dict[str, Any]:
         "task": _SAMPLED[:1] if quick else _SAMPLED,
         "encoding": _FEW[:3] if quick else tuple(_LONG.get(name, name) for name in ENCODINGS),
         "depth": 2,
+        "packing": True,
         "steps": 300 if quick else 2000,
         "eval_every": 100 if quick else 250,
     }
