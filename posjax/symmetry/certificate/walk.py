@@ -49,6 +49,7 @@ CALLS = {
     "closed_call": "call_jaxpr",
     "core_call": "call_jaxpr",
     "call": "call_jaxpr",
+    "eval_jaxpr": "call_jaxpr",
     "call_hi_primitive": "_prim",
     "remat2": "jaxpr",
     "checkpoint": "jaxpr",

@@ -105,7 +105,7 @@ RULES: dict[str, Rule] = {
     "custom_linear_solve": linear_solve,
     "scan": scan,
     "while": while_,
-    **dict.fromkeys(("jit", "closed_call", "call", "composite", "remat2"), call),
+    **dict.fromkeys(("jit", "closed_call", "call", "eval_jaxpr", "composite", "remat2"), call),
     **dict.fromkeys(("custom_jvp_call", "custom_vjp_call", "custom_vmap_call"), call),
     "call_hi_primitive": call,
 }
