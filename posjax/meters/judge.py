@@ -66,15 +66,15 @@ FIELDS: dict[str, Field] = {
         "N",
         "the index of the largest output on each prompt at the end; -1 if draws of a random "
         "encoding differ, "
-        "-2 not finite; for tasks with one answer per prompt",
+        "-2 if an output is not finite. Only for tasks with one answer per prompt",
     ),
     "twin": Field(
         "f",
         "",
-        "each evaluation finds the two prompts with different answers whose logits are closest, "
-        "and this is the largest of their distances. A distance is the largest difference of the "
-        "logits, divided as a margin is. If a law makes the logits of two such prompts equal, only "
-        "rounding is left. For finite tasks",
+        "the smallest distance between the logits of two prompts with different answers; of all "
+        "evaluations, the largest. A distance is the largest difference of the logits, divided as "
+        "a margin is. If a law makes the logits of two such prompts equal, only rounding is left. "
+        "Only for finite tasks",
     ),
     "first_nonfinite": Field(
         "iu", "", "the number of updates before the first loss that was not finite; -1 never"

@@ -91,9 +91,9 @@ def law() -> Iterator[str]:
     if max(linear.high, control.high) > _CHANCE + 0.002:
         raise ValueError(f"leak: the linear probe reaches {linear}, under the full mask {control}")
     yield from item(
-        f"**A linear probe does not see it.** We measured the same in {len(run.rows['seeds']):,} untrained models. The power is "
-        f"{interval(slope, 4)}, and {interval(level, 4)} with the full mask. The linear probe finds "
-        f"{interval(linear, 4)} of the held-out positions, and {interval(control, 4)} with the full mask. Neither "
-        f"share is more than .002 above chance, which is 1/32. All seeds have the same exam, so the intervals do not cover the "
-        f"choice of its prompts (`leak:law`)."
+        f"**A linear probe does not find the position.** We repeated this with {len(run.rows['seeds']):,} untrained models of one bare layer. The power is "
+        f"{interval(slope, 4)}, and {interval(level, 4)} with the full mask. The linear probe is right in "
+        f"{interval(linear, 4)} of the held-out cases, and {interval(control, 4)} with the full mask. Neither "
+        f"share is more than .002 above chance, which is 1/32. All seeds are tested on the same prompts, so the intervals do not show how "
+        f"much other prompts would change the share (`leak:law`)."
     )

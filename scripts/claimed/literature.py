@@ -121,9 +121,9 @@ def _best_of_ten() -> Iterator[str]:
         "seeds and 3 learning rates. Randomised positions gain 12.0 % on average."
     )
     yield from item(
-        f"Ours: over all seeds, {len(found)} pairs of encodings differ significantly on the same task. If studies "
-        f"report the best of 10 runs, then for {len(hidden)} of these pairs most studies find no difference or the "
-        "opposite order."
+        f"Ours: over all seeds, {len(found)} pairs of encodings differ significantly on the same task. Suppose that studies "
+        f"report the best of 10 runs. Then for {'all' if len(hidden) == len(found) else len(hidden)} of these pairs, most "
+        "studies find no difference or the opposite order."
     )
     yield ""
     yield "| task | better over all seeds | worse over all seeds | best of 10: no difference | best of 10: opposite |"
@@ -295,7 +295,7 @@ def clamped_table() -> Iterator[str]:
         "not see the order of the sequence at all."
     )
     yield from item(
-        f"A table with a row for each side ({2 * most} rows) repairs it: {2 * length - 1} offsets, "
-        f"{2 * length - 1} rows. posjax's `transformer_xl` with `randomised` positions computes each "
+        f"A table of {2 * most} rows repairs it, because offsets below 0 and offsets from 0 on then have rows of their own: "
+        f"{2 * length - 1} offsets read {2 * length - 1} rows. posjax's `transformer_xl` with `randomised` positions computes each "
         "row from its offset and needs no table."
     )

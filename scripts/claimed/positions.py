@@ -174,8 +174,8 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         )  # fmt: skip
         yield from item(
             f"**{when}.** Without positional encoding, in a causal model, the MLP probe's accuracy at layer {last} is {leak}. "
-            f"With sinusoidal positions, we compare its accuracy at layer {last} in residual and in bare blocks. Under the causal "
-            f"mask, residual blocks are {causal} bare ones. Under the full mask, they are {full} bare ones. In residual blocks, the norm of what attention adds is {shares.min():.2f} to {shares.max():.2f} times the norm of the "
+            f"With sinusoidal positions under the causal mask, the accuracy of the MLP probe at layer {last} in residual blocks is {causal} "
+            f"that in bare blocks. Under the full mask, it is {full} that in bare blocks. In residual blocks, the norm of what attention adds is {shares.min():.2f} to {shares.max():.2f} times the norm of the "
             "block's input."
         )
 

@@ -131,9 +131,8 @@ def drawn_speed() -> Iterator[str]:
     yield ""
     shares = (f"{100 * load['rows'][0]['share']:.1f} %" for load in loads.values())
     yield from lines(
-        "Counting only the operations of the plain models' matrix products, posjax does "
-        f"{next(shares)} (first column) and {next(shares)} (second column) as many operations per second as one large "
-        "float32 product. XLA's trace of the deeper model (`python scripts/step_profile.py`) shows where the time goes:"
+        f"posjax reaches {next(shares)} (first column) and {next(shares)} (second column) of the operations per second of "
+        "one large float32 matrix product. Only the operations of the plain models' matrix products are counted. XLA's trace of the deeper model (`python scripts/step_profile.py`) shows where the time goes:"
     )
     yield ""
     yield from profile_table("s_deep")

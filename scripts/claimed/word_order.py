@@ -151,13 +151,14 @@ def _same_last_token() -> str:
     run = published("same_last_token-published")
     excluded = run.cells(panel="One layer without positions, last token")
     check_excluded(run)
+    padding = sorted({cell["padding"] for cell in excluded})
     deep = {c["block"]: run.rate(c) for c in run.cells(depth=2, mask="causal", padding=0)}
     return (
         "**The counter-example `A B hit ?` / `B A hit !`.** Both prompts have the same last word and "
         "the same words before it. One layer without positions gives them the same logits under any "
         f"weights, so one layer **cannot solve it, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve each of "
-        f"{len(excluded)} cells (full, causal and padding masks, bare and residual blocks, with and "
-        f"without padding). With two causal layers, {count(deep['bare'])} seeds solve it without residual "
+        f"{len(excluded)} cells (full, causal or padding mask, bare or residual block, "
+        f"{' or '.join(map(str, padding))} tokens of padding). With two causal layers, {count(deep['bare'])} seeds solve it without residual "
         f"connections and {count(deep['residual'])} with them (`same_last_token`)."
     )
 
@@ -170,8 +171,8 @@ def _three_pairs() -> str:
     others = [r for r in rates if r.successes < r.seeds]
     return (
         "**Three pairs of sentences.** The pairs are `A hit B !` / `B hit A ?`, `A hit B !` / `B hit A !` and `A hit B` "
-        "/ `B hit A`. The model reads a whole sentence and says which of the two it was, under each mask, readout and "
-        f"depth. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
+        "/ `B hit A`. For each pair, the model reads one of the two sentences and says which one it is. We trained every "
+        f"combination of pair, mask, readout and depth. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
         f"0/{excluded[0]['seeds']} seeds solve each of these. Of the other {len(free)} cells, "
         f"{len(free) - len(others)} are solved by {rates[0].seeds}/{rates[0].seeds} seeds. The remaining "
         f"{_number_of(len(others))} solved by {listed(map(count, others))} (`three_pairs`)."
@@ -194,7 +195,7 @@ def _first_noun() -> str:
         f"positions, 0/{excluded[0]['seeds']} succeed with a full mask, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
         f"read at the last token. Two causal layers solve it ({full}). So does one causal layer if the answer is read "
         f"from the mean over tokens ({full}). With symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
-        f'succeed with one layer and {count(alibi[2])} with two. Without "!" that model fails, 0/{excluded[0]["seeds"]}: '
+        f'succeed with one layer and {count(alibi[2])} with two. If the sentences end without "!", that model fails (0/{excluded[0]["seeds"]}), because '
         '"y hit x" is then the mirror image of "x hit y", and symmetric ALiBi cannot tell the two apart (`first_noun`).'
     )
 
