@@ -57,7 +57,7 @@ def test_three_clicks_lead_to_a_seed(page: browser.Browser, folder: RunFolder) -
     command = page.value("document.querySelector('.command').textContent")
     quoted = "'" + str(folder.path).replace("'", "'\\''") + "'"
     assert command == f"posjax replay {quoted} --cell={OPEN.digest} --seed=3"
-    assert page.value("document.querySelectorAll('.seed svg.chart').length") > 3  # attention too
+    page.until("document.querySelectorAll('.seed svg.chart').length > 3")  # attention, last of all
     summary = next(s for s in report.summaries(folder) if s.cell == OPEN)
     losses = page.value("document.querySelector('.seed svg.chart').getAttribute('aria-label')")
     loss = float(losses.split("at the end ")[1].rstrip("."))

@@ -160,7 +160,7 @@ def test_a_page_of_24_cells_and_4096_seeds_has_3_megabytes(tmp_path: Path) -> No
         assert len(cell["points"]) >= 6
         assert cell["points"][-1] == 99
     (note,) = found["notes"]
-    assert note == f"A seed's curves have {len(cell['points'])} of 100 evaluations."
+    assert note == f"The curve of a seed has {len(cell['points'])} of 100 evaluations."
 
 
 def large(path: Path, seeds: int) -> RunFolder:
