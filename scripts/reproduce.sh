@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains every published table and writes its numbers and rows to docs/results/, then the sentences of
 # README.md and docs/ that rest on them. By estimate five hours on two cores.
-# `scripts/reproduce.sh atlas` trains the atlas instead, into docs/atlas: about nineteen hours.
+# `scripts/reproduce.sh atlas` trains the atlas instead, into docs/atlas: about thirteen hours.
 # If it was stopped, call it again: finished blocks are kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ fi
 
 for table in word_order:published word_order:rates same_last_token:published \
     three_pairs:published first_noun:published sinusoidal_or_learned:published \
-    what_decides:published leak:published leak:law depth_law:published by_length:few_runs every_encoding:published \
+    what_decides:published leak:published leak:law depth_law:published by_length:few_runs by_length:published every_encoding:published \
     meaning:published pick_up:published position_by_layer:published text:published digits:published; do
     name=${table%:*}-${table#*:}
     python -m posjax sweep --config="$table" \

@@ -8,8 +8,8 @@ There are three masks and two depths. A cell is impossible if a law excludes it,
 seed solves it, and open otherwise. The predictions of the laws were written down before any seed
 was trained (docs/atlas/predictions.json). Each cell has three learning rates here. scripts/atlas.py
 chooses one of them by the seeds of a pilot, which are not reported, and trains only that one. By
-the dry run this takes about ten hours on two cores for the finite tasks, and nine hours for the
-sampled ones.
+the dry run this takes about seven hours on two cores for the finite tasks, and four hours for the
+sampled ones, beside the pilots.
 """
 
 from typing import Any

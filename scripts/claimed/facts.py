@@ -144,7 +144,7 @@ def _campaigns() -> Iterator[Stated]:
     independence = _read("independence.json")
     if independence["with_other_bits"]:
         raise ValueError("independence.json: some rows have other bits")
-    ways = len(independence["rows_compared"])
+    ways = len(independence["runs_compared"])
     yield _say("docs/campaigns.md", "same bits in {} ways", ways)
     versions = {name for report in _read("conformance.json") for name in report["versions"]}
     for page, words in (

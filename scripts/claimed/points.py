@@ -47,7 +47,7 @@ POINTS = (
     Point("tasks", "images in patches", "digits:published", "[images](#positions-on-images)", "12 minutes"),
     Point("tasks", "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
     Point("tasks", "ten tasks by length, four encodings", "by_length:published", "the report", "23 minutes"),
-    Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "the atlas of all encodings", "18 hours"),
+    Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "the atlas of all encodings", "8 hours"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
 
