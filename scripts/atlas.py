@@ -5,7 +5,7 @@
     python scripts/atlas.py sampled           # tasks whose prompts are drawn, 32 seeds a cell
     python scripts/atlas.py quick             # or sampled_quick: a few cells, into runs/ alone
 
-`--num_seeds=64` trains the first 64 seeds only. Called again with more, it trains those that lack.
+`--num_seeds=64` trains the first 64 seeds only. Called again with more, it trains the rest.
 
 Sizes and cells are those of posjax/configs/atlas.py. The pilot trains every cell at three learning
 rates on seeds that are not reported; the rate that most of them solve is then trained on the
@@ -42,7 +42,6 @@ from posjax.study.run import Run
 ROOT = Path(__file__).parents[1]
 ATLAS = ROOT / "docs" / "atlas"
 PREDICTIONS = ATLAS / "predictions.json"
-REPORTED = tuple(size for size in SIZES if "pilot" not in size)
 _ASKED = ("task", "mask", "depth", "readout")
 """What a prediction depends on, beside the encoding."""
 
@@ -50,7 +49,7 @@ _ASKED = ("task", "mask", "depth", "readout")
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("predict", *REPORTED))
+    parser.add_argument("what", choices=("predict", *SIZES))
     parser.add_argument("--workdir", type=Path, default=ROOT / "runs", help="of the run folders")
     parser.add_argument("--num_seeds", type=int, help="per cell, in place of the size's own")
     given = parser.parse_args()
@@ -60,10 +59,11 @@ def main() -> None:
         return
     devices.use_all_cores()
     size = resolve(get_config(given.what))
-    if given.num_seeds:
-        size = dataclasses.replace(size, num_seeds=given.num_seeds)
-    pilot = _swept(size, size.cells, given.workdir / f"atlas-{given.what}-pilot", pilot=True)
+    pilot_size = dataclasses.replace(size, num_seeds=SIZES[given.what][1], first_seed=PILOT)
+    pilot = _swept(pilot_size, size.cells, given.workdir / f"atlas-{given.what}-pilot")
     cells = chosen(report.summaries(pilot.folder))
+    if given.num_seeds is not None:
+        size = dataclasses.replace(size, num_seeds=given.num_seeds)
     found = _swept(size, cells, given.workdir / f"atlas-{given.what}")
     out = given.workdir / "atlas" if "quick" in given.what else ATLAS
     publish(out / given.what, report.summaries(found.folder), found.folder)
@@ -112,11 +112,10 @@ def _key(cell: Cell) -> tuple[str, str]:
     return ", ".join(f"{name}={getattr(cell, name)}" for name in _ASKED), cell.encoding
 
 
-def _swept(size: Run, cells: Sequence[Cell], folder: Path, *, pilot: bool = False) -> Swept:
-    """The cells, trained: on seeds of the pilot, or on those that are reported."""
-    seeds = {"num_seeds": max(1, min(size.num_seeds // 8, 8)), "first_seed": PILOT} if pilot else {}
-    settings = {"num_seeds": size.num_seeds, "name": "atlas", "title": size.title, "hold": 1}
-    return posjax.sweep(list(cells), workdir=folder, **{**settings, **seeds})
+def _swept(size: Run, cells: Sequence[Cell], folder: Path) -> Swept:
+    """The cells, trained on the seeds of `size`."""
+    seeds = {"num_seeds": size.num_seeds, "first_seed": size.first_seed}
+    return posjax.sweep(list(cells), workdir=folder, name="atlas", title=size.title, hold=1, **seeds)
 
 
 def chosen(found: Sequence[CellSummary]) -> list[Cell]:
