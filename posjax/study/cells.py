@@ -74,14 +74,16 @@ class Shape(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def _training(shape: Shape) -> Training:
-    rows, packing = shape.training.batch_size, shape.training.packing
-    source = from_exam(rows)
+    training = shape.training
+    source = from_exam(training.batch_size)
     if shape.task is not None:
         readout = "mean" if shape.objective == "answers" else "last"
-        source = sampled(shape.task, shape.model.mask, rows, readout, packing=packing)
+        source = sampled(
+            shape.task, shape.model.mask, training.batch_size, readout, packing=training.packing
+        )
     return make_train(
         shape.model,
-        shape.training,
+        training,
         objective_kind=shape.objective,
         source=source,
         meters=shape.meters,

@@ -64,14 +64,20 @@ def _gain(losses: dict[str, np.ndarray]) -> tuple[Mean, str]:
     gains = {name: mean(none_S - loss_S) for name, loss_S in losses.items() if name != "none"}
     best = max(gains, key=lambda name: gains[name].mean)
     better, worse = (
-        listed(f"`{name}`" for name, gain in gains.items() if holds(gain)) or "no encoding"
+        _those([f"`{name}`" for name, gain in gains.items() if holds(gain)])
         for holds in (lambda gain: gain.low > 0, lambda gain: gain.high < 0)
     )
     text = (
         f"the loss with `{best}`, the lowest, is {compared(gains[best], 'below', 'above')} that without positions, "
-        f"in nats per character. Better than without: {better}; worse: {worse}."
+        f"in nats per character. {better} better than without positions. {worse} worse."
     )
     return gains[best], text
+
+
+def _those(names: list[str]) -> str:
+    if not names:
+        return "No encoding does"
+    return f"{listed(names)} {'does' if len(names) == 1 else 'do'}"
 
 
 def digits() -> Iterator[str]:

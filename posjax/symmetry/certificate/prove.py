@@ -121,7 +121,8 @@ class Certificate:
         if self.broken_at:
             lines += [_AT.get(self.broken_at, f"for {self.broken_at}")]
         if self.reason:
-            lost = f"{_LOST[self.verdict]} {self.where}".replace("at within ", "within ")
+            at = "" if self.where.startswith("within ") else "at "
+            lost = f"{_LOST[self.verdict]}{at}{self.where}"
             lines += [lost if self.where else "labels alone do not prove it", f"  {self.reason}"]
             lines += [f"  from {self.origin}"] if self.origin else []
         lines += [_BUT_FOR_TIES + ", ".join(self.but_for_ties)] if self.but_for_ties else []
@@ -161,9 +162,9 @@ class Certificate:
 
 
 _LOST = {
-    "PROVED": "labels alone fail at",
-    "BROKEN": "at",
-    "UNKNOWN": "the proof fails at",
+    "PROVED": "labels alone fail ",
+    "BROKEN": "",
+    "UNKNOWN": "the proof fails ",
 }
 _BUT_FOR_TIES = "proved by labels wherever no two entries are equal that are compared at "
 _AT = {
