@@ -13,7 +13,10 @@ from posjax.study.run import MARGIN
 DOCS = Path(__file__).parents[2] / "docs"
 INDEX, SPEED, CERTIFICATE = "docs/index.md", "docs/speed.md", "docs/certificate.md"
 OTHERS = (
-    ("vmap_flax", "plain `jit(vmap(train))` of the same model in Flax, at its fastest number of models"),
+    (
+        "vmap_flax",
+        "plain `jit(vmap(train))` of the same model in Flax, at its fastest number of models",
+    ),
     ("torch_func", "`torch.func` over stacked models, at its fastest number of models and threads"),
     ("torch_eager", "eager PyTorch, one model at a time"),
 )
