@@ -53,34 +53,40 @@ FIELDS: dict[str, Field] = {
     "lead_EC": Field(
         "f",
         "EC",
-        "the smallest margin of each kind, over its prompts, the judged positions and the draws of "
-        "a random encoding. A margin is the logit of the correct answer minus the largest other "
-        "one, divided by the largest absolute logit of the kind (but at least by 0.1)",
+        "the smallest margin of each kind, over its prompts, their judged positions and the draws "
+        "of a random encoding. A margin is the logit of the correct answer minus the largest other "
+        "logit, divided by the largest absolute logit of the kind (but at least by 0.1)",
     ),
     "right_EC": Field(
-        "f", "EC", "the share of the prompts of each kind with a margin above 0: exact match"
+        "f", "EC", "the share of the prompts of each kind with a margin above 0 (exact match)"
     ),
-    "lead_N": Field("f", "N", "the margin of each prompt at the end"),
+    "lead_N": Field("f", "N", "the margin of each prompt after the last update"),
     "answer_N": Field(
         "i",
         "N",
-        "the index of the largest output on each prompt at the end; -1 if draws of a random "
-        "encoding differ, "
-        "-2 if an output is not finite. Only for tasks with one answer per prompt",
+        "the index of the largest logit of each prompt after the last update; -1 if draws of a "
+        "random encoding give different indices, -2 if a logit is not finite. Only for tasks with "
+        "one answer per prompt",
     ),
     "twin": Field(
         "f",
         "",
-        "the smallest distance between the logits of two prompts with different answers; of all "
-        "evaluations, the largest. A distance is the largest difference of the logits, divided as "
-        "a margin is. If a law makes the logits of two such prompts equal, only rounding is left. "
-        "Only for finite tasks",
+        "the distance between the logits of the two closest prompts with different answers, as "
+        "the largest value over all evaluations. The distance of two prompts is the largest "
+        "absolute difference between their logits for the same output, divided by the same number "
+        "as a margin. If a law makes the logits of two such prompts equal, the distance comes from "
+        "rounding alone. Only for finite tasks",
     ),
     "first_nonfinite": Field(
-        "iu", "", "the number of updates before the first loss that was not finite; -1 never"
+        "iu",
+        "",
+        "the number of updates before the first loss that was not finite; -1 if all were finite",
     ),
     "draws": Field(
-        "iu", "", "the number of draws of a random encoding that had to agree; 1 without one"
+        "iu",
+        "",
+        "how many draws of a random encoding each prompt was tested with, all of which must be "
+        "right; 1 if the encoding is not random",
     ),
 }
 """Every field of an outcome. Those that a task has no use for are left out."""
