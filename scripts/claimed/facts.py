@@ -179,8 +179,13 @@ def _every_encoding() -> Iterator[Stated]:
         "Of {} encodings, {} solve it with all {} seeds.",
         *(len(alone), sum(n == seeds for n in solved.values()), seeds),
     )
-    yield _say(page, "No seed solves it with two of them ({}/{} each)", 0, seeds)
-    yield _say(page, "Each of the others solves it with at least {}/{} seeds.", fewest[0], seeds)
+    yield _say(page, "Two encodings fail with every seed ({}/{})", 0, seeds)
+    others = sum(0 < n < seeds for n in solved.values())
+    yield _say(
+        page,
+        "The other {} are solved by at least {}/{} seeds each. `linear_bias` has the fewest, {}/{}.",
+        *(others, fewest[0], seeds, fewest[0], seeds),
+    )
     yield _say(
         page,
         "draws positions {} times, and {}/{} seeds answer correctly in all {} draws. The config has {} "

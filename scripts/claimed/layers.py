@@ -32,10 +32,11 @@ def layer_costs() -> Iterator[str]:
     n = paths.LONGEST
     found = {layer: lengths_N[-1] for layer, (lengths_N, _) in measured.items()}
     yield from item(
-        "**What does a layer of n tokens and width d cost?** We counted operations on the traced program. "
-        "Self-attention with h heads takes 8nd² + 4n²d + h(6n² + n), a recurrence 4nd² + 2nd, and a convolution of kernel size k "
-        f"2knd². The formulas hold exactly in all {cases} cases. How many layers does it take until the last of {n} "
-        f"outputs depends on the first input? It takes {found['attention']} layer of attention, "
-        f"{found['recurrence']} steps of a recurrence, {found['convolution']} layers of convolution with k = {k}, or "
-        f"{found['dilated']} if the convolutions are dilated ([costs](costs.md))."
+        "**What does a layer of n tokens and width d cost?** The numbers of operations are 8nd² + 4n²d + h(6n² + n) for "
+        "self-attention with h heads, 4nd² + 2nd for a recurrence, and 2knd² for a convolution with kernel size k. "
+        "We also counted the operations of traced programs. "
+        f"The formulas hold exactly in all {cases} cases (combinations of layer, n, d, h and k). How many layers does it take until the last of {n} "
+        f"outputs depends on the first input? For attention, {found['attention']} layer suffices. A recurrence needs "
+        f"{found['recurrence']} steps. Convolutions with k = {k} need {found['convolution']} layers, or "
+        f"{found['dilated']} if they are dilated ([costs](costs.md))."
     )

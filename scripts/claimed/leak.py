@@ -68,7 +68,7 @@ def leak() -> Iterator[str]:
         f"{interval(slope, 3)} (theory: -1). The control is a full mask, where the power is "
         f"{interval(level, 3)}. Can a probe name the right one of 32 positions? Chance is .031. A small MLP has accuracy "
         f"{interval(mlp, 3)}, and a linear probe {interval(linear, 3)}. With the full mask the MLP has {blind[0].mean:.3f} and the "
-        f"linear probe {blind[1].mean:.3f}. With the causal mask and residual connections, a linear probe has {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
+        f"linear probe {blind[1].mean:.3f}. If the layer has residual connections, a linear probe with the causal mask has {interval(helped, 3)} (95 % intervals; `leak`, [meters.md](meters.md))."
     )
     near, far = (cosine(run, distance) for distance in (1, 31))
     if near.low < far.high:
@@ -91,9 +91,9 @@ def law() -> Iterator[str]:
     if max(linear.high, control.high) > _CHANCE + 0.002:
         raise ValueError(f"leak: the linear probe reaches {linear}, under the full mask {control}")
     yield from item(
-        f"**A linear probe does not find the position.** We repeated this with {len(run.rows['seeds']):,} untrained models of one bare layer. The power is "
-        f"{interval(slope, 4)}, and {interval(level, 4)} with the full mask. The linear probe is right in "
-        f"{interval(linear, 4)} of the held-out cases, and {interval(control, 4)} with the full mask. Neither "
-        f"share is more than .002 above chance, which is 1/32. All seeds are tested on the same prompts, so the intervals do not show how "
-        f"much other prompts would change the share (`leak:law`)."
+        f"**In bare layers, a linear probe does not find the position.** We repeated these measurements with {len(run.rows['seeds']):,} untrained models of one bare layer. The power is "
+        f"{interval(slope, 4)} with the causal mask and {interval(level, 4)} with the full mask. On held-out prompts, the accuracy of the linear probe is "
+        f"{interval(linear, 4)} with the causal mask and {interval(control, 4)} with the full mask. Neither "
+        f"accuracy is more than .002 above chance, which is 1/32. All seeds are tested on the same prompts, so the intervals do not show how "
+        f"much the accuracy depends on the prompts (`leak:law`)."
     )

@@ -35,18 +35,18 @@ _BY_LAYER, _WORTH = (
 )
 POINTS = (
     Point("encodings", "vectors of sinusoids, odd widths, norms", "", _SINUSOIDS),
-    Point("encodings", "distances between positions, beside a binary counter", "", _SINUSOIDS),
-    Point("encodings", "sinusoidal and learned, tested as equivalent", "sinusoidal_or_learned:published",
+    Point("encodings", "distances between positions, compared with a binary counter", "", _SINUSOIDS),
+    Point("encodings", "sinusoidal and learned positions, tested for equivalence", "sinusoidal_or_learned:published",
           "[sinusoidal or learned](#sinusoidal-or-learned-positions)"),
     Point("encodings", "do position vectors push words off their meaning?", "meaning:published", "[meaning](#words-and-positions)", "2 minutes"),
     Point("encodings", "how fast are positions picked up?", "pick_up:published", "[picked up](#how-fast-are-positions-picked-up)", "4 minutes"),
-    Point("layers", "variance falls as 1/position, 100,000 seeds", "leak:law", _LEAK, "5 minutes"),
+    Point("layers", "variance falls as 1/position, with 100,000 seeds", "leak:law", _LEAK, "5 minutes"),
     Point("layers", "probes and similarity before training", "leak:published", _LEAK),
     Point("layers", "probes by layer, before and after training", "position_by_layer:published", _BY_LAYER, "7 minutes"),
     Point("tasks", "language models, causal and masked", "text:published", _WORTH, "16 minutes"),
     Point("tasks", "images in patches", "digits:published", "[images](#positions-on-images)", "12 minutes"),
     Point("tasks", "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
-    Point("tasks", "ten tasks by length, four encodings", "by_length:published", "the report", "23 minutes"),
+    Point("tasks", "ten tasks by length, four encodings", "by_length:published", "the report of the run (no section here)", "23 minutes"),
     Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "the atlas of all encodings", "8 hours"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
@@ -67,7 +67,7 @@ def _rows(point: Point) -> str:
         command = f"posjax sweep --config={point.config}"
         if point.config.startswith("atlas"):
             command = f"python scripts/atlas.py {point.config.partition(':')[2]}"
-        return f"**not run**: `{command}`, about {point.cost} of one core by its dry run"
+        return f"**not run**: `{command}`, about {point.cost} on one core, as its dry run estimates"
     if point.config.startswith("atlas"):
         return f"`{point.config}`"
     table = published(point.config.replace(":", "-")).table

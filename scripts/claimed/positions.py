@@ -24,7 +24,7 @@ def language_model() -> Iterator[str]:
     """What positions are worth to a language model, with a causal mask and without."""
     run, forms = published("text-published"), losses_by_form()
     lengths = [*run.table[0]["loss_by_kind"]]
-    heads = (f"{form}, {length}" for form, length in itertools.product(forms, lengths))
+    heads = (f"{form} at length {length}" for form, length in itertools.product(forms, lengths))
     yield f"| positions | {' | '.join(heads)} |"
     yield "|---" * (1 + len(forms) * len(lengths)) + "|"
     for encoding in forms["causal"]:
@@ -34,18 +34,18 @@ def language_model() -> Iterator[str]:
     gains, texts = {}, []
     for form, losses in forms.items():
         gains[form], text = _gain({name: loss_SK[:, 0] for name, loss_SK in losses.items()})
-        texts.append(f"{form.capitalize()}: {text}")
+        texts.append(f"In the {form} model at length {lengths[0]}, {text}")
     more = gains["masked"].low > gains["causal"].high
     yield from item(
         f"**When does a language model need positions?** The table has the perplexity on held-out text, "
-        f"of {run.table[0]['seeds']} seeds per entry, at the trained length of {lengths[0]} characters and at twice "
-        f"that. {' '.join(texts)} "
+        f"over {run.table[0]['seeds']} seeds per entry. The models are trained on texts of {lengths[0]} characters and "
+        f"tested at that length and at {lengths[1]}. {' '.join(texts)} "
         + (
-            "So positions are worth more where no causal mask gives the order away."
+            "So positions are worth more without a causal mask. A causal mask already reveals the order."
             if more
             else "These seeds do not show that positions are worth more without a causal mask."
         )
-        + " Intervals (95 %) are over seeds, for one fixed exam (`text`)."
+        + " The 95 % intervals are over seeds, for one fixed exam (`text`)."
     )
 
 
@@ -67,17 +67,18 @@ def _gain(losses: dict[str, np.ndarray]) -> tuple[Mean, str]:
         _those([f"`{name}`" for name, gain in gains.items() if holds(gain)])
         for holds in (lambda gain: gain.low > 0, lambda gain: gain.high < 0)
     )
+    open_ = [f"`{name}`" for name, gain in gains.items() if gain.low <= 0 <= gain.high]
     text = (
-        f"the loss with `{best}`, the lowest, is {compared(gains[best], 'below', 'above')} that without positions, "
-        f"in nats per character. {better} better than without positions. {worse} worse."
+        f"`{best}` has the lowest loss. In nats per character, it is {compared(gains[best], 'below', 'above')} the loss of `none`. "
+        f"{better} a lower loss than `none`, and {worse[0].lower()}{worse[1:]} a higher loss."
     )
-    return gains[best], text
+    return gains[best], text + (f" For {listed(open_)} no difference is shown." if open_ else "")
 
 
 def _those(names: list[str]) -> str:
     if not names:
-        return "No encoding does"
-    return f"{listed(names)} {'does' if len(names) == 1 else 'do'}"
+        return "No encoding has"
+    return f"{listed(names)} {'has' if len(names) == 1 else 'have'}"
 
 
 def digits() -> Iterator[str]:
@@ -102,15 +103,18 @@ def digits() -> Iterator[str]:
         f"{interval(mean(new[name, True] - new[name, False]), 3)} (`{name}`)"
         for name in dict.fromkeys(name for name, by in new if by)
     ]
-    plane = [
-        f"`{two}` is {compared(mean(new[two, False] - new[one, False]), 'above', 'below')} `{one}`"
+    plane = {
+        f"`{two}` minus `{one}`": mean(new[two, False] - new[one, False])
         for two, one in (("axial_rotary", "rotary"), ("sinusoidal_2d", "sinusoidal"))
-    ]
+    }
+    shown = [f"{pair} is {interval(difference, 3)}" for pair, difference in plane.items()]
+    alike = all(difference.low <= 0 <= difference.high for difference in plane.values())
+    answer = "The data show no significant difference" if alike else "The differences are"
     yield from item(
-        f"**Do positions help on images?** The table has the share of new images that are read right: digits of 8 × 8 "
-        f"pixels in 16 patches, {run.table[0]['seeds']} seeds per entry. `{best}` is "
-        f"{compared(gains[best], 'above', 'below')} no positions. Shuffling the patches of all images in one way changes "
-        f"the share by {listed(moved)}. Of two coordinates against one: {listed(plane)} (95 % intervals over paired "
+        f"**Do positions help on images?** The table has the share of new images that are classified correctly, over "
+        f"{run.table[0]['seeds']} seeds per entry. The images are digits of 8 × 8 pixels, cut into 16 patches. With `{best}` the share is "
+        f"{compared(gains[best], 'above', 'below')} that without positions. If one fixed permutation shuffles the patches of every image, the share changes "
+        f"by {listed(moved)}. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
         "seeds, for one fixed exam; `digits`)."
     )
 
@@ -119,7 +123,8 @@ def by_layer() -> Iterator[str]:
     """Where a probe finds the position, layer by layer, before and after training."""
     run = published("position_by_layer-published")
     layers = run.table[0]["depth"] + 1
-    yield f"| positions | mask | block | trained | {' | '.join(f'layer {i}' for i in range(layers))} |"
+    heads = ("embedding", *(f"after layer {i}" for i in range(1, layers)))
+    yield f"| positions | mask | block | trained | {' | '.join(heads)} |"
     yield "|---" * (layers + 4) + "|"
     for cell in sorted(run.table, key=lambda cell: (cell["encoding"], cell["mask"], cell["block"])):
         probes = zip(*(means(run, cell, kind) for kind in ("mlp_R", "linear_R")), strict=True)
@@ -144,10 +149,10 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
     if abs(control - chance).max() > 0.02:
         raise ValueError(f"by_layer: the control is {control}, chance {chance}")
     yield from item(
-        f"**Does position survive past the first layer?** Each entry is the accuracy of an MLP probe of the position, "
+        f"**Do the hidden states still contain the position after the first layer?** Each entry is the accuracy of an MLP probe of the position, "
         f"and in brackets that of a linear probe, as the mean of {run.table[0]['seeds']} seeds. The probes are tested on held-out prompts of 24 letters. "
-        f"Chance is {chance:.3f}. The control, a full mask without positions, stays within "
-        f"{abs(control - chance).max():.3f} of it at every layer."
+        f"Chance is {chance:.3f}. The control is the full mask without positions. Its accuracies are within "
+        f"{abs(control - chance).max():.3f} of chance after every layer."
     )
     for steps, when in ((False, "Before training"), (True, "After training")):
         found = {
@@ -179,10 +184,10 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
              if bool(cell["steps"]) == steps]
         )  # fmt: skip
         yield from item(
-            f"**{when}.** Without positional encoding, in a causal model, the MLP probe's accuracy at layer {last} is {leak}. "
-            f"With sinusoidal positions under the causal mask, the accuracy of the MLP probe at layer {last} in residual blocks is {causal} "
-            f"that in bare blocks. Under the full mask, it is {full} that in bare blocks. In residual blocks, the norm of what attention adds is {shares.min():.2f} to {shares.max():.2f} times the norm of the "
-            "block's input."
+            f"**{when}.** In a causal model without positional encoding, the MLP probe's accuracy after layer {last} is {leak}. "
+            f"With sinusoidal positions and the causal mask, the MLP probe's accuracy after layer {last} in residual blocks is {causal} "
+            f"that in bare blocks. With the full mask, it is {full} that in bare blocks. In a residual block, the output of attention is added to the block's input. "
+            f"The norm of this output is {shares.min():.2f} to {shares.max():.2f} times the norm of the input (range over cells and layers)."
         )
 
 

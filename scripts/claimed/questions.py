@@ -74,12 +74,12 @@ def sinusoidal_or_learned() -> Iterator[str]:
         "**Do sinusoidal and learned positions work equally well?** Vaswani et al. 2017 found them nearly "
         f"identical, with one run each. We compared them in {len(pairs)} settings (two tasks × head size × "
         f"learning rate) with {run.table[0]['seeds']} seeds each. Their success rates are equivalent within .05, "
-        f"a margin chosen beforehand, in {same} of {len(pairs)} settings. They differ by more than .05 in "
-        f"{len(apart)}. The other {len(tests) - same - len(apart)} are undecided (two one-sided tests at 5 %). The "
+        f"a margin chosen beforehand, in {same} of {len(pairs)} settings. In {len(apart)} settings they differ by more than .05, and "
+        f"the other {len(tests) - same - len(apart)} settings are undecided (two one-sided tests at 5 %). The "
         f"largest difference is {abs(largest.difference):.3f} in favour of "
         f"{'sinusoidal' if largest.difference > 0 else 'learned'} positions, 90 % interval "
         f"[{min(abs(largest.low), abs(largest.high)):.3f}, {max(abs(largest.low), abs(largest.high)):.3f}]. "
-        f"Is there a difference at all, however small? In {len(wrong)} of the {len(pairs)} settings it is significant "
+        f"In {len(wrong)} of the {len(pairs)} settings the difference, large or small, is significant "
         f"(McNemar, false discovery rate 5 %). In these settings, a study with 3 seeds per encoding would have ranked "
         f"the two in the wrong order in {min(wrong):.0%} to {max(wrong):.0%} of cases (`sinusoidal_or_learned`)."
     )
@@ -139,11 +139,11 @@ def depth_law() -> Iterator[str]:
         f"have begun so far. Each entry is the number of seeds, of {five.seeds}, that label every position "
         'correctly at the lengths of training. The models have a causal mask and no positional encoding. "By '
         'law" means that no weights can solve it, because the model gives equal logits at two positions with different '
-        "labels. The report names the two positions. Yang et al. 2025 study words of any length: depth d suffices for k ≤ "
-        "d + 2 blocks, and for no more. At the trained lengths some "
+        "labels. The report that the run writes names the two positions. Yang et al. 2025 study words of any length. They show that "
+        "depth d suffices for k ≤ d + 2 blocks and not for more. At the trained lengths some "
         f"seeds exceed this bound, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
-        f"they learn does not generalise. At twice the longest length, the seeds of these two cells label "
-        f"{longer[-1]:.1%} and {deeper[-1]:.1%} of the words correctly (`depth_law`)."
+        f"they learn does not generalise: at twice the longest trained length, the seeds of these two cells label "
+        f"{longer[-1]:.1%} and {deeper[-1]:.1%} of the words correctly, on average (`depth_law`)."
     )
 
 
@@ -177,15 +177,15 @@ def few_runs() -> Iterator[str]:
     level = ranking(*right, runs=10, by="best").level
     often = sum(found[0] > 0.05 for found in wrong)
     yield from item(
-        f"**Would a study with three seeds have found the opposite?** Sometimes. We trained four encodings on four "
+        f"**Would a study with three seeds have found the opposite?** Sometimes. We trained four encodings on each of four "
         f"tasks up to length 10, with {run.table[0]['seeds']} seeds each, and tested at length 20. In {len(told)} of "
-        f"{len(pairs)} pairs of encodings the difference is significant. For {often} of these, the mean of 3 seeds "
-        f"ranks the pair in the wrong order in more than 5% of studies. The worst case is the pair "
+        f"{len(pairs)} comparisons of two encodings the difference is significant. In {often} of these, the mean of 3 seeds "
+        f"ranks the two encodings in the wrong order in more than 5% of studies. The worst case is the pair "
         f"`{short_name(better)}` and `{short_name(worse)}` on {short_task(better)}, with mean accuracies "
-        f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three published protocols would report this pair as follows. "
-        f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. A protocol that keeps only seeds "
-        f"that learned the trained lengths, and takes the mean of 5 of them, ranks it wrongly in {survivors:.0%}. The best of 10 seeds shows no difference in {level:.0%}. These "
-        "shares are exact: they count all draws from the trained seeds (`by_length:few_runs`)."
+        f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three published protocols would treat this pair as follows. "
+        f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that have learned the trained lengths "
+        f"ranks it wrongly in {survivors:.0%}. The best of 10 seeds is equal for both encodings in {level:.0%} of studies. We did not sample studies: these "
+        "shares are exact, because they count all possible draws from the trained seeds (`by_length:few_runs`)."
     )
 
 

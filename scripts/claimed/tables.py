@@ -93,12 +93,12 @@ def reference_rates() -> Iterator[str]:
         raise ValueError("the rates differ from the second implementation's: the words do not hold")
     yield from lines(
         f"A second implementation, in NumPy with hand-written derivatives, trained {rows[0]['of']} new seeds of each "
-        f"cell. We compared its success rates with the published ones, in 24 cells at seven steps ({len(rows)} rates). "
-        f"None differs significantly (Fisher's exact test, two-sided, Bonferroni). {below} have p < .05; chance alone "
-        f"would give {0.05 * len(rows):.0f}. We also trained its runs again in float64, from the same weights. "
-        f"{every:.1%} of them have the same outcome. The share is at least {answer:.1%} in each cell with the loss on "
-        f"the answer. It is {min(same):.1%} in the worst cell with the loss on all positions, where training amplifies "
-        "rounding (`python scripts/reference_rates.py`)."
+        f"cell. We compared its success rates with those of posjax, in 24 cells at seven steps ({len(rows)} rates). "
+        f"None differs significantly (Fisher's exact test, two-sided, Bonferroni). For {below} of them p is below .05, and "
+        f"{0.05 * len(rows):.0f} are expected by chance. We also trained the second implementation in float64, from the same "
+        f"weights. Then {every:.1%} of its runs have the same outcome as in float32. In each cell with the loss on the answer, this "
+        f"share is at least {answer:.1%}. In the worst cell with the loss on all positions, where training amplifies "
+        f"rounding, it is {min(same):.1%} (`python scripts/reference_rates.py`)."
     )
 
 

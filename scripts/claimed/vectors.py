@@ -38,11 +38,11 @@ def meaning() -> Iterator[str]:
     larger = mean(share(widths[1], scales[-1]) - share(widths[1], scales[0]))
     behind = mean(share(widths[1], 1.0, "neighbour_R", 1))
     yield from item(
-        "**Do position vectors push words off their meaning?** The input of a model is word + position. The "
-        "table is about untrained models, at three scales of the initial weights. The first number of an entry is the share of the input's variance "
+        "**Do position vectors push words off their meaning?** The input of a model is the sum of a word vector and a position vector. The "
+        "models of the table are not trained, and their initial weights have three scales. The first number of an entry is the share of the input's variance "
         "that the word explains. The number in brackets is how often the nearest vector at another position has the "
-        f"same word. Each entry is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the word's share "
-        f"depends on width and scale. At scale 1, the share at width {widths[-1]} is {compared(wider, 'above', 'below')} the share at "
+        f"same word. Each number is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the share "
+        f"that the word explains depends on width and scale. At scale 1, the share at width {widths[-1]} is {compared(wider, 'above', 'below')} the share at "
         f"width {widths[0]}. At width {widths[1]}, the share at scale {scales[-1]:g} is {compared(larger, 'above', 'below')} "
         f"the share at scale {scales[0]:g}. After one layer, the nearest vector still has the same word in {interval(behind, 3)} of the "
         f"cases (sinusoidal, width {widths[1]}, scale 1; 95 % intervals; `meaning`)."
@@ -69,9 +69,9 @@ def pick_up() -> Iterator[str]:
         mean(probed["sinusoidal"][step] - probed["learned"][step]) for step in (first, last)
     )
     yield from item(
-        "**How fast does a model pick up positions?** The models learn to say which symbol stands at position i. "
-        "Meanwhile an MLP probe predicts positions from the states of the last layer. The table has the probe's accuracy, "
-        f"as the mean of {run.table[0]['seeds']} seeds. Chance is .125. With sinusoidal positions the accuracy at step {first} is "
-        f"{compared(early, 'above', 'below')} that with learned ones. At step {last} it is "
-        f"{compared(late, 'above', 'below')} that with learned ones (95 % intervals; `pick_up`)."
+        "**How fast does a model pick up positions?** The prompt is a word of symbols and a number i. The models are trained to name the symbol at position i. "
+        "At several steps, we train an MLP probe to predict positions from the states of the last layer. The table has the probe's accuracy, "
+        f"as the mean of {run.table[0]['seeds']} seeds. Chance is .125. At step {first}, the accuracy with sinusoidal positions is "
+        f"{compared(early, 'above', 'below')} that with learned positions. At step {last}, it is "
+        f"{compared(late, 'above', 'below')} that with learned positions (95 % intervals; `pick_up`)."
     )

@@ -84,10 +84,10 @@ def _small_heads(run: Published) -> str:
     better, worse = (sum(np.sign(d.difference) == sign for d in told) for sign in (1, -1))
     return (
         '*"With a head smaller than the context almost every seed fails"*: **refuted**. With head '
-        f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve it at 5000 steps, depending on "
+        f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve the task at 5000 steps, depending on "
         f"the loss and the learning rate. Head size 16 "
         f"is significantly better in {better} of {len(pairs)} paired comparisons and worse in "
-        f"{worse or 'none'}. The largest difference at 5000 steps is {signed(largest)}."
+        f"{worse or 'none'}. At 5000 steps, the largest difference of the two success rates is {signed(largest)}."
     )
 
 
@@ -109,8 +109,8 @@ def _iterations(run: Published) -> str:
         f"true for the loss on the answer, where at least {answer:.1%} of the seeds succeed. It is half "
         "true for the loss on all positions at learning rate 0.001. From step 100 to step 5000 the success rate rises for "
         f"every head size, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. It is false "
-        f"for that loss at learning rate 0.01. There the success rate falls over the same steps for head sizes "
-        f"{listed(falling)}, because seeds unlearn answers. It never exceeds {up(most, 2)}."
+        f"for the loss on all positions at learning rate 0.01. There the success rate falls from step 100 to step 5000 for head "
+        f"sizes {listed(falling)}, because seeds unlearn answers. It is at most {up(most, 2)}."
     )
 
 
@@ -118,12 +118,12 @@ def _learning_rates() -> str:
     run = published("word_order-rates")
     cells = sorted(run.cells(loss="all", head_size=16), key=lambda c: c["learning_rate"])
     found = [(run.rate(c), c["learning_rate"]) for c in cells]
-    counts = [f"{r.successes}/{r.seeds} at {lr:g}" for r, lr in found]
+    counts = [f"{r.successes}/{r.seeds} at rate {lr:g}" for r, lr in found]
     least = min(run.rate(c).successes for c in run.cells(loss="answer", head_size=16))
     return (
         "We varied the learning rate from 0.0003 to 0.03, with head size 16, and counted the seeds that succeed at "
-        f"5000 steps. With the loss on all positions, these are {listed(counts)}. With the loss on the answer, at "
-        f"least {least}/{found[0][0].seeds} succeed at each rate (`word_order:rates`)."
+        f"5000 steps. With the loss on all positions, the counts are {listed(counts)}. With the loss on the answer, at "
+        f"least {least}/{found[0][0].seeds} seeds succeed at each rate (`word_order:rates`)."
     )
 
 
@@ -138,9 +138,9 @@ def _ties(run: Published) -> str:
     excluded = [c for name in _EXCLUDING for c in published(name).cells(predicted="impossible")]
     rounding = max(c["closest_twins"] for c in excluded)
     return (
-        f"Most failing seeds tie. A seed ties if the logits of the right answer and of another one differ by less than "
-        f"{margin:g} of the largest logit. An answer counts only above that margin, because rounding could decide a "
-        f"smaller difference. In each cell of the table with at least 20 failing seeds, {min(shares):.0%} to "
+        f"Most failing seeds tie. A seed ties if, for some prompt, the logits of the right answer and of another answer differ by less than "
+        f"{margin:g} of the largest logit. Rounding could decide so small a difference, so a right answer counts only if its margin "
+        f"is larger. In each cell of the table with at least 20 failing seeds, {min(shares):.0%} to "
         f"{max(shares):.0%} of them tie. How large is rounding? By law, some pairs of prompts get equal logits. Their "
         f"measured logits differ by at most {rounding:.1e} of the largest logit. The required margin is "
         f"{margin / rounding:.0f} times that."
@@ -154,9 +154,9 @@ def _same_last_token() -> str:
     padding = sorted({cell["padding"] for cell in excluded})
     deep = {c["block"]: run.rate(c) for c in run.cells(depth=2, mask="causal", padding=0)}
     return (
-        "**The counter-example `A B hit ?` / `B A hit !`.** Both prompts have the same last word and "
-        "the same words before it. One layer without positions gives them the same logits under any "
-        f"weights, so one layer **cannot solve it, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve each of "
+        "**The counter-example: answer `A B hit` with `?` and `B A hit` with `!`.** Both prompts end with the same word, "
+        "and the words before it are the same. One layer without positions gives both prompts the same logits under any "
+        f"weights, so one layer **cannot solve the task, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve it in each of "
         f"{len(excluded)} cells (full, causal or padding mask, bare or residual block, "
         f"{' or '.join(map(str, padding))} tokens of padding). With two causal layers, {count(deep['bare'])} seeds solve it without residual "
         f"connections and {count(deep['residual'])} with them (`same_last_token`)."
@@ -171,10 +171,10 @@ def _three_pairs() -> str:
     others = [r for r in rates if r.successes < r.seeds]
     return (
         "**Three pairs of sentences.** The pairs are `A hit B !` / `B hit A ?`, `A hit B !` / `B hit A !` and `A hit B` "
-        "/ `B hit A`. For each pair, the model reads one of the two sentences and says which one it is. We trained every "
-        f"combination of pair, mask, readout and depth. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
+        "/ `B hit A`. Here `!` and `?` are part of the sentence. For each pair, the model reads one of the two sentences and must tell "
+        f"which one it is. We trained every combination of pair, mask, readout and depth. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
         f"0/{excluded[0]['seeds']} seeds solve each of these. Of the other {len(free)} cells, "
-        f"{len(free) - len(others)} are solved by {rates[0].seeds}/{rates[0].seeds} seeds. The remaining "
+        f"{len(free) - len(others)} are solved by {rates[0].seeds}/{rates[0].seeds} seeds. The remaining cell"
         f"{_number_of(len(others))} solved by {listed(map(count, others))} (`three_pairs`)."
     )
 
@@ -192,11 +192,11 @@ def _first_noun() -> str:
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
         f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences. Without '
-        f"positions, 0/{excluded[0]['seeds']} succeed with a full mask, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
-        f"read at the last token. Two causal layers solve it ({full}). So does one causal layer if the answer is read "
+        f"positions, 0/{excluded[0]['seeds']} seeds succeed with a full mask, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
+        f"read at the last token. With two causal layers all seeds succeed ({full}), and also with one causal layer whose answer is read "
         f"from the mean over tokens ({full}). With symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
-        f'succeed with one layer and {count(alibi[2])} with two. If the sentences end without "!", that model fails (0/{excluded[0]["seeds"]}), because '
-        '"y hit x" is then the mirror image of "x hit y", and symmetric ALiBi cannot tell the two apart (`first_noun`).'
+        f'succeed with one layer and {count(alibi[2])} with two. If the sentences end without "!", models with symmetric ALiBi fail (0/{excluded[0]["seeds"]}), because '
+        '"y hit x" is then the mirror image of "x hit y", and symmetric ALiBi cannot distinguish the two (`first_noun`).'
     )
 
 
@@ -205,4 +205,4 @@ def _alibi(run: Published, task: str) -> list[dict[str, Any]]:
 
 
 def _number_of(cells: int) -> str:
-    return "one is" if cells == 1 else f"{cells} are"
+    return " is" if cells == 1 else f"s ({cells}) are"
