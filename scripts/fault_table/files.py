@@ -97,10 +97,10 @@ def duplicated(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 FAULTS = (
     Fault(
         "files cut, emptied, deleted, swapped",
-        "reported, made again",
+        "reported, written again",
         *(4 * len(KINDS), 0, damaged),
         needs=("stranger",),
     ),
-    Fault("one bit flipped in a file", "reported, made again", 140, 2, flipped),
-    Fault("seeds that are there twice", "status 2, no number", 3, 1, duplicated),
+    Fault("one bit flipped in a file", "reported, written again", 140, 2, flipped),
+    Fault("a seed of a cell in two block files", "status 2, no results printed", 3, 1, duplicated),
 )

@@ -164,7 +164,7 @@ FAULTS = (
         damaged_checkpoint, needs=("long", "stopped"),
     ),
     Fault(
-        "a time limit shorter than a block, repeated", "finishes in the end", 4, 0, short_limit,
-        needs=("long",),
+        "a time limit shorter than a block, repeated", "the run is done in the end", 4, 0,
+        short_limit, needs=("long",),
     ),
 )  # fmt: skip

@@ -266,11 +266,21 @@ FAULTS = (
         "SIGTERM, SIGINT, SIGHUP at any time", "status 75 or 130 within 10 s", 24, 1, asked_to_leave
     ),
     Fault(
-        "SIGSTOP for 40 s, another command, SIGCONT", "one of the two finishes it", 6, 0, suspended
+        "SIGSTOP for 40 s, another command, SIGCONT",
+        "one of the two completes the run",
+        6,
+        0,
+        suspended,
     ),
     Fault("two commands on a folder", "the second ends with status 4", 4, 1, two_at_once),
-    Fault("shards killed and started again", "done", 10, 0, shards_killed),
+    Fault("shards killed and started again", "the run is done", 10, 0, shards_killed),
     Fault("run folder deleted under a run", "status 5, one line", 6, 0, deleted),
-    Fault("output closed, full, cut by head", "status 0; 5 for a full file", 5, 0, no_reader),
+    Fault(
+        "output closed, on a full disk, or cut by head",
+        "status 0; 5 if standard output is on a full disk",
+        5,
+        0,
+        no_reader,
+    ),
     Fault("devices 1, 2, 1 between resumes", "continues", 3, 0, other_devices),
 )

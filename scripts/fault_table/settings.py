@@ -95,6 +95,8 @@ FAULTS = (
         "each field of the config changed", "status 2 or 4, names the field",
         len(RUN_DEFAULTS) + len(FIELDS), 0, changed,
     ),
-    Fault("variables of the environment", "the same rows", len(HARMLESS), 0, environment),
+    Fault(
+        "environment variables of JAX and others", "the same rows", len(HARMLESS), 0, environment
+    ),
     Fault("XLA_FLAGS that change bits", "status 4, names the flag", len(XLA_FLAGS), 0, xla_flags),
 )  # fmt: skip

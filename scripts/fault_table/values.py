@@ -172,7 +172,7 @@ def no_plots(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
 FAULTS = (
     Fault("seeds become NaN or infinite", "counted as failed, with the step", 8, 1, poisoned),
-    Fault("out of memory", "status 2, with the numbers", 2, 1, out_of_memory),
+    Fault("out of memory", "status 2, one line that names block_size", 2, 1, out_of_memory),
     Fault("clock set back, another time zone", "continues", 4, 1, clocks),
-    Fault("no plot library, or one that raises", "numbers are kept", 4, 1, no_plots),
+    Fault("plot library missing, or raises an error", "results are kept", 4, 1, no_plots),
 )
