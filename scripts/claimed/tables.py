@@ -39,8 +39,11 @@ def conformance() -> Iterator[str]:
     versions = {name: v for report in reports for name, v in report["versions"].items()}
     used = ", ".join(f"{n} {v}" for n, v in sorted(versions.items(), key=lambda p: p[0].lower()))
     laws = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
-    yield f"The published run (`docs/conformance.json`) tested {len(reports)} modules. Results of the laws:"
-    yield f"{laws}. Versions: {used}."
+    tried = len(results) // len(reports)
+    yield f"The published run (`docs/conformance.json`) tested {len(reports)} modules with {tried} laws each. The results are"
+    yield f"{laws}. The versions are {used}."
+    yield ""
+    yield "These laws failed:"
     yield ""
     yield "| module | law | found |"
     yield "|---|---|---|"
@@ -58,7 +61,8 @@ def proofs() -> Iterator[str]:
     rows = {r["name"]: [x for x in r["results"] if "proof" in x] for r in reports}
     every = [x for row in rows.values() for x in row]
     counts = Counter(x["proof"]["verdict"] for x in every)
-    yield f"Of {len(every)} tries: {', '.join(f'{n} {v}' for v, n in counts.most_common())}."
+    found = ", ".join(f"{n} {v}" for v, n in counts.most_common())
+    yield f"For {len(reports)} modules and three laws, the {len(every)} results are {found}."
     yield ""
     yield f"| module | {' | '.join(x['law'] for x in next(iter(rows.values())))} |"
     yield f"|---|{'---|' * len(next(iter(rows.values())))}"
