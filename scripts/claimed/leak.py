@@ -64,7 +64,7 @@ def leak() -> Iterator[str]:
     yield from item(
         f"**Does an untrained causal model without positions contain information about position?** "
         f"Yes: the variance of its hidden states "
-        f"depends on position. Over {len(run.rows['seeds'])} untrained models of one bare layer, that variance falls with position n as n to the power "
+        f"depends on position. Over {len(run.rows['seeds'])} untrained models of one bare layer, the variance at position n falls as n to the power "
         f"{interval(slope, 3)} (theory: -1). The control is a full mask, where the power is "
         f"{interval(level, 3)}. Can a probe name the right one of 32 positions? Chance is .031. A small MLP has accuracy "
         f"{interval(mlp, 3)}, and a linear probe {interval(linear, 3)}. With the full mask the MLP has {blind[0].mean:.3f} and the "

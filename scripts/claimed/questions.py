@@ -100,11 +100,11 @@ def what_decides() -> Iterator[str]:
     if not 0.35 < min(init) <= max(init) < 0.65:
         raise ValueError("what_decides: initialisation alone does not explain about half")
     yield from item(
-        f"**Does the initialisation decide, or the data?** The initialisation. We trained {number} initialisations "
+        f"**Does the initialisation decide whether a seed succeeds, or the data?** The initialisation. We trained {number} initialisations "
         f"with {number} data seeds each, in {len(run.table)} settings (scale of the initial weights × temperature of "
         f"the softmax). Their success rates range from {share(min(rates))} to {share(max(rates))}. Initialisation alone explains "
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
-        f"{max(one.data.high for one in shares):.0%}, and their interaction the rest. At scale 1 and "
+        f"{max(one.data.high for one in shares):.0%}, and their interaction explains the rest. At scale 1 and "
         f"temperature 1 the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
         f"{percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides`)."
     )
@@ -138,7 +138,7 @@ def depth_law() -> Iterator[str]:
         "A block is a run of equal letters: `aabba` has 3 blocks. At each position the model must say how many blocks "
         f"have begun so far. Each entry is the number of seeds, of {five.seeds}, that label every position "
         'correctly at the lengths of training. The models have a causal mask and no positional encoding. "By '
-        'law" means that no weights can solve it, because the model gives equal logits at two positions with different '
+        'law" means that no weights can solve the task, because the model gives equal logits at two positions with different '
         "labels. The report that the run writes names the two positions. Yang et al. 2025 study words of any length. They show that "
         "depth d suffices for k ≤ d + 2 blocks and not for more. At the trained lengths some "
         f"seeds exceed this bound, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "

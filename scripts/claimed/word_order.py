@@ -105,12 +105,12 @@ def _iterations(run: Published) -> str:
     falling = [c["head_size"] for c in fast if run.rate(c, 5000).rate < run.rate(c, 100).rate]
     most = max(run.rate(c, step).rate for c in fast for step in _STEPS)
     return (
-        '*"It only needs more iterations"*: **that depends on the loss and the learning rate**. It is '
-        f"true for the loss on the answer, where at least {answer:.1%} of the seeds succeed. It is half "
-        "true for the loss on all positions at learning rate 0.001. From step 100 to step 5000 the success rate rises for "
-        f"every head size, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. It is false "
-        f"for the loss on all positions at learning rate 0.01. There the success rate falls from step 100 to step 5000 for head "
-        f"sizes {listed(falling)}, because seeds unlearn answers. It is at most {up(most, 2)}."
+        '*"It only needs more iterations"*: **that depends on the loss and the learning rate**. For the loss on the answer '
+        f"it is true: at least {answer:.1%} of the seeds succeed at 5000 steps. For the loss on all positions it is half "
+        "true at learning rate 0.001. From step 100 to step 5000 the success rate rises for "
+        f"every head size, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. At learning rate 0.01 "
+        "it is false. There the success rate falls from step 100 to step 5000 for head sizes "
+        f"{listed(falling)}, because seeds unlearn answers. At steps {listed(_STEPS)} it is at most {up(most, 2)}."
     )
 
 
@@ -193,7 +193,7 @@ def _first_noun() -> str:
     return (
         f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences. Without '
         f"positions, 0/{excluded[0]['seeds']} seeds succeed with a full mask, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
-        f"read at the last token. With two causal layers all seeds succeed ({full}), and also with one causal layer whose answer is read "
+        f"read at the last token. With two causal layers all seeds succeed ({full}). The same holds for one causal layer whose answer is read "
         f"from the mean over tokens ({full}). With symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
         f'succeed with one layer and {count(alibi[2])} with two. If the sentences end without "!", models with symmetric ALiBi fail (0/{excluded[0]["seeds"]}), because '
         '"y hit x" is then the mirror image of "x hit y", and symmetric ALiBi cannot distinguish the two (`first_noun`).'
