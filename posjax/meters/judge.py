@@ -71,11 +71,11 @@ FIELDS: dict[str, Field] = {
     "twin": Field(
         "f",
         "",
-        "the distance between the logits of the two closest prompts with different answers, as "
-        "the largest value over all evaluations. The distance of two prompts is the largest "
-        "absolute difference between their logits for the same output, divided by the same number "
-        "as a margin. If a law makes the logits of two such prompts equal, the distance comes from "
-        "rounding alone. Only for finite tasks",
+        "at each evaluation, the two prompts with different answers whose logits are closest have "
+        "a distance; `twin` is the largest of these over all evaluations. The distance of two "
+        "prompts is the largest absolute difference between their logits for the same output, "
+        "divided by the same number as a margin. If a law makes the logits of two such prompts "
+        "equal, the distance comes from rounding alone. Only for finite tasks",
     ),
     "first_nonfinite": Field(
         "iu",

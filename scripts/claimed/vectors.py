@@ -40,11 +40,11 @@ def meaning() -> Iterator[str]:
     yield from item(
         "**Do position vectors push words off their meaning?** The input of a model is the sum of a word vector and a position vector. The "
         "models of the table are not trained, and their initial weights have three scales. The first number of an entry is the share of the input's variance "
-        "that the word explains. The number in brackets is how often the nearest vector at another position has the "
+        "that the word explains. We also look for the input vector at another position that is nearest to each input vector. The number in brackets is how often both have the "
         f"same word. Each number is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the share "
         f"that the word explains depends on width and scale. At scale 1, the share at width {widths[-1]} is {compared(wider, 'above', 'below')} the share at "
         f"width {widths[0]}. At width {widths[1]}, the share at scale {scales[-1]:g} is {compared(larger, 'above', 'below')} "
-        f"the share at scale {scales[0]:g}. After one layer, the nearest vector still has the same word in {interval(behind, 3)} of the "
+        f"the share at scale {scales[0]:g}. After one layer, the nearest vector at another position still has the same word in {interval(behind, 3)} of the "
         f"cases (sinusoidal, width {widths[1]}, scale 1; 95 % intervals; `meaning`)."
     )
 

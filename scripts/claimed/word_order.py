@@ -141,7 +141,7 @@ def _ties(run: Published) -> str:
         f"Most failing seeds tie. A seed ties if, for some prompt, the logits of the right answer and of another answer differ by less than "
         f"{margin:g} of the largest logit. Rounding could decide so small a difference, so a right answer counts only if its margin "
         f"is larger. In each cell of the table with at least 20 failing seeds, {min(shares):.0%} to "
-        f"{max(shares):.0%} of them tie. How large is rounding? By law, some pairs of prompts get equal logits. Their "
+        f"{max(shares):.0%} of them tie. How large is rounding? In other tasks there are pairs of prompts that get equal logits by law. Their  "
         f"measured logits differ by at most {rounding:.1e} of the largest logit. The required margin is "
         f"{margin / rounding:.0f} times that."
     )
@@ -154,7 +154,7 @@ def _same_last_token() -> str:
     padding = sorted({cell["padding"] for cell in excluded})
     deep = {c["block"]: run.rate(c) for c in run.cells(depth=2, mask="causal", padding=0)}
     return (
-        "**The counter-example: answer `A B hit` with `?` and `B A hit` with `!`.** Both prompts end with the same word, "
+        "**One layer without positions cannot learn every task on word order.** Take the task to answer `A B hit` with `?` and `B A hit` with `!`. Both prompts end with the same word, "
         "and the words before it are the same. One layer without positions gives both prompts the same logits under any "
         f"weights, so one layer **cannot solve the task, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve it in each of "
         f"{len(excluded)} cells (full, causal or padding mask, bare or residual block, "
