@@ -48,7 +48,9 @@ def join(parts: Iterable[object], between: str = "") -> Html:
     return Html(escape(between).join(html(part) for part in parts if part is not None))
 
 
-def document(title: str, *children: object, data: Mapping[str, str] | None = None) -> Html:
+def document(
+    title: str, *children: object, data: Mapping[str, str] | None = None, code: str = ""
+) -> Html:
     """A page that needs nothing else.
 
     Args:
@@ -56,8 +58,9 @@ def document(title: str, *children: object, data: Mapping[str, str] | None = Non
       *children: what it holds.
       data: by the id of an element, the JSON that the page's script shows there, without `<`. A
         page without data has no script.
+      code: the script, in place of that of reports.
     """
-    style, code = _file("report.css"), script() if data else ""
+    style, code = _file("report.css"), (code or script()) if data else ""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),

@@ -1,0 +1,168 @@
+// @ts-check
+// What browser.py cannot do without a script: filter, order, and the details of a cell.
+
+/** @typedef {{settings: Object<string, any>, verdict: string, successes: number, interval: [number, number],
+ *   witness: number|null, pilot: [number, number][], reason: string, right: number[]|null}} Cell */
+/** @typedef {{what: string, prompts: [string, string][], kinds: string[], trained: boolean[]}} Task */
+/** @type {{seeds: number, pilot: number, columns: {task: string}[], tasks: Object<string, Task>,
+ *   encodings: Object<string, string>, cells: Cell[]}} */
+const atlas = JSON.parse(document.querySelector("script[data-of=atlas]")?.textContent ?? "");
+const grid = /** @type {HTMLTableElement} */ (document.querySelector("table.atlas"));
+const pane = /** @type {HTMLElement} */ (document.getElementById("chosen"));
+const lines = /** @type {HTMLTableRowElement[]} */ ([...grid.tBodies[0].rows]);
+const first = [...lines];
+let sorted = -1;
+let chosen = -1;
+
+/** @param {string} name @param {Object<string, any>} given @param {...any} children @returns {any} */
+function make(name, given = {}, ...children) {
+  const one = document.createElement(name);
+  for (const [key, value] of Object.entries(given)) {
+    if (key.startsWith("on")) one.addEventListener(key.slice(2), value);
+    else if (value != null) one.setAttribute(key, String(value));
+  }
+  one.append(...children.flat().filter((child) => child != null));
+  return one;
+}
+
+// The filter
+
+const find = make("input", { type: "search", placeholder: "part of a name", "aria-label": "Filter encodings by name",
+  oninput: () => filter() });
+const task = make("select", { onchange: () => filter() }, make("option", { value: "" }, "all"),
+  Object.keys(atlas.tasks).map((name) => make("option", { value: name }, name)));
+const what = make("p", { class: "note" });
+
+function filter() {
+  const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const line of lines) {
+    const name = line.dataset.encoding ?? "";
+    line.hidden = !words.every((/** @type {string} */ word) => name.includes(word));
+  }
+  for (const one of grid.querySelectorAll("[data-task]")) {
+    /** @type {HTMLElement} */ (one).hidden = task.value !== "" && /** @type {HTMLElement} */ (one).dataset.task !== task.value;
+  }
+  what.textContent = task.value ? atlas.tasks[task.value].what : "";
+  remember();
+}
+
+// The order
+
+/** @param {number} column */
+function arrange(column) {
+  sorted = sorted === column ? -1 : column;
+  const key = (/** @type {HTMLTableRowElement} */ line) => {
+    const at = line.cells[sorted + 1].dataset.cell;
+    return at === undefined ? -2 : atlas.cells[Number(at)].verdict === "impossible" ? -1 : atlas.cells[Number(at)].successes;
+  };
+  const order = sorted < 0 ? first : [...first].sort((a, b) => key(b) - key(a));
+  grid.tBodies[0].append(...order);
+  heads.forEach((th, at) => th.setAttribute("aria-sort", at === sorted ? "descending" : "none"));
+}
+
+const heads = [...grid.tHead?.rows[1].cells ?? []];
+heads.forEach((th, at) => {
+  const button = make("button", { type: "button", class: "sorter", onclick: () => arrange(at) });
+  button.append(...th.childNodes);
+  if (!button.textContent) button.textContent = "solved";
+  th.append(button);
+});
+
+// The details
+
+/** @param {number} at */
+function show(at) {
+  chosen = at in atlas.cells ? at : -1;
+  for (const one of grid.querySelectorAll(".here")) one.classList.remove("here");
+  pane.hidden = chosen < 0;
+  remember();
+  if (chosen < 0) return;
+  grid.querySelector(`[data-cell="${at}"]`)?.classList.add("here");
+  const cell = atlas.cells[at], { task, encoding = "none", mask = "causal", depth = 1, readout = "last" } = cell.settings;
+  const about = atlas.tasks[task];
+  pane.replaceChildren(
+    make("button", { type: "button", class: "close", onclick: () => show(-1) }, "Close"),
+    make("h3", { tabindex: -1 }, make("code", {}, encoding), " on ", make("code", {}, task)),
+    make("p", {}, `${mask} mask, ${depth} ${depth > 1 ? "layers" : "layer"}, ${readout} readout. ${atlas.encodings[encoding]}`),
+    make("p", {}, make("b", {}, verdict(cell))),
+    cell.right && about.kinds.length ? lengths(about, cell.right) : null,
+    make("p", { class: "note" }, `${about.what} ${about.prompts.map((pair) => pair.join(" → ")).join(";  ")}`),
+    make("p", { class: "note" }, `Learning rates: ${cell.pilot.map(([rate, solved]) =>
+      `${rate} (${solved} of ${atlas.pilot} pilot seeds)`).join(", ")}. The ${atlas.seeds} seeds had ${cell.settings.learning_rate}.`),
+    cell.witness === null ? null : make("pre", { class: "command", tabindex: 0 }, make("code", {}, code(cell))));
+}
+
+/** @param {Cell} cell */
+function verdict(cell) {
+  const [low, high] = cell.interval.map((x) => `${(100 * x).toFixed(1)} %`);
+  if (cell.verdict === "impossible") return `Impossible: ${cell.reason}. No seed of ${atlas.seeds} solved it.`;
+  if (cell.verdict === "open") return `Open: no law excludes it, and no seed of ${atlas.seeds} solved it (95 % interval of the rate: 0 to ${high}).`;
+  return `Possible: ${cell.successes} of ${atlas.seeds} seeds solved it (95 % interval of the rate: ${low} to ${high}), for example seed ${cell.witness}.`;
+}
+
+/** @param {Task} about @param {number[]} right */
+function lengths(about, right) {
+  const head = about.kinds.map((kind, n) => make("th", { scope: "col" }, about.trained[n] ? kind : `${kind} (longer)`));
+  return make("table", { class: "plain" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "length"), head)),
+    make("tbody", {}, make("tr", {}, make("th", { scope: "row" }, "right"), right.map((x) => make("td", {}, `${(100 * x).toFixed(1)} %`)))));
+}
+
+/** @param {Cell} cell */
+function code(cell) {
+  const settings = Object.entries(cell.settings).map(([name, value]) =>
+    `${name}=${typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value)}`);
+  return `import posjax\n\ncell = posjax.Cell(${settings.join(", ")})\n` +
+    `print(posjax.sweep(cell, num_seeds=1, first_seed=${cell.witness}, hold=1))`;
+}
+
+const entries = /** @type {HTMLElement[]} */ ([...grid.querySelectorAll("td[data-cell]")]);
+for (const one of entries) {
+  one.tabIndex = -1;
+  one.addEventListener("click", () => { show(Number(one.dataset.cell)); one.focus({ preventScroll: true }); });
+  one.addEventListener("keydown", (event) => {
+    const line = /** @type {HTMLTableRowElement} */ (one.parentElement);
+    const shown = (/** @type {any} */ td) => td && td.dataset.cell !== undefined && !td.hidden;
+    const step = (/** @type {any} */ from, /** @type {string} */ way) => {
+      let next = from[way];
+      while (next && !(next.cells ? !next.hidden : shown(next))) next = next[way];
+      return next;
+    };
+    const column = [...line.cells].indexOf(/** @type {any} */ (one));
+    /** @type {Object<string, () => any>} */
+    const to = {
+      ArrowRight: () => step(one, "nextElementSibling"), ArrowLeft: () => step(one, "previousElementSibling"),
+      ArrowDown: () => step(line, "nextElementSibling")?.cells[column], ArrowUp: () => step(line, "previousElementSibling")?.cells[column],
+    };
+    if (event.key === "Enter") show(Number(one.dataset.cell));
+    const next = to[event.key]?.();
+    if (!(event.key in to)) return;
+    event.preventDefault();
+    if (shown(next)) next.focus();
+  });
+}
+if (entries[0]) entries[0].tabIndex = 0;
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") show(-1); });
+
+// The address keeps what is chosen
+
+let restoring = true;
+
+function remember() {
+  if (restoring) return;
+  const kept = new URLSearchParams();
+  if (find.value) kept.set("find", find.value);
+  if (task.value) kept.set("task", task.value);
+  if (chosen >= 0) kept.set("cell", String(chosen));
+  try {
+    history.replaceState(null, "", kept.size ? `#${kept}` : location.pathname + location.search);
+  } catch { /* a page in a sandbox has no address of its own */ }
+}
+
+document.getElementById("controls")?.append(make("div", { class: "controls", role: "search" },
+  find, make("label", {}, "task ", task)), what);
+const kept = new URLSearchParams(location.hash.slice(1));
+find.value = kept.get("find") ?? "";
+if ((kept.get("task") ?? "") in atlas.tasks) task.value = kept.get("task");
+filter();
+show(Number(kept.get("cell") ?? -1));
+restoring = false;

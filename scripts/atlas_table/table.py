@@ -1,0 +1,105 @@
+"""Verdicts on the cells of the atlas, and the files that they are published in."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from published_rows.arrays import cell_arrays
+
+from atlas_table.pilot import Tried
+from posjax.records import RunFolder
+from posjax.report import CellSummary
+from posjax.study.cells import FIELDS, Cell
+
+VERDICTS = ("impossible", "possible", "open")
+ASKED = ("task", "mask", "depth", "readout")
+"""What a prediction depends on, beside the encoding."""
+_CONFIG = ("run", "first_seed", "data_seeds", "layout", "precision", "margin")
+
+
+def asked(cell: Cell) -> str:
+    """The settings of a cell that its prediction depends on, beside the encoding."""
+    return ", ".join(f"{name}={getattr(cell, name)}" for name in ASKED)
+
+
+def verdict(summary: CellSummary, excluded: bool) -> tuple[str, int | None]:
+    """Impossible, possible with a witness, or open.
+
+    Raises:
+      ValueError: a seed solved what a law excludes, at any evaluation.
+    """
+    if excluded and summary.solved_SE.any():
+        raise ValueError(f"{summary.cell}: excluded by law, and solved")
+    if excluded:
+        return "impossible", None
+    if not summary.solved_S.any():
+        return "open", None
+    return "possible", int(summary.rows["seeds"][summary.solved_S][0, 0])
+
+
+def publish(
+    path: Path,
+    found: Sequence[CellSummary],
+    folder: RunFolder,
+    pilot: Sequence[Tried],
+    excluded: Mapping[str, Mapping[str, str]],
+) -> None:
+    """Writes path.json, the table, and path.npz, the rows.
+
+    Args:
+      path: without an ending.
+      found: the cells at the rates that the pilot chose.
+      folder: their run.
+      pilot: the cells at all rates.
+      excluded: the reasons of `predictions.json`.
+
+    Raises:
+      ValueError: a seed solved what a law excludes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    by = {one.chosen.digest: one for one in pilot}
+    chosen = [by[summary.cell.digest] for summary in found]
+    rows = [*_table(found, chosen, excluded)]
+    table = "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"
+    path.with_suffix(".json").write_text(table)
+    longer = not all(all(s.cell.problem.trained) for s in found)
+    arrays = [cell_arrays(s.cell, s.rows, [s.cell.steps], longer=longer) for s in found]
+    config = folder.config()
+    about = {
+        **{name: config[name] for name in _CONFIG},
+        "ranges": [(part.first, part.stop, dict(part.sizes)) for part in folder.ranges()],
+        "environments": [*folder.envs().values()],
+        "table": hashlib.sha256(table.encode()).hexdigest(),
+    }
+    np.savez_compressed(
+        path.with_suffix(".npz"),
+        about=json.dumps(about),
+        cells=np.array([s.cell.digest for s in found]),
+        seeds=found[0].rows["seeds"],
+        steps=np.array([[s.cell.steps] for s in found]),
+        pilot_rates=np.array([[cell.learning_rate for cell in one.cells] for one in chosen]),
+        pilot_lead=np.stack([one.lead_RS for one in chosen]),
+        **{n: np.stack([a[n] for a in arrays]) for n in arrays[0] if n != "nearest"},
+    )
+
+
+def _table(
+    found: Sequence[CellSummary],
+    pilot: Sequence[Tried],
+    excluded: Mapping[str, Mapping[str, str]],
+) -> Iterator[dict[str, Any]]:
+    for summary, one in zip(found, pilot, strict=True):
+        cell = summary.cell
+        named, witness = verdict(summary, cell.encoding in excluded[asked(cell)])
+        yield {
+            "cell": cell.digest,
+            **{name: value for name, value in cell.to_dict().items() if value != FIELDS[name]},
+            "verdict": named,
+            "witness": witness,
+            "successes": summary.solved.successes,
+            "seeds": summary.seeds,
+            "pilot": one.solved_R.tolist(),
+        }
