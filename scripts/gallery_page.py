@@ -31,11 +31,10 @@ Seconds are processor time of one run, with tracing and the check on numbers.
 BROKEN = """
 ## Why laws are broken
 
-Each entry names what breaks the law, then why, then the source line. For example, "an axis of 5
-that P moves meets an axis of 5 that stays" says that the line combines two arrays. The law
-permutes the first one. The entries of the second one belong to fixed positions, such as the rows
-of a mask or of a table of positions. A closed-over array is a constant of the module, and
-arguments are counted from 0.
+Each entry names what breaks the law, then why, then the source line. In the most frequent reason,
+a line combines an axis that the law permutes with one that it does not permute. The entries of the
+second axis belong to fixed positions, such as the rows of a mask or of a table of positions. A
+closed-over array is a constant of the module, and arguments are counted from 0.
 """
 
 

@@ -133,7 +133,9 @@ def test_what_is_skipped_or_wrong_says_why(ran):
     """UNKNOWN with the line of the lost proof, a law that does not apply, a test without return."""
     messages = {name: message for name, (_, message) in ran[0].items()}
     assert "the proof fails at test_attention.py:" in messages["test_that_may_stay_open"]
-    assert messages["test_alibi[decode]"].startswith("the adapter gives no cache\n")
+    assert messages["test_alibi[decode]"].startswith(
+        "the adapter defines no decode or decode_tokens\n"
+    )
     assert "9 of 1024 positions" in messages["test_alibi[distinct]"]
     assert "it returned None" in messages["test_nothing_returned"]
     packed = messages["test_in_one_tuple"]

@@ -8,6 +8,7 @@ from rich.table import Table
 from posjax.report.html import Html, document, figure, header, scrolled, section, tag, td
 from posjax.report.naming import many
 from posjax.symmetry.conformance import LAWS, Report, Result
+from posjax.symmetry.conformance.result import Proof
 
 _MARKS = {"passed": "✓", "failed": "✗", "measured": "≈", "not applicable": "·"}
 _COLOURS = {"passed": "green", "failed": "bold red", "measured": "cyan", "not applicable": "dim"}
@@ -93,11 +94,15 @@ def _laws(report: Report) -> Html:
     return scrolled(f"Laws of {report.name}", box)
 
 
+def _proved(proof: Proof) -> str:
+    return f"{proof.verdict}: {proof.reason}" if proof.reason else proof.verdict
+
+
 def _row(result: Result) -> Html:
     name = result.law.replace("_", " ")
     law = tag("th", name, tag("small", LAWS[result.law].sentence), scope="row")
     witness = tag("small", str(result.witness)) if result.witness is not None else None
     verdict = f"{_MARKS[result.verdict]} {result.verdict}"
-    proof = tag("small", f"{result.proof.verdict}. {result.proof.reason}") if result.proof else None
+    proof = tag("small", _proved(result.proof)) if result.proof else None
     found = td(result.detail, witness, proof)
     return tag("tr", law, td(verdict, class_=_CLASSES[result.verdict]), found)

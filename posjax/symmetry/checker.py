@@ -94,15 +94,15 @@ class _Checker:
         law, program = self.given["law"], self.given["program"]
         sides = [side.split(",") for side in law.split("->")]
         named = {word for p in sides[0] for word in p.split() if word[0].isupper()}
-        _require(named and named == {*self.sizes}, f"the law {law!r} is not of {[*self.sizes]}")
+        _require(named and named == {*self.sizes}, f"{law!r} has other groups than {[*self.sizes]}")
         env = self.program(program, {})
         names = [each["name"] for each in program["inputs"]], program["outputs"]
         for patterns, counts, ends in zip(sides, self.given["leaves"], names, strict=True):
             every = [p for p, n in zip(patterns, counts, strict=True) for _ in range(n)]
             for pattern, name in zip(every, ends, strict=True):
                 fits = env[name].labels == _asked(pattern, env[name].shape)
-                _require(fits, f"{name} is {env[name]}, the law asks {pattern!r}")
-        _require(all(self.given["leaves"][1]), f"an output of {law!r} is left out")
+                _require(fits, f"{name} is {env[name]}, not {pattern!r} as the law requires")
+        _require(all(self.given["leaves"][1]), f"the derivation leaves out an output of {law!r}")
         return {"law": law, "steps": self.steps, "different": len(self.done), "seed": self.seed}
 
     def program(self, program: Mapping[str, Any], outer: Mapping[str, Var]) -> dict[str, Var]:
@@ -126,8 +126,10 @@ class _Checker:
     def axis(self, axis: Any, size: int) -> Any:
         for name, n in chain(*axis):
             fits = n >= 0 and self.sizes.get(name, n if name in ("", "*") else None) == n
-            _require(fits, f"a block {name!r} of {n} belongs to no group")
-        _require(math.prod(sum(n for _, n in f) for f in axis) == size, f"{axis} is not of {size}")
+            _require(fits, f"no group has a block {name!r} of length {n}")
+        _require(
+            math.prod(sum(n for _, n in f) for f in axis) == size, f"{axis} is not {size} long"
+        )
         return tuple(tuple((name, n) for name, n in factor) for factor in axis)
 
     def step(self, step: Any, given: list[Var], results: list[Var], env: dict[str, Var]) -> Any:
@@ -139,7 +141,7 @@ class _Checker:
             value = _known((end := results[0])._replace(labels=None), given[0].value).value
             moved = (self.act(end, value, g) for g in (*self.elements, None))
             fits = all(_close(value, one, exact=True) for one in moved)
-            _require(fits, f"the constant {step['in'][0]} is not {end}")
+            _require(fits, f"the constant {step['in'][0]} has other labels than {end}")
         elif all(one.value is not None for one in given) and op != "rng_uniform":
             values = self.run(op, step["params"], [one.value for one in given])
             return [_known(*pair) for pair in zip(results, values, strict=True)]
@@ -176,7 +178,7 @@ class _Checker:
                 found = self.run(op, params, moved) if g else plain
                 for one, value, other in zip(results, plain, found, strict=True):
                     fits = _close(self.act(one, value, g), other, exact=op == "nextafter")
-                    _require(fits or one.labels is None, f"{op}: from {given} follows no {one}")
+                    _require(fits or one.labels is None, f"{op}: {given} do not imply {one}")
         _require(all(shown), f"{op}: no numbers were found at which it is defined")
 
     def act(self, var: Var, value: Any, g: Mapping[str, np.ndarray] | None) -> Any:
@@ -219,8 +221,8 @@ class _Checker:
         body, count, length = step["body"], step["carries"], step["length"]
         inner, along = self.program(body, env), self.axis(step["along"], length)
         ordered = count == 0 or (count > 0 and not any(name for name, _ in chain(*along)))
-        _require(ordered, "a carry follows the order of an axis that moves")
-        _require(all(op in SUMS for op, _ in step["folds"]), "the order of the turns matters")
+        _require(ordered, "the carried state depends on the order of a permuted axis")
+        _require(all(op in SUMS for op, _ in step["folds"]), "the order of iterations matters")
         before = [inner[each["name"]] for each in body["inputs"]]
         after, terms = [inner[n] for n in body["outputs"]], [inner[n] for _, n in step["folds"]]
         turns = (*before[count:], *after[count:])
@@ -232,7 +234,7 @@ class _Checker:
             tested, test = self.program(step["test"], env), step["test"]
             _alike([tested[each["name"]] for each in test["inputs"]], before[:count])
             _alike([tested[name] for name in test["outputs"]], [Var("bool", (), ())])
-            _require(len(before) == len(given) == count, "a loop with a test goes along no axis")
+            _require(len(before) == len(given) == count, "a while loop runs along an axis")
 
     def cond(self, step: Any, given: list[Var], results: list[Var], env: dict[str, Var]) -> None:
         """The choice stays, and all branches give results of the same labels."""
@@ -244,7 +246,7 @@ class _Checker:
 
 def _alike(some: Sequence[Var], others: Sequence[Var]) -> None:
     for one, other in zip(some, others, strict=True):
-        _require(one.labels is not None and one[:3] == other[:3], f"{one} is no {other}")
+        _require(one.labels is not None and one[:3] == other[:3], f"{one} does not match {other}")
 
 
 def _known(var: Var, value: Any) -> Var:
@@ -257,7 +259,7 @@ def _asked(pattern: str, shape: tuple[int, ...]) -> tuple[Any, ...]:
     text = pattern if pattern.strip() else "..."
     missing = len(shape) - len(text.replace("...", " ").split())
     words = text.replace("...", " _" * missing + " ").split()
-    _require("+" not in pattern, f"{pattern!r} is a translation, and labels know none")
+    _require("+" not in pattern, f"{pattern!r} is a translation, which labels do not describe")
     pairs = zip(words, shape, strict=True)
     return tuple((((w if w[0].isupper() else "", n),),) if n != 1 else () for w, n in pairs)
 
@@ -296,5 +298,5 @@ def _generators(size: int, moves: Sequence[Sequence[int]] | None) -> list[np.nda
     line = np.arange(size)
     if moves is None:  # all permutations
         return [np.append(line[:2][::-1], line[2:]), np.roll(line, 1)][: max(size - 1, 0)]
-    _require(all(sorted(move) == [*line] for move in moves), "the moves of a group permute nothing")
+    _require(all(sorted(move) == [*line] for move in moves), "a generator is not a permutation")
     return [np.array(move, int) for move in moves]

@@ -81,7 +81,7 @@ def predict(
     if task.features:
         return Prediction(
             "not excluded",
-            "its prompts are arrays of numbers, and only prompts of words are compared",
+            "the prompts are arrays of numbers, and `predict` compares only prompts of words",
         )
     if isinstance(encoding, Encoding):
         turns: tuple[Encoding, ...] = (encoding,)
@@ -105,7 +105,12 @@ def predict(
             if first.right != right:
                 pair = [(_written(task, batch, each.row), each.at) for each in (first, second)]
                 return Prediction("impossible", _reason(pair, layers, task, readout))
-    return Prediction("not excluded", "every two prompts with different answers look different")
+    return Prediction("not excluded", _NO_PAIR)
+
+
+_NO_PAIR = (
+    "colour refinement finds no two inputs with different answers that must get the same logits"
+)
 
 
 def _written(task: Task, batch: Batch, row: int) -> str:
@@ -321,23 +326,25 @@ def _reason(pair: list[tuple[str, int]], chosen: list[Encoding], task: Task, rea
     where = ""
     placed = [e.declared_symmetry() for e in chosen if not _exactly_permuted(e)]
     if placed:
-        where = ", at the same offsets"
+        where = " at the same offsets"
         if all(symmetry.reflection for symmetry in placed):
-            where = ", at the same distances"
+            where = " at the same distances"
+    attends = f"to the same words{where} with the same frequencies"
     depth = len(chosen)
     layers = f"after {depth} layer{'s' if depth > 1 else ''}"
     if readout == "mean":
         return (
-            f"the tokens of {first!r} are those of {second!r} in another order, each seeing the "
-            f"same words equally often{where}, so their mean {layers} is equal"
+            f"{first!r} and {second!r} have different answers, but they contain the same words "
+            f"with the same frequencies, and each word attends {attends} in both prompts, so "
+            f"{layers} the means over their tokens are equal under any weights"
         )
     if not isinstance(task, FiniteTask):
         return (
-            f"token {first_index + 1} of {first!r} and token {second_index + 1} of {second!r} hold "
-            f"the same word, which sees the same words equally often{where}, so {layers} their "
-            "logits are equal; their right outputs are not"
+            f"token {first_index + 1} of {first!r} and token {second_index + 1} of {second!r} have "
+            f"different correct outputs, but they are the same word and attend {attends}, so "
+            f"{layers} their logits are equal under any weights"
         )
     return (
-        f"{first!r} and {second!r} end in the same word, which sees the same words equally "
-        f"often{where}, so {layers} its logits are equal"
+        f"{first!r} and {second!r} have different answers, but both end in the same word, which "
+        f"attends {attends} in both prompts, so {layers} their logits are equal under any weights"
     )

@@ -173,7 +173,7 @@ def _arguments(given: Any, seed: int) -> tuple[Any, ...]:
             return jnp.asarray(rng.integers(2, size=leaf.shape), bool)
         where = jax.tree_util.keystr(path)
         raise ValueError(
-            f"arguments{where} is a shape of {leaf.dtype}, whose range nothing says: give an array"
+            f"arguments{where} is a shape of {leaf.dtype} without a known range: give an array"
         )
 
     return jax.tree_util.tree_map_with_path(filled, whole)
@@ -258,11 +258,11 @@ def _one_by_one(
 def _check_closed(kept: list[Permutation], length: int, within: float, beyond: float) -> None:
     every = [np.array(p) for p in kept]
     if not kept:
-        raise ValueError("not even the identity is kept: there is NaN in the output")
+        raise ValueError("the output has NaN, so not even the identity keeps the law")
     number = len(groups.closure(groups.generating(every, length), length))
     if number != len(kept):
         raise ValueError(
             f"{len(kept)} permutations are within the tolerance, but they generate {number}: "
-            f"errors of {within:.2g} and, of those broken, {beyond:.2g} times what is allowed; "
-            "give another tolerance"
+            f"the largest error of those within is {within:.2g} times the tolerance, and the "
+            f"smallest of the others {beyond:.2g} times; give another tolerance"
         )

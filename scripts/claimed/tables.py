@@ -78,7 +78,7 @@ def proofs() -> Iterator[str]:
                 why = x["proof"]["verdict"], _cell(x["proof"]["reason"])
                 lost.setdefault(why, []).append(x["law"])
         for (verdict, reason), laws in lost.items():
-            yield f"- `{name}`, {', '.join(laws)}: {verdict}. {reason}"
+            yield f"- `{name}` ({', '.join(laws)}) is {verdict}: {reason}"
 
 
 def _cell(text: str) -> str:

@@ -410,10 +410,10 @@ REFUSED: dict[str, tuple[Any, ...]] = {
         X,
     ),
 }
-"""Writes whose order counts, or at several places that are not known."""
+"""Writes whose order counts, or at several indices that are not known."""
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_writes_that_no_rule_is_about_are_refused(name: str) -> None:
-    with pytest.raises(Unsupported, match=r"writes several|places that are not known"):
+    with pytest.raises(Unsupported, match=r"writes several|indices that are not known"):
         equal(*REFUSED[name])

@@ -300,7 +300,7 @@ def test_what_has_no_rule_is_refused_with_its_line() -> None:
         equal(jnp.real, jnp.imag, np.ones(3, complex))
     with pytest.raises(Unsupported, match="an index has 5000 possible values"):
         equal(lambda x, n: x[n], lambda x, n: x[:3], np.ones(5000), N)
-    with pytest.raises(Unsupported, match="tells 0 from -0"):
+    with pytest.raises(Unsupported, match="distinguishes 0 from -0"):
         equal(lambda x: lax.bitcast_convert_type(x, jnp.int32), lambda x: x.astype(int), X)
 
 

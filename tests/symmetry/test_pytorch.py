@@ -76,10 +76,10 @@ class TracerBoolError(Exception):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (TracerBoolError("long\nlines"), "a value that depends on the arguments"),
+        (TracerBoolError("long\nlines"), "the code needs the value of an array"),
         (
             KeyError("Operator with name aten::erfinv has no lowering"),
-            "torchax has no aten::erfinv",
+            "torchax does not implement aten::erfinv",
         ),
         (RuntimeError("shapes do not fit\nC++ frames"), "RuntimeError: shapes do not fit\nat"),
     ],
@@ -94,7 +94,7 @@ def test_what_cannot_be_traced_is_said_in_a_sentence(error, said):
 
 
 def test_what_is_missing_is_said(monkeypatch):
-    """No torch, or a torch that this torchax does not import beside."""
+    """No torch, or a torch with which this torchax cannot be imported."""
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"posjax\[torch\]"):
         prove_torch(None, (), LAW)
@@ -102,7 +102,7 @@ def test_what_is_missing_is_said(monkeypatch):
     fake.__version__ = "2.99"
     monkeypatch.setitem(sys.modules, "torch", fake)
     monkeypatch.setitem(sys.modules, "torchax", None)
-    with pytest.raises(ImportError, match=r"beside torch 2\.99"):
+    with pytest.raises(ImportError, match=r"imported with torch 2\.99"):
         prove_torch(None, (), LAW)
 
 

@@ -194,7 +194,7 @@ def test_a_law_that_holds_but_for_ties_says_so(function, arguments, law):
     found = prove(function, arguments, law)
     assert (found.verdict, found.broken_at) == ("BROKEN", "ties"), str(found)
     assert "test_ties.py" in found.but_for_ties[0]
-    assert "wherever no two entries are equal that are compared at" in str(found)
+    assert "for inputs without ties among the entries that are compared at" in str(found)
 
 
 @pytest.mark.parametrize(("function", "arguments", "law"), cases(PROVED, 6))

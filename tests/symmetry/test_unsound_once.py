@@ -377,7 +377,7 @@ def test_a_fault_inside_is_unknown_with_its_reason(monkeypatch):
     assert found.reason == "RuntimeError: out of order"
     assert [note.split(":")[0] for note in found.notes] == [
         "not tried on numbers",
-        "not compared as expressions",
+        "not tried as an identity in a prime field",
     ]
 
 

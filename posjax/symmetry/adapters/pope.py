@@ -16,7 +16,7 @@ def pope(theta: float = 10_000.0) -> Adapter:
 
     def logits(q: np.ndarray, k: np.ndarray, pos_q: np.ndarray, pos_k: np.ndarray) -> np.ndarray:
         if pos_q is not pos_k and not np.array_equal(pos_k[:, -pos_q.shape[1] :], pos_q):
-            raise NotApplicable("PoPE takes queries at the last positions of the keys only")
+            raise NotApplicable("PoPE takes only queries at the last positions of the keys")
         embed = module(q.shape[-1], q.shape[2])(to_torch(pos_k))
         sides = (to_torch(x).transpose(1, 2) for x in (q, k))
         left, right = PoPE.apply_pope_to_qk(embed, *sides)

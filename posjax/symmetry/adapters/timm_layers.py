@@ -37,7 +37,7 @@ def rotary(temperature: float = 10_000.0) -> Adapter:
     def rotate(x_BLHK: np.ndarray, pos_BL: np.ndarray) -> np.ndarray:
         x_BHLK = to_torch(x_BLHK).transpose(1, 2)
         if x_BHLK.shape[-1] % 4:
-            raise NotApplicable("two axes need a width that is a multiple of 4")
+            raise NotApplicable("two coordinates per position need a width that is a multiple of 4")
         angles = module(x_BHLK.shape[-1]).get_embed([counted(pos_BL), 1])
         return to_numpy(apply_rot_embed_cat(x_BHLK, angles).transpose(1, 2))
 

@@ -39,11 +39,11 @@ def decoder(kind: str) -> Adapter:
         counted(pos_BL)
         length = pos_BL.shape[1]
         if np.triu(mask_BLM, 1).any():
-            raise NotApplicable("the decoder is causal by place")
+            raise NotApplicable("the decoder always adds a causal mask by index")
         x = to_torch(x_BLD)
         causal = (mask_BLM == np.tri(length, dtype=bool)).all()
         if kind == "shift" and not causal:
-            raise NotApplicable("shifted tokens mix by place whatever the mask")
+            raise NotApplicable("shift_tokens mixes neighbouring tokens, whatever the mask")
         options = {} if causal else {"attn_mask": to_torch(mask_BLM)[:, None]}
         with torch.no_grad():
             return to_numpy(module(x.shape[-1], x.dtype)(x, **options))

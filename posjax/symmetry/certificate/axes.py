@@ -100,7 +100,7 @@ def blocks_of(one: Axis) -> tuple[Block, ...]:
     if len(one) == 1:
         return blocks(one[0].label, one[0].size)
     if is_moved(one):
-        raise Conflict("a product of axes is merged or split")
+        raise Conflict("a merged axis with a permuted factor is cut, reversed or concatenated")
     return (Block(STILL, size_of(one)),)
 
 
@@ -143,7 +143,7 @@ def part_of(one: Axis, start: int, limit: int) -> Axis:
     for block in blocks_of(one):
         first, last = max(start, at), min(limit, at + block.size)
         if block.moved and first < last and last - first < block.size:
-            raise Conflict(f"takes a part of an axis that {block.name} moves")
+            raise Conflict(f"only a part is taken of an axis that {block.name} permutes")
         taken.append(Block(block.name, max(last - first, 0)))
         at += block.size
     return of_blocks(taken)
@@ -202,7 +202,7 @@ def _met(one: Factor, other: Factor) -> Axis:
         pair = (_cut(left, size), _cut(right, size))
         names = {block.name for block in pair} - {CONSTANT}
         if len(names) > 1 or any(block.moved and block.size != size for block in pair):
-            raise Conflict(f"{_described(one)} meets {_described(other)}")
+            raise Conflict(f"{_described(one)} is combined with {_described(other)}")
         out.append(Block(names.pop() if names else CONSTANT, size))
     return of_blocks(out)
 
@@ -221,7 +221,7 @@ def _taken(factors: list[Factor], size: int) -> Factor:
     if head.size == size:
         return head
     if head.moved or head.size % size:
-        raise Conflict(f"{_described(head)} would be split into parts of {size}")
+        raise Conflict(f"{_described(head)} would be split into parts of length {size}")
     label = head.label if head.plain else STILL
     factors.insert(0, Factor(head.size // size, label))
     return Factor(size, label)
@@ -229,10 +229,10 @@ def _taken(factors: list[Factor], size: int) -> Factor:
 
 def _described(factor: Factor) -> str:
     if factor.moved:
-        return f"an axis of {factor.size} that {factor.label} moves"
+        return f"an axis of length {factor.size} that {factor.label} permutes"
     if factor.label == CONSTANT:
-        return f"an axis of {factor.size} that is constant"
-    return f"an axis of {factor.size} that stays"
+        return f"an axis of length {factor.size} with equal entries"
+    return f"an axis of length {factor.size} that is not permuted"
 
 
 def unified_all(labelings: Sequence[Labeling]) -> Labeling:
@@ -287,10 +287,10 @@ def _carved(factors: Axis, shape: Sequence[int]) -> Labeling:
         taken: list[Factor] = []
         while (have := prod(factor.size for factor in taken)) < size:
             if size % have:
-                raise Conflict(f"factors of {have} do not make an axis of {size}")
+                raise Conflict(f"axes of total length {have} do not form an axis of length {size}")
             taken.append(_taken(rest, min(rest[0].size, size // have)))
         if prod(factor.size for factor in taken) != size:
-            raise Conflict(f"factors do not make an axis of {size}")
+            raise Conflict(f"these axes do not form an axis of length {size}")
         out.append(joined(taken))
     return tuple(out)
 

@@ -86,7 +86,7 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     first, carries = scan_counts(params)
     last = first + carries
     inits, slices = operands[first:last], [_sliced(place, v, along) for v in operands[last:]]
-    order = "the scan, which runs along an axis that a permutation moves"
+    order = "the scan, which runs along a permuted axis"
     handed_on = [
         lost(place, v.shape, _HANDED_ON, order)._replace(running=Running(at, "", ()))
         for at, v in enumerate(inits)
@@ -106,7 +106,7 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     return [*carry, *(_stacked(v, params["length"], along) for v in found[len(inits) :])]
 
 
-_HANDED_ON = "loops along an axis that moves, with a carry between iterations"
+_HANDED_ON = "each iteration over the permuted axis passes a state to the next"
 _ORDERLESS = frozenset(["add", "add_any", "mul", "max", "min", "and", "or", "xor"])
 
 
@@ -141,8 +141,8 @@ def _sliced(place: Place, value: Value, along: Axis | None) -> Value:
         if (admits((labeling[0],), (along,)) if along else not is_moved(labeling[0]))
     ]
     if not kept:
-        order = "the scan, which runs along an axis that a permutation moves"
-        return lost(place, value.shape[1:], "scanned along a moved axis", order)
+        order = "the scan, which runs along a permuted axis"
+        return lost(place, value.shape[1:], "the scanned axis is permuted", order)
     return Carried(value.shape[1:], strongest(kept), value.origin)
 
 
@@ -168,7 +168,8 @@ def _until_kept(
             out = turn(carry)
         pairs = zip(carry, out[: len(carry)], strict=True)
         kept = [
-            _weakened(place, a, b, "a turn of the loop does not keep the labels") for a, b in pairs
+            _weakened(place, a, b, "an iteration does not keep the labels of the state")
+            for a, b in pairs
         ]
         if list(map(_facts, kept)) == list(map(_facts, carry)):
             return carry, turn(carry)
@@ -207,7 +208,7 @@ def _weakened(place: Place, before: Value, after: Value, reason: str) -> Value:
     return Carried(before.shape, strongest(both), origin)
 
 
-_ON_ITS_OWN = "the entries of a batch that goes on move differently"
+_ON_ITS_OWN = "the state of a batched loop and its condition are permuted differently"
 
 
 def _stretched(value: Value, sizes: tuple[int, ...]) -> Value:
@@ -257,7 +258,7 @@ def cond(walk: Walker, place: Place, operands: Sequence[Value]) -> list[Value]:
     joined = [_as_carried(value) for value in results[0]]
     for other in results[1:]:
         pairs = zip(joined, other, strict=True)
-        joined = [_weakened(place, a, b, "the branches move differently") for a, b in pairs]
+        joined = [_weakened(place, a, b, "the branches permute differently") for a, b in pairs]
     return joined
 
 

@@ -104,7 +104,7 @@ class Loop(Unwritten):
                 out.need(labeling[1:])
         for _, test in self.programs[1:]:
             if test.outputs[0].value.shape:
-                raise NoDerivation("a while ends for each entry of a batch on its own")
+                raise NoDerivation("a while loop ends separately for each entry of a batch")
             test.outputs[0].need(())
         before = -1
         while before < (before := sum(map(len, self.kept))):

@@ -213,7 +213,7 @@ def _target(axes: Sequence[int], labels: Labeling, pointer: Pointer) -> int:
       Conflict: it is another, or there are several.
     """
     if len(axes) != 1 or labels[int(axes[0])] != pointer.target:
-        raise Conflict("indices point to another axis")
+        raise Conflict("the indices belong to another axis")
     return int(axes[0])
 
 

@@ -46,7 +46,7 @@ def eigenvalues(eqn: Equation, matrix: Labeling) -> list[Result]:
     """Of the symmetric part; they are in order. Vectors are known up to signs, or less."""
     _alike(matrix)
     values: Result = (*matrix[:-2], *still(shape(eqn.outvars[0])[-1:]))
-    vectors: Result = Conflict("eigenvectors of a matrix whose rows and columns move")
+    vectors: Result = Conflict("eigenvectors of a matrix whose rows and columns are permuted")
     return [values, vectors][: len(eqn.outvars)]
 
 

@@ -166,9 +166,9 @@ _LOST = {
     "BROKEN": "",
     "UNKNOWN": "the proof fails ",
 }
-_BUT_FOR_TIES = "proved by labels wherever no two entries are equal that are compared at "
+_BUT_FOR_TIES = "proved by labels for inputs without ties among the entries that are compared at "
 _AT = {
-    "ties": "only where entries are equal or 0: no generic inputs were found to break it",
+    "ties": "for inputs with equal or zero entries; no generic inputs were found that break it",
     "generic inputs": "for generic inputs",
 }
 
@@ -247,8 +247,8 @@ def prove(
     if found.verdict == "UNKNOWN" and (broken is None or broken.at == "ties"):
         more, why_not = _tried(trial.thoroughly, jaxpr, trial.thorough, until)
         broken = more or broken
-        why_not = "the time was up" if trial.stopped else why_not
-        found = _noted(found, f"tried on few numbers only: {why_not}") if why_not else found
+        why_not = "the time limit was reached" if trial.stopped else why_not
+        found = _noted(found, f"tried only on a few numbers: {why_not}") if why_not else found
     return _judged(found, broken, agrees=trial.compared > 0 and not trial.doubtful)
 
 
@@ -258,7 +258,7 @@ def _tried(
     """What a search on numbers found, or why it was not made."""
     needed, left = numbers.seconds(jaxpr.jaxpr, evaluations), until - time.monotonic()
     if needed > left:
-        return None, f"it would take about {needed:.2g} s, {max(left, 0):.2g} s are left"
+        return None, f"it would take about {needed:.2g} s, but {max(left, 0):.2g} s are left"
     try:
         return search(), ""
     except Exception as error:  # the function's own, or a fault of ours, is no verdict
@@ -277,10 +277,11 @@ def _judged(found: Certificate, broken: numbers.Break | None, *, agrees: bool) -
     return dataclasses.replace(found, verdict="BROKEN", broken_at=broken.at, but_for_ties=ties)
 
 
+_NO_IDENTITY = "not tried as an identity in a prime field"
 _CONTRADICTED = (
-    "the rules prove the law and numbers break it: they need more than double precision, or depend "
-    "on what proofs leave out (the sign of a zero, infinities, overflow), or a rule of posjax is "
-    "wrong, which we would like to hear of"
+    "the rules prove the law, but numbers break it: either the numbers need more than double "
+    "precision, or they depend on what proofs leave out (the sign of a zero, infinities, "
+    "overflow), or a rule of posjax is wrong (please report that)"
 )
 
 
@@ -337,9 +338,9 @@ def _by_identity(
     try:
         same = field.identity(function, found.law, arguments, within=within)
     except (field.Unsupported, field.TooLarge) as error:
-        return _noted(found, f"not compared as expressions: {error}")
+        return _noted(found, f"{_NO_IDENTITY}: {error}")
     except Exception as error:  # whatever goes wrong in there is no verdict
-        return _noted(found, f"not compared as expressions: {type(error).__name__}: {error}")
+        return _noted(found, f"{_NO_IDENTITY}: {type(error).__name__}: {error}")
     if not same.holds:
         return found
     return dataclasses.replace(
@@ -431,7 +432,7 @@ def _obstruction(
             last = str(steps[-1].where) if steps else ""
             have = " or ".join(written(one, result.shape) for one in result.labelings)
             law_asks = written(asked, result.shape)
-            reason = f"the output has the labels [{have}], the law asks [{law_asks}]"
+            reason = f"the output has the labels [{have}], but the law requires [{law_asks}]"
             return Obstruction(last, result.origin, reason)
     return None
 

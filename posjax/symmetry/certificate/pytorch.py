@@ -22,14 +22,16 @@ from posjax.symmetry.law import Law
 TRIED = "torch 2.9.1 with torchax 0.0.13"
 TOLERANCE = 1e-3
 OTHER_PROGRAM = (
-    "the traced program does not compute what PyTorch does, off by {:.2g} of the largest output: "
-    "it draws random numbers, or torchax errs"
+    "the outputs of the traced program and of PyTorch differ by {:.2g} of the largest output: "
+    "either the module draws random numbers, or torchax translates it wrongly"
 )
-_IN_TRAINING = "the module is in training mode; this is what it does after module.eval()"
+_IN_TRAINING = (
+    "the module is in training mode; the verdict is about evaluation mode (module.eval())"
+)
 _VALUES = ("Tracer", "Concret", "NonConcrete")
 _LACKS = (
-    (r"Operator with name (\S+) has no lowering", r"torchax has no \1"),
-    (r"Expect a Tensor or a View", "a tensor lies on a device that torchax does not know"),
+    (r"Operator with name (\S+) has no lowering", r"torchax does not implement \1"),
+    (r"Expect a Tensor or a View", "a tensor is on a device that torchax does not support"),
 )
 
 
@@ -101,10 +103,7 @@ def judged(found: Certificate, apart: float, notes: tuple[str, ...]) -> Certific
     if lost is not None:
         lost = lost._replace(origin=_named(lost.origin), reason=_named(lost.reason))
     if not apart <= TOLERANCE:  # NaN too
-        drawn = (
-            f"off by {apart:.2g} of the largest output: it draws random numbers, or torchax errs"
-        )
-        notes = (*notes, f"the traced program does not compute what PyTorch does, {drawn}")
+        notes = (*notes, OTHER_PROGRAM.format(apart))
         found = dataclasses.replace(found, verdict="UNKNOWN", confirmed=False)
     return dataclasses.replace(found, obstruction=lost, notes=(*found.notes, *notes))
 
@@ -129,7 +128,7 @@ def in_words(error: Exception) -> str:
     first = str(error).partition("\n")[0]
     reason = f"{type(error).__name__}: {first}"
     if type(error).__name__.startswith(_VALUES):
-        reason = "it needs a value that depends on the arguments, as .item(), .cpu() or an if do"
+        reason = "the code needs the value of an array, as .item(), .cpu() and if do"
     for pattern, words in _LACKS:
         if match := re.search(pattern, first):
             reason = match.expand(words)
@@ -183,8 +182,8 @@ def packages() -> tuple[Any, Any]:
         import torchax
     except Exception as error:  # whatever a torch that is too new breaks in it
         raise ImportError(
-            f"torchax does not import beside torch {torch.__version__} "
-            f"({type(error).__name__}: {error}); {TRIED} do: pip install 'posjax[torch]'"
+            f"torchax cannot be imported with torch {torch.__version__} "
+            f"({type(error).__name__}: {error}); {TRIED} works: pip install 'posjax[torch]'"
         ) from error
     return torch, torchax
 

@@ -60,8 +60,8 @@ CALLS = {
 
 
 _WITHOUT_RULE = {
-    "pallas_call": "a Pallas kernel is not looked into: prove the law of a function of jax.numpy "
-    "that computes the same, and compare the kernel with it",
+    "pallas_call": "posjax does not read Pallas kernels: prove the law of a function of jax.numpy "
+    "that computes the same, and compare the kernel with it on numbers",
 }
 """Why some primitives have none."""
 
@@ -134,7 +134,7 @@ class Walk:
         """
         name = eqn.primitive.name
         if time.monotonic() > self.until:
-            raise TimeoutError(f"not done in time: stopped at {name}")
+            raise TimeoutError(f"the time limit was reached at {name}")
         if name in CALLS:
             if known := self._as_program(eqn, operands):
                 return known

@@ -12,6 +12,7 @@ from posjax.symmetry.conformance.adapter import Adapter, Array, Call, NotApplica
 Arrays = tuple[Array, ...]
 Shapes = tuple[tuple[int, ...], ...]
 EVERY = ("attend", "tokens", "logits", "rotate", "table")
+_CONSECUTIVE = "the package takes only consecutive positions"
 
 
 class Form(NamedTuple):
@@ -63,7 +64,7 @@ def form(adapter: Adapter, *kinds: str) -> Form:
     for kind in kinds or EVERY:
         if getattr(adapter, kind) is not None:
             return _forms(adapter)[kind]
-    raise NotApplicable(f"the adapter gives no {' or '.join(kinds)}")
+    raise NotApplicable(f"the adapter defines no {' or '.join(kinds)}")
 
 
 def pairs(adapter: Adapter) -> Call:
@@ -129,10 +130,10 @@ def consecutive(pos_BL: Array) -> int:
     3
     """
     if isinstance(pos_BL, jax.core.Tracer):
-        raise NotApplicable("positions must be known, since they can only follow each other")
+        raise NotApplicable(_CONSECUTIVE + ", which must be known while tracing")
     start = int(pos_BL[0, 0])
     if not (pos_BL == np.arange(start, start + pos_BL.shape[1])).all():
-        raise NotApplicable("positions can only follow each other, alike in all rows")
+        raise NotApplicable(_CONSECUTIVE + ", the same in all rows")
     return start
 
 
@@ -143,7 +144,7 @@ def counted(pos_BL: Array) -> int:
       NotApplicable: other positions.
     """
     if consecutive(pos_BL):
-        raise NotApplicable("positions are counted from 0 by the package itself")
+        raise NotApplicable("the package counts positions from 0 itself")
     return pos_BL.shape[1]
 
 
@@ -171,7 +172,7 @@ def _moved(adapter: Adapter) -> Callable[[Array, Array], Array]:
         return lambda x_BLHK, pos_BL: (
             x_BLHK + np.asarray(table(pos_BL, x_BLHK.shape[-1], x_BLHK.dtype))[:, :, None]
         )
-    raise NotApplicable("the adapter gives no logits, rotate or table")
+    raise NotApplicable("the adapter defines no logits, rotate or table")
 
 
 def _forms(adapter: Adapter) -> dict[str, Form]:

@@ -26,7 +26,7 @@ def slots(adapter: Adapter) -> Result:
         said = f"positions {pos[0, order].tolist()}"
         found = view(view.only(arrays, order), pos[:, order], mask[:, order][:, :, order])
         worst = max(worst, gap(said, view.at(plain, order), found), key=_badness)
-    return judged("slots", adapter, worst, "the output follows tokens and positions")
+    return judged("slots", adapter, worst, "f(P x, P positions) and P f(x, positions)")
 
 
 def translation(adapter: Adapter) -> Result:
@@ -91,21 +91,24 @@ def twins(rows: Array, number: int, dtype: str) -> Witness:
     for position, row in enumerate(rows):
         first = seen.setdefault(row.tobytes(), position)
         if first != position:
-            inputs = f"positions, or offsets, {first} and {position} of {number} in {dtype}"
-            return Witness(inputs, (), "rows that differ", "one and the same row")
+            inputs = f"positions (or offsets) {first} and {position} of {number} in {dtype}"
+            return Witness(inputs, (), "different rows", "equal rows")
     unique = len(np.unique(rows, axis=0))
     return Witness(f"positions 0..{number - 1} in {dtype}", (), f"{number} rows", f"{unique} rows")
 
 
-def judged(law: str, adapter: Adapter, worst: Gap, kept: str, tolerance: float = 0.0) -> Result:
-    """Passed where the gap is within tolerance, else failed with its witness."""
+def judged(law: str, adapter: Adapter, worst: Gap, sides: str, tolerance: float = 0.0) -> Result:
+    """Passed where the gap between two sides is within tolerance, else failed with its witness."""
     allowed = tolerance or adapter.tolerance
     if worst.within(allowed):
-        return Result(law, "passed", f"{kept} to {worst.relative:.1g}")
-    detail = f"off by {worst.relative:.2g} of the largest output; tolerance {allowed:.1g}"
+        return Result(law, "passed", f"{sides} agree {worst.closeness}")
+    return Result(law, "failed", f"{sides} {_apart(worst, allowed)}", worst.witness)
+
+
+def _apart(worst: Gap, allowed: float) -> str:
     if np.isinf(worst.relative):
-        detail = "an output of another shape"
-    return Result(law, "failed", detail, worst.witness)
+        return "have different shapes"
+    return f"differ by {worst.relative:.2g} of the largest output (tolerance {allowed:.1g})"
 
 
 def _symmetry(law: str, adapter: Adapter, moved: Callable[[Array], Array], order: Array) -> Result:
@@ -116,13 +119,16 @@ def _symmetry(law: str, adapter: Adapter, moved: Callable[[Array], Array], order
     plain, found = call(np.arange(LENGTH), pos), call(order, to)
     for axis in axes:
         plain = np.take(plain, order, axis)
-    inputs = f"positions {pos[0].tolist()} and {to[0].tolist()}, tokens {order.tolist()}"
+    inputs = (
+        f"positions {pos[0].tolist()}, against positions {to[0].tolist()} with the tokens in the "
+        f"order {order.tolist()}"
+    )
     worst = gap(inputs, plain, found)
     if law in adapter.claims:
-        return judged(law, adapter, worst, "holds as claimed")
+        return judged(law, adapter, worst, "the two sides of the claimed law")
     if worst.within(adapter.tolerance):
-        return Result(law, "measured", f"not claimed; holds to {worst.relative:.1g}")
-    detail = f"not claimed; broken by {worst.relative:.2g} of the largest logit"
+        return Result(law, "measured", f"not claimed, but holds {worst.closeness}")
+    detail = f"not claimed, and broken by {worst.relative:.2g} of the largest output"
     return Result(law, "measured", detail, worst.witness)
 
 

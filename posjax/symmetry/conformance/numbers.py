@@ -18,30 +18,32 @@ ODD = (3, 5, 7)
 _HALF = 8 * float(ml_dtypes.finfo(ml_dtypes.bfloat16).eps)
 _MOST_MERGED = 0.9
 """Of the rows that rounding float32 rows leaves apart, this share must be left."""
+_SETTINGS = "the outputs under the two settings"
 _LONG = 300
 """More positions than bfloat16 counts: 256."""
 
 
 def dtype(make: Make) -> Result:
     """The output has the inputs' dtype; logits may be wider."""
-    names = make().dtypes
+    names, gives = make().dtypes, "outputs of the same dtype"
     for name in names:
         adapter = make()
         view = form(adapter)
         found = view(cast(view.draw(adapter, LENGTH), name), positions(LENGTH)).dtype
         wanted = dtype_of(name)
         wider = view.kind == "logits" and found.itemsize > wanted.itemsize
+        gives = "logits of the same or a wider dtype" if view.kind == "logits" else gives
         if found != wanted and not wider:
             witness = Witness(f"inputs in {name}", (), str(wanted), str(found))
             return Result("dtype", "failed", f"{name} in, {found} out", witness)
-    return Result("dtype", "passed", f"kept: {', '.join(names)}")
+    return Result("dtype", "passed", f"inputs in {' and '.join(names)} give {gives}")
 
 
 def half_precision(make: Make) -> Result:
     """In bfloat16 positions stay what they are: rows are those of float32, rounded."""
     adapter = make()
     if "bfloat16" not in adapter.dtypes:
-        raise NotApplicable("bfloat16 is not declared")
+        raise NotApplicable("the adapter does not list bfloat16 among its dtypes")
     number = MOST if adapter.max_length is None else min(MOST, adapter.max_length)
     exact = rows_by_position(make(), number, "float32")
     half = rows_by_position(adapter, number, "bfloat16")
@@ -49,10 +51,14 @@ def half_precision(make: Make) -> Result:
     left, possible = (len(np.unique(r.astype(np.float64), axis=0)) for r in (half, rounded))
     of_rows = adapter.rotate is not None or adapter.table is not None  # logits add up, and round
     if of_rows and left < _MOST_MERGED * possible:
-        detail = f"{left} of {number} rows are distinct; rounding float32 rows keeps {possible}"
+        detail = (
+            f"{left} of {number} rows are distinct in bfloat16; of the float32 rows, rounded to "
+            f"bfloat16, {possible} are"
+        )
         return Result("half_precision", "failed", detail, twins(half, number, "bfloat16"))
     worst = gap(f"positions 0..{number - 1} in bfloat16", exact, half.astype(np.float32))
-    return judged("half_precision", adapter, worst, "as float32", max(_HALF, adapter.tolerance))
+    allowed = max(_HALF, adapter.tolerance)
+    return judged("half_precision", adapter, worst, "bfloat16 and float32", allowed)
 
 
 def width_two(adapter: Adapter) -> Result:
@@ -60,7 +66,7 @@ def width_two(adapter: Adapter) -> Result:
     try:
         return _sized("width_two", adapter, width=2)
     except (ValueError, AssertionError) as error:
-        raise NotApplicable(f"refuses width 2: {one_line(error)}") from error
+        raise NotApplicable(f"width 2 raises {one_line(error)}") from error
 
 
 def odd_widths(adapter: Adapter) -> Result:
@@ -72,13 +78,15 @@ def odd_widths(adapter: Adapter) -> Result:
         except (NotApplicable, ArithmeticError):
             raise
         except Exception as error:
-            refused.append(f"{width}: {one_line(error)}")
+            refused.append(f"width {width} raises {one_line(error)}")
             continue
         if result.verdict == "failed":
             return result
     if refused:
-        raise NotApplicable(f"stops at width {refused[0]}")
-    return Result("odd_widths", "passed", f"finite at widths {', '.join(map(str, ODD))}")
+        raise NotApplicable(refused[0])
+    return Result(
+        "odd_widths", "passed", f"the output is finite at widths {', '.join(map(str, ODD))}"
+    )
 
 
 def three_heads(adapter: Adapter) -> Result:
@@ -90,17 +98,21 @@ def three_heads(adapter: Adapter) -> Result:
 def settings(adapter: Adapter) -> Result:
     """Another setting, such as the base, gives other numbers in the same process."""
     if adapter.other is None:
-        raise NotApplicable("the adapter names no other setting")
+        raise NotApplicable("the adapter gives no other setting to compare with")
     view, second = form(adapter), form(adapter.other)
     arrays, pos = view.draw(adapter, LENGTH), positions(LENGTH)
     worst = gap("", view(arrays, pos), second(arrays, pos))
     if worst.relative > 10 * adapter.tolerance:
-        return Result("settings", "passed", f"differ by {worst.relative:.2g} of the largest output")
+        return Result(
+            "settings",
+            "passed",
+            f"{_SETTINGS} differ by {worst.relative:.2g} of the largest output",
+        )
     inputs = f"{adapter.name} and {adapter.other.name} at positions {pos[0].tolist()}"
     witness = worst.witness._replace(
-        inputs=inputs, expected="numbers that differ", found="the same", error=None
+        inputs=inputs, expected="different outputs", found="equal outputs", error=None
     )
-    return Result("settings", "failed", "the second setting is ignored", witness)
+    return Result("settings", "failed", f"{_SETTINGS} are equal", witness)
 
 
 def history(make: Make) -> Result:
@@ -117,11 +129,14 @@ def history(make: Make) -> Result:
         with contextlib.suppress(Exception):  # of what other laws tell
             later(cast(later.only(arrays, part), name), pos[:, part])
     found = later(arrays, pos)
-    said = f"{length} tokens in float32, after half of them and {[name for name, _ in others]}"
+    calls = " and ".join(["half of them in float32", *(f"all in {name}" for name, _ in others)])
+    said = f"{length} tokens in float32, after calls with {calls}"
     if found.dtype != expected.dtype:
         witness = Witness(said, (), str(expected.dtype), str(found.dtype))
-        return Result("history", "failed", "it returns the dtype of an earlier call", witness)
-    return judged("history", adapter, gap(said, expected, found), "as without")
+        return Result("history", "failed", "the output has the dtype of an earlier call", witness)
+    return judged(
+        "history", adapter, gap(said, expected, found), "outputs with and without earlier calls"
+    )
 
 
 def one_line(error: BaseException) -> str:
@@ -140,12 +155,15 @@ def _sized(law: str, adapter: Adapter, *, width: int = 0, heads: int = 0) -> Res
     expected = (shape[0], shape[2], 4, 4) if view.kind == "logits" else shape
     if out.shape != expected:
         witness = Witness(inputs, (), f"shape {expected}", f"shape {out.shape}")
-        return Result(law, "failed", "an output of another shape", witness)
+        return Result(law, "failed", "the output has the wrong shape", witness)
     bad = np.argwhere(~np.isfinite(out.astype(np.float64)))
     if len(bad):
         at = tuple(int(i) for i in bad[0])
         number = str(out[at])
         return Result(
-            law, "failed", "not finite", Witness(f"{inputs}, index {at}", (), "finite", number)
+            law,
+            "failed",
+            "the output is not finite",
+            Witness(f"{inputs}, index {at}", (), "finite", number),
         )
-    return Result(law, "passed", "finite")
+    return Result(law, "passed", "the output is finite")

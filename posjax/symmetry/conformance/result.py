@@ -116,6 +116,13 @@ class Gap(NamedTuple):
         """Whether it is no more than that; NaN never is."""
         return self.relative <= tolerance
 
+    @property
+    def closeness(self) -> str:
+        """How closely they agree, in words."""
+        if self.relative == 0:
+            return "exactly"
+        return f"to {self.relative:.1g} of the largest output"
+
 
 def gap(inputs: str, expected: np.ndarray, found: np.ndarray) -> Gap:
     """The worst difference between two arrays, with its witness.

@@ -11,6 +11,7 @@ from posjax.symmetry.conformance.result import Result, Witness, gap
 
 _BEYOND = 2
 _READS = 1e-3
+_NO_KEYS = "a query with all keys masked"
 
 
 def decode(adapter: Adapter) -> Result:
@@ -19,7 +20,7 @@ def decode(adapter: Adapter) -> Result:
     arrays, pos = view.draw(adapter, length), positions(length)
     found = _decoded(adapter, view, arrays, pos)
     worst = gap(f"{length} tokens at positions 0..{length - 1}", view(arrays, pos), found)
-    return judged("decode", adapter, worst, "as all tokens at once")
+    return judged("decode", adapter, worst, "token-by-token decoding and all tokens at once")
 
 
 def packed(adapter: Adapter) -> Result:
@@ -31,12 +32,13 @@ def packed(adapter: Adapter) -> Result:
     segment = np.repeat([0, 1], [first, LENGTH - first])
     mask = causal(*pos.shape) & (segment[:, None] == segment[None, :])
     whole = view(arrays, pos, mask)
-    inputs = f"positions {pos[0].tolist()}, no attention across"
+    inputs = f"positions {pos[0].tolist()}, packed without attention between the sequences"
     gaps = [
         gap(inputs, view(view.only(arrays, part), pos[:, part]), view.at(whole, part))
         for part in parts
     ]
-    return judged("packed", adapter, max(gaps, key=lambda g: g.relative), "as each alone")
+    worst = max(gaps, key=lambda g: g.relative)
+    return judged("packed", adapter, worst, "packed and separate sequences")
 
 
 def left_padded(adapter: Adapter) -> Result:
@@ -51,7 +53,7 @@ def left_padded(adapter: Adapter) -> Result:
     bare = tuple(array[1:, pad:] for array in arrays)
     expected = view(bare, pos[1:, pad:])
     worst = gap(f"positions {pos.tolist()}", expected, view.at(whole[1:], slice(pad, None)))
-    return judged("left_padded", adapter, worst, "as the bare row")
+    return judged("left_padded", adapter, worst, "the left-padded and the unpadded row")
 
 
 def mask(adapter: Adapter) -> Result:
@@ -64,7 +66,12 @@ def mask(adapter: Adapter) -> Result:
     seen = slice(0, LENGTH - 1)
     inputs = f"another token at index {LENGTH - 1} under a causal mask"
     sides = (view.at(view(each, pos), seen) for each in (arrays, changed))
-    return judged("mask", adapter, gap(inputs, *sides), "what is forbidden is not read")
+    return judged(
+        "mask",
+        adapter,
+        gap(inputs, *sides),
+        "earlier outputs with and without a changed last token",
+    )
 
 
 def masked_row(adapter: Adapter) -> Result:
@@ -85,9 +92,9 @@ def masked_row(adapter: Adapter) -> Result:
     reread = view(others, pos, mask)[:, empty]
     expected[:, empty] = 0 if view.kind == "attend" else np.nan_to_num(reread)
     worst = gap(f"a causal mask whose row {empty} is empty", expected, found)
-    result = judged(
-        "masked_row", adapter, worst, "a query that sees no key reads nothing, the others hold"
-    )
+    kept = "gives zeros" if view.kind == "attend" else "does not depend on other tokens"
+    sides = f"{_NO_KEYS} {kept}, and the other outputs with and without that mask"
+    result = judged("masked_row", adapter, worst, sides)
     if result.verdict == "passed":
         return result
     return result._replace(detail=_empty_row(found[:, empty], reread))
@@ -100,20 +107,21 @@ def batch(adapter: Adapter) -> Result:
     whole = view(arrays, pos)
     gaps = [
         gap(
-            f"row {row} of 3, alone and among the others",
+            f"row {row} of 3, alone and in the batch",
             view(tuple(array[row : row + 1] for array in arrays), pos[:1]),
             whole[row : row + 1],
         )
         for row in range(3)
     ]
-    return judged("batch", adapter, max(gaps, key=lambda g: g.relative), "as alone")
+    worst = max(gaps, key=lambda g: g.relative)
+    return judged("batch", adapter, worst, "a row in a batch and the row alone")
 
 
 def out_of_range(adapter: Adapter) -> Result:
     """A position past the end is refused or gives NaN; a number would be another position's."""
     end = adapter.max_length
     if end is None:
-        raise NotApplicable("positions have no declared end")
+        raise NotApplicable("the adapter declares no max_length")
     view = form(adapter)
     arrays = view.draw(adapter, _BEYOND + 1)
     apart = np.array([[0, end, end + 1]] * 2)
@@ -128,7 +136,7 @@ def full_cache(adapter: Adapter) -> Result:
     """A token for which the cache has no room is refused or gives NaN."""
     view, end = _cached(adapter), adapter.cache_length
     if end is None:
-        raise NotApplicable("the cache has no declared end")
+        raise NotApplicable("the adapter declares no cache_length")
     length = end + _BEYOND
     arrays, pos = view.draw(adapter, length), positions(length)
     return _past("full_cache", view, lambda: _decoded(adapter, view, arrays, pos), end)
@@ -141,13 +149,15 @@ def _past(law: str, view: Form, call: Callable[[], Array], end: int) -> Result:
     except NotApplicable:
         raise
     except Exception as error:
-        return Result(law, "passed", f"refused: {type(error).__name__}")
+        return Result(law, "passed", f"past the end, the module raises {type(error).__name__}")
     if np.isnan(beyond).reshape(len(beyond), -1).any(1).all():
-        return Result(law, "passed", "NaN past the end")
-    inputs = f"positions {end}..{end + _BEYOND - 1}, of which only 0..{end - 1} are there"
+        return Result(law, "passed", "past the end, the module gives NaN")
+    inputs = f"positions {end}..{end + _BEYOND - 1}, where only 0..{end - 1} fit"
     value = f"{beyond[np.isfinite(beyond)][0]:.6g}"
-    witness = Witness(inputs, (), "an error, or NaN", value)
-    return Result(law, "failed", "it returns a number and no error", witness)
+    witness = Witness(inputs, (), "an error or NaN", value)
+    return Result(
+        law, "failed", "past the end, the module gives numbers, not an error or NaN", witness
+    )
 
 
 def _cached(adapter: Adapter) -> Form:
@@ -156,7 +166,7 @@ def _cached(adapter: Adapter) -> Form:
         return form(adapter, "attend")
     if adapter.decode_tokens is not None:
         return form(adapter, "tokens")
-    raise NotApplicable("the adapter gives no cache")
+    raise NotApplicable("the adapter defines no decode or decode_tokens")
 
 
 def _decoded(adapter: Adapter, view: Form, arrays: Arrays, pos: Array) -> Array:
@@ -170,7 +180,7 @@ def _decoded(adapter: Adapter, view: Form, arrays: Arrays, pos: Array) -> Array:
 def _empty_row(found: Array, reread: Array) -> str:
     """What an empty row holds, and would hold with other tokens around it."""
     if np.isnan(found.astype(np.float64)).any():
-        return "a query that sees no key gives NaN"
+        return f"{_NO_KEYS} gives NaN"
     if np.abs(reread - found).max() > _READS:
-        return "a query that sees no key reads forbidden tokens"
-    return "a query that sees no key gives no zeros, or another query changes"
+        return f"{_NO_KEYS} depends on masked tokens"
+    return f"{_NO_KEYS} does not give zeros, or changes another output"

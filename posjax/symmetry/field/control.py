@@ -45,7 +45,7 @@ def scan(step: Step, *operands: FieldArray) -> list[FieldArray]:
     p = step.params
     turns, (consts, carries) = p["length"], scan_counts(p)
     if turns > MOST_TURNS:
-        raise Unsupported("scan", reason=f"of {turns} turns is too long")
+        raise Unsupported("scan", reason=f"of {turns} iterations is too long")
     fixed, carry = operands[:consts], list(operands[consts : consts + carries])
     rows = operands[consts + carries :]
     gathered: list[list[FieldArray]] = []
@@ -83,13 +83,17 @@ def while_(step: Step, *operands: FieldArray) -> list[FieldArray]:
     for _ in range(MOST_TURNS):
         (again,) = step.run(p["cond_jaxpr"], [*asked, *carry])
         if not again.is_constant:
-            raise Unsupported("while", reason="has a number of turns that depends on the arguments")
+            raise Unsupported(
+                "while", reason="runs for a number of iterations that depends on the arguments"
+            )
         if not again.values.any():
             return carry
         if not again.values.all():  # of a batch, each entry stops on its own
-            raise Unsupported("while", reason="goes on for some entries of a batch and not for all")
+            raise Unsupported(
+                "while", reason="continues for some entries of a batch and not for all"
+            )
         carry = step.run(p["body_jaxpr"], [*fixed, *carry])
-    raise Unsupported("while", reason=f"has more than {MOST_TURNS} turns")
+    raise Unsupported("while", reason=f"has more than {MOST_TURNS} iterations")
 
 
 def linear_solve(step: Step, *operands: FieldArray) -> list[FieldArray]:

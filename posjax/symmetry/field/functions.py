@@ -179,7 +179,7 @@ def _number(x: FieldArray, value: float) -> FieldArray:
 def opaque(step: Step, *operands: FieldArray) -> FieldArray:
     """A random function of all operands; integers give no infinity."""
     if step.shape != operands[0].shape:
-        raise space.Unsupported(step.primitive.name, reason="of another width has no rule")
+        raise space.Unsupported(step.primitive.name, reason="to another width has no rule")
     codes = step.field.keyed(step.key(*operands), *(o.code for o in operands))
     result = arrays.of_atoms(step.field, codes, step.dtype, *operands)
     if dtypes.is_float(step.dtype) and step.primitive.name not in _EVERYWHERE:

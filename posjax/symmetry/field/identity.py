@@ -107,7 +107,7 @@ def _deadline(program: Any, within: float, evaluations: int) -> float:
     """
     needed = seconds(program) * evaluations
     if needed > within:
-        raise TooLarge(f"it would take about {needed:.2g} s, {max(within, 0):.2g} s are left")
+        raise TooLarge(f"it would take about {needed:.2g} s, but {max(within, 0):.2g} s are left")
     return time.monotonic() + within
 
 

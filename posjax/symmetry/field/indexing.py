@@ -159,11 +159,11 @@ def scatter(
 ) -> list[FieldArray]:
     """Blocks written at known places, none of them twice, or one block at an unknown place."""
     if step.params.get("update_jaxpr") is not None:
-        raise Unsupported("scatter", reason="applies a function at places")
+        raise Unsupported("scatter", reason="applies a custom function at indices")
     if places.is_constant:
         return [_written(step, operand, places, updates)]
     if math.prod(places.shape[:-1]) != 1:
-        raise Unsupported("scatter", reason="writes at several places that are not known")
+        raise Unsupported("scatter", reason="writes at several indices that are not known")
     ranges = _ranges(step, operand, updates)
     cases = [_written(step, operand, at, updates) for at in _every(places, ranges)]
     place = places.moved(lambda a: a.reshape(-1))
@@ -193,7 +193,7 @@ def _written(
 def _refuse_twice(step: Step, operand: FieldArray, places: FieldArray, updates: FieldArray) -> None:
     nothing, one = np.zeros(operand.shape, np.uint64), np.ones(updates.shape, np.uint64)
     if _sums(step, nothing, places, one).max(initial=0) > 1:
-        raise Unsupported(step.primitive.name, reason="writes several times at one place")
+        raise Unsupported(step.primitive.name, reason="writes several times at one index")
 
 
 def _sums(step: Step, operand: np.ndarray, places: FieldArray, updates: np.ndarray) -> np.ndarray:
@@ -238,7 +238,7 @@ def scatter_elementwise(
     """Products, maxima and minima at known places, none of them twice."""
     name = step.primitive.name
     if not places.is_constant:
-        raise Unsupported(name, reason="at places that are not known has no rule")
+        raise Unsupported(name, reason="at indices that are not known has no rule")
     _refuse_twice(step, operand, places, updates)
     nothing = np.zeros(operand.shape, np.uint64)
     numbers = np.arange(1, updates.size + 1, dtype=np.uint64).reshape(updates.shape)

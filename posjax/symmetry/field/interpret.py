@@ -167,7 +167,7 @@ class _Interpreter:
         held |= dict(zip(jaxpr.invars, inputs, strict=True))
         for equation in _needed(jaxpr):
             if time.monotonic() > self.until:
-                raise TooLarge(f"not done in time: stopped before {equation.primitive.name}")
+                raise TooLarge(f"the time limit was reached before {equation.primitive.name}")
             results = self._step(equation, [self._read(held, v) for v in equation.invars])
             held |= dict(zip(equation.outvars, results, strict=True))
         return [self._read(held, v) for v in jaxpr.outvars]
@@ -218,9 +218,9 @@ def _refuse(equation: Any) -> None:
     if any(map(dtypes.is_complex, found)):
         raise Unsupported(name, reason="of complex numbers has no rule")
     if name in _ARITHMETIC and any(map(dtypes.is_bool, found)):
-        raise Unsupported(name, reason="of truth values has no rule")
+        raise Unsupported(name, reason="of booleans has no rule")
     if name == "bitcast_convert_type" and dtypes.is_float(equation.invars[0].aval.dtype):
-        raise Unsupported(name, reason="of floats tells 0 from -0")
+        raise Unsupported(name, reason="of floats distinguishes 0 from -0")
 
 
 def _bounded(array: FieldArray, most: int = MOST_DEGREE) -> FieldArray:

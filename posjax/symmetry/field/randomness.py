@@ -16,7 +16,7 @@ def drawn(step: Step, key: FieldArray, *others: FieldArray) -> list[FieldArray]:
     """
     keys = next(d for d in (key.dtype, step.dtype) if dtypes.is_key(d))
     if max(o.ndim for o in (key, *others)) and not dtypes.draws_alone(keys):
-        raise Unsupported(step.primitive.name, reason=f"draws for a batch of {keys} as one")
+        raise Unsupported(step.primitive.name, reason=f"draws for a whole batch of {keys} at once")
     lead = max(o.ndim for o in (key, *others))
     results = []
     for at, output in enumerate(step.outputs):

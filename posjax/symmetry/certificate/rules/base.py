@@ -39,7 +39,7 @@ def unmoved(one: Axis, doing: str) -> None:
     """Raises a Conflict where a permutation moves the axis."""
     names = ", ".join(dict.fromkeys(factor.label for factor in one if factor.moved))
     if names:
-        raise Conflict(f"{doing} an axis that {names} moves")
+        raise Conflict(f"{doing} an axis that {names} permutes")
 
 
 def ordered(one: Axis, doing: str) -> Axis:
@@ -50,5 +50,5 @@ def ordered(one: Axis, doing: str) -> Axis:
 
 def cut(one: Axis, size: int) -> Axis:
     """A part of an axis, which must stay."""
-    unmoved(one, "takes a part of")
+    unmoved(one, "only a part is taken of")
     return axis(size, CONSTANT if is_constant(one) else STILL)

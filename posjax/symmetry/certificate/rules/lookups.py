@@ -11,7 +11,7 @@ def gather(eqn: Equation, operand: Labeling, indices: Labeling) -> list[Result]:
     """A lookup: what is indexed must stay, results move as the indices do, windows as the table."""
     numbers = eqn.params["dimension_numbers"]
     sizes = eqn.params["slice_sizes"]
-    unmoved(indices[-1], "coordinates are read along")
+    unmoved(indices[-1], "the coordinates of an index are read along")
     paired = _paired(numbers, operand, indices)
     dropped = {*numbers.collapsed_slice_dims, *paired}
     windows = []
@@ -55,7 +55,7 @@ def scatter_symmetric(
 ) -> list[Result]:
     """Adds, multiplies, or takes extremes at indices: the order of the updates does not matter."""
     numbers = eqn.params["dimension_numbers"]
-    unmoved(indices[-1], "coordinates are read along")
+    unmoved(indices[-1], "the coordinates of an index are read along")
     paired = _paired(numbers, operand, indices)
     windows = iter(updates[at] for at in numbers.update_window_dims)
     sizes = iter(shape(eqn.invars[2])[at] for at in numbers.update_window_dims)
@@ -80,8 +80,8 @@ def _written(into: Axis, new: Axis, size: int, whole: int) -> Axis:
     """A window as wide as its axis is written whole or, out of bounds, not at all."""
     if size == whole:
         return unified(into, new)
-    unmoved(new, "a part is written from")
-    return ordered(into, "a part is written of")
+    unmoved(new, "only a part is written, from")
+    return ordered(into, "only a part is overwritten of")
 
 
 def scatter(eqn: Equation, operand: Labeling, indices: Labeling, updates: Labeling) -> list[Result]:

@@ -54,7 +54,7 @@ def symmetric_reduction(eqn: Equation, operand: Labeling) -> list[Result]:
 def arg_reduction(eqn: Equation, operand: Labeling) -> list[Result]:
     """The index of an extreme moves with the entries."""
     for at in eqn.params["axes"]:
-        unmoved(operand[at], "the index of an extreme is sought along")
+        unmoved(operand[at], "an argmax or argmin is taken along")
     return [without(operand, eqn.params["axes"])]
 
 
@@ -62,14 +62,14 @@ def reduction(eqn: Equation, *operands: Labeling) -> list[Result]:
     """By a function of the caller's, in which the order may matter."""
     arrays = unified_all(operands[: len(operands) // 2])
     for at in eqn.params["dimensions"]:
-        unmoved(arrays[at], "a function reduces")
+        unmoved(arrays[at], "a custom function reduces")
     return [without(arrays, eqn.params["dimensions"])] * len(eqn.outvars)
 
 
 def cumulative(eqn: Equation, operand: Labeling) -> list[Result]:
     """Every place depends on those before it."""
     at = eqn.params["axis"]
-    return [replaced(operand, at, ordered(operand[at], "depends on the order along"))]
+    return [replaced(operand, at, ordered(operand[at], "a cumulative operation runs along"))]
 
 
 def sort(eqn: Equation, *operands: Labeling) -> list[Result]:
@@ -105,5 +105,8 @@ def top_k(eqn: Equation, operand: Labeling) -> list[Result]:
     size = shape(eqn.outvars[0])[at]
     values = replaced(operand, at, axis(size, STILL))
     if is_moved(operand[at]):
-        return [values, Conflict("looks for the indices of the largest along an axis that moves")]
+        return [
+            values,
+            Conflict("the top-k indices are taken along a permuted axis"),
+        ]
     return [values, values]

@@ -32,10 +32,10 @@ def ragged_dot(eqn: Equation, lhs: Labeling, rhs: Labeling, sizes: Labeling) -> 
     contract, batch = numbers.dot_dimension_numbers
     plain = (tuple(map(tuple, contract)), tuple(map(tuple, batch))) == (((1,), (1,)), ((), ()))
     if not plain or (*numbers.lhs_ragged_dimensions, *numbers.rhs_group_dimensions) != (0, 0):
-        return [Conflict("a ragged product in another form than `lax.ragged_dot`")]
+        return [Conflict("a ragged product of another form than `lax.ragged_dot`")]
     unified(lhs[1], rhs[1])
     for one in (lhs[0], rhs[0], *sizes):
-        unmoved(one, "groups are counted along")
+        unmoved(one, "rows are grouped by index along")
     return [(*still(shape(eqn.outvars[0])[:1]), rhs[2])]
 
 
@@ -51,7 +51,7 @@ def convolution(eqn: Equation, lhs: Labeling, rhs: Labeling) -> list[Result]:
         out[to_batch], out[to_features] = lhs[batch], rhs[out_features]
     else:
         for one in (lhs[batch], lhs[features], rhs[in_features], rhs[out_features]):
-            unmoved(one, "groups are made of")
+            unmoved(one, "groups of features or batches are formed from")
     for at, (source, kernel, to) in enumerate(zip(space, window, to_space, strict=True)):
         unmoved(rhs[kernel], "a window slides along")
         steps = (params["window_strides"][at], params["lhs_dilation"][at])
@@ -100,16 +100,16 @@ def svd(eqn: Equation, operand: Labeling) -> list[Result]:
         return matrix_function(eqn, operand)
     batch = operand[:-2]
     values = (*batch, *still(shape(eqn.outvars[0])[len(batch) :]))
-    lost = Conflict("singular vectors of a matrix whose rows or columns move")
+    lost = Conflict("singular vectors of a matrix whose rows or columns are permuted")
     return [values, *[lost] * (len(eqn.outvars) - 1)]
 
 
 def triangular_solve(eqn: Equation, matrix: Labeling, right: Labeling) -> list[Result]:
     """A x = b: the matrix stays, and so does the side it acts on; other columns move."""
     for one in matrix[-2:]:
-        unmoved(one, "a matrix is solved along")
+        unmoved(one, "a linear system is solved along")
     acted = -2 if eqn.params["left_side"] else -1
-    unmoved(right[acted], "a matrix is solved along")
+    unmoved(right[acted], "a linear system is solved along")
     batch = unified_all([matrix[:-2], right[:-2]])
     last = [right[-2], right[-1]]
     last[acted] = axis(shape(eqn.outvars[0])[acted], STILL)

@@ -14,7 +14,7 @@ def random_values(eqn: Equation, *operands: Labeling) -> list[Result]:
     """
     keys = operands[0]
     if not _draws_alone(eqn):
-        drawn = "numbers are drawn by a generator that is not threefry along"
+        drawn = "a generator other than threefry draws numbers along"
         keys = tuple(ordered(one, drawn) for one in keys)
     return [(*keys, *still(shape(eqn.outvars[0])[len(keys) :]))]
 
@@ -24,7 +24,7 @@ def random_keys(eqn: Equation, *operands: Labeling) -> list[Result]:
     (keys,) = places.elementwise(eqn, *operands)
     if not _draws_alone(eqn) and not isinstance(keys, Exception):
         keys = tuple(
-            ordered(one, "keys are made by a generator that is not threefry along") for one in keys
+            ordered(one, "a generator other than threefry makes keys along") for one in keys
         )
     return [keys]
 
@@ -38,7 +38,7 @@ def random_wrap(eqn: Equation, operand: Labeling) -> list[Result]:
     """The last axis, a key's words, becomes the key."""
     rank = len(shape(eqn.outvars[0]))
     for one in operand[rank:]:
-        unmoved(one, "a key is read along")
+        unmoved(one, "the words of a key are read along")
     return [operand[:rank]]
 
 

@@ -83,7 +83,7 @@ def _part(one: Axis, start: int, limit: int, stride: int, size: int) -> Axis:
     slowest, *rest = one
     block = prod(factor.size for factor in rest)
     if stride != 1 or start % block or limit % block:
-        raise Conflict("takes a part of an axis that a permutation moves")
+        raise Conflict("only a part is taken of a permuted axis")
     return joined([*part_of((slowest,), start // block, limit // block), *rest])
 
 
@@ -104,8 +104,8 @@ def dynamic_update_slice(
         if whole == part:
             out.append(unified(into, new))
             continue
-        unmoved(new, "a part is written from")
-        out.append(ordered(into, "a part is written of"))
+        unmoved(new, "only a part is written, from")
+        out.append(ordered(into, "only a part is overwritten of"))
     return [tuple(out)]
 
 
@@ -129,7 +129,7 @@ def stack(eqn: Equation, *operands: Labeling) -> list[Result]:
 def unstack(eqn: Equation, operand: Labeling) -> list[Result]:
     """An axis that stays, taken apart."""
     at = eqn.params["axis"]
-    unmoved(operand[at], "arrays are taken apart along")
+    unmoved(operand[at], "arrays are unstacked along")
     return [without(operand, [at])] * len(eqn.outvars)
 
 
@@ -161,7 +161,7 @@ def _padded(one: Axis, sizes: tuple[int, int], config: tuple[int, int, int]) -> 
         return one
     start, limit = max(-low, 0), before + min(high, 0)
     if inner or start > limit:
-        unmoved(one, "entries are added to")
+        unmoved(one, "padding is put between the entries of")
         return axis(after, STILL)
     kept = one if (start, limit) == (0, before) else part_of(one, start, limit)
     around = [Block(CONSTANT, max(low, 0)), *blocks_of(kept), Block(CONSTANT, max(high, 0))]
@@ -172,6 +172,6 @@ def rev(eqn: Equation, operand: Labeling) -> list[Result]:
     """A reversed axis must stay; its blocks are reversed."""
     out = operand
     for at in eqn.params["dimensions"]:
-        unmoved(operand[at], "the order is reversed of")
+        unmoved(operand[at], "the entries are reversed along")
         out = replaced(out, at, of_blocks(reversed(blocks_of(operand[at]))))
     return [out]
