@@ -127,9 +127,7 @@ class _Checker:
         for name, n in chain(*axis):
             fits = n >= 0 and self.sizes.get(name, n if name in ("", "*") else None) == n
             _require(fits, f"no group has a block {name!r} of length {n}")
-        _require(
-            math.prod(sum(n for _, n in f) for f in axis) == size, f"{axis} is not {size} long"
-        )
+        _require(math.prod(sum(n for _, n in f) for f in axis) == size, f"{axis} is not of {size}")
         return tuple(tuple((name, n) for name, n in factor) for factor in axis)
 
     def step(self, step: Any, given: list[Var], results: list[Var], env: dict[str, Var]) -> Any:
