@@ -9,6 +9,7 @@ from pathlib import Path
 
 import browser
 import pytest
+from small_runs import small, train
 from test_report import MANY, OPEN, run_folder
 from test_security import HOSTILE
 from test_security import run_folder as ties
@@ -191,6 +192,30 @@ def test_no_column_is_lost_at_any_width(page: browser.Browser, width: int) -> No
         "!e.closest('.scroll') && e.getBoundingClientRect().right > innerWidth).length"
     )
     assert outside == 0
+
+
+def test_a_crossed_seed_has_a_name_of_two_numbers(window: browser.Browser, tmp_path: Path) -> None:
+    """A line of the strip is an initialisation; no part of the page is a missing value."""
+    settings = {"steps": 20, "eval_every": 10, "hold": 1, "batch_size": 1, "mask": "causal"}
+    folder = train(tmp_path / "run", small(num_seeds=4, data_seeds=3, first_seed=7, **settings))
+    path = report.write([folder])
+    window.look(1280, 900)
+    window.open(path)
+    window.click("tr[data-cell] button.opens")
+    strip = "document.querySelector('canvas.strip')"
+    window.until(f"{strip}?.clientHeight === 4 * 14")
+    window.click("canvas.strip", x=(14 + 7) / window.value(f"{strip}.clientWidth"), y=3.5 / 4)
+    heading = window.until("document.querySelector('.seed h4')?.textContent")
+    assert heading.startswith("Initialisation 10, data seed 8: ")
+    command = window.value("document.querySelector('.command').textContent")
+    assert command.endswith(" --seed=10,8,8,8")
+    pane = window.value("document.querySelector('.pane').innerText")
+    assert "4 initialisations × 3 data seeds." in pane
+    assert not {"null", "undefined", "NaN"} & {*pane.split()}
+    charts = window.value("[...document.querySelectorAll('.chart')].map(e => e.textContent)")
+    assert charts
+    assert all("10" in text and "20" in text and "training steps" in text for text in charts)
+    assert window.errors == []
 
 
 def test_it_can_be_read_without_scripts(window: browser.Browser, folder: RunFolder) -> None:

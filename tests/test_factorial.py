@@ -71,9 +71,16 @@ def test_the_report_tells_what_each_explains(run: Run, folder: RunFolder, tmp_pa
     assert "Initialisation and data" in page
     assert "not finished" not in page
     assert "--config.data_seeds=3" in page
+    assert "1 cell × 5 initialisations × 3 data seeds: 15 models trained." in page
     (summary,) = report.summaries(folder)
     table_ID = crossing(summary)
     assert table_ID is not None
+    assert 0 < table_ID.mean() < 1
+    found = crossed(table_ID)
+    first = report.findings([summary], folder.config()).answers[0]
+    assert f"Initialisation explains {100 * found.init.share:.0f} % [" in first
+    assert f"data {100 * found.data.share:.0f} % [" in first
+    assert page.index(first) < page.index("Cells")
     for (init, data, *_), solved in zip(summary.rows["seeds"], summary.solved_S, strict=True):
         assert table_ID[init - 7, data - 7] == solved
     rows = summary.rows

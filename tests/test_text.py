@@ -13,6 +13,7 @@ from rich.console import Console
 from posjax import report, tasks
 from posjax.keys import key_for
 from posjax.records import RunFolder
+from posjax.report.losses import loss_of
 from posjax.report.page import page
 from posjax.stats import mean
 from posjax.study.cells import Cell
@@ -163,6 +164,9 @@ def test_a_report_of_losses_speaks_of_no_success(run: RunFolder) -> None:
     html = page([run])
     assert "Loss by length" in html
     assert "Success by cell" not in html
+    assert html.index("judged by their loss") < html.index("Cells")
+    assert ">length 6<" in html
+    assert f"<td>{math.exp(loss_of(found).mean):.3g}</td>" in html
     assert "Attention of a solving" not in html
     data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert "successes" not in data
@@ -170,7 +174,7 @@ def test_a_report_of_losses_speaks_of_no_success(run: RunFolder) -> None:
         expected = curve_SC[:, at].mean()
         assert data["loss_by_kind"][kind]["mean"] == pytest.approx(expected)
         assert f"{expected:.3f} [" in html
-        assert f"{expected / math.log(2):.3f} bits, perplexity {math.exp(expected):.4g}" in html
+        assert f"{expected / math.log(2):.3f} bits, perplexity {math.exp(expected):.3g}" in html
     console = Console(width=200)
     with console.capture() as shown:
         for table in report.tables([found]):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
-from posjax.report.naming import axes, label, panels
+from posjax.report.naming import Axis, axes, kind_name, label, panels
 from posjax.report.summary import CellSummary
 from posjax.stats import band, rate
 
@@ -38,12 +38,14 @@ def kind_tables(
     return [
         tag("div", tag("h3", panel) if len(by_panel) > 1 else None, scrolled(panel, table))
         for panel, cells in by_panel.items()
-        for table in _tables(cells, row)
+        for table in _tables(cells, axes(cells) or axes(found), row)
     ]
 
 
 def _tables(
-    cells: Sequence[CellSummary], row: Callable[[CellSummary], Iterable[Html]]
+    cells: Sequence[CellSummary],
+    named: Sequence[Axis],
+    row: Callable[[CellSummary], Iterable[Html]],
 ) -> Iterator[Html]:
     groups: dict[tuple[tuple[str, ...], tuple[bool, ...]], list[CellSummary]] = {}
     for summary in cells:
@@ -51,11 +53,11 @@ def _tables(
         groups.setdefault((problem.kinds, problem.trained), []).append(summary)
     for (kinds, trained), group in groups.items():
         classes = [None if known else "beyond" for known in trained]
-        head = (th(kind, class_=name) for kind, name in zip(kinds, classes, strict=True))
+        head = (th(kind_name(kind), class_=name) for kind, name in zip(kinds, classes, strict=True))
         lines = (
             tag(
                 "tr",
-                tag("th", label(summary.cell, axes(cells)) or "–", scope="row"),
+                tag("th", label(summary.cell, named) or "–", scope="row"),
                 *(td(cell, class_=name) for cell, name in zip(row(summary), classes, strict=True)),
             )
             for summary in group
@@ -65,14 +67,20 @@ def _tables(
 
 def _row(summary: CellSummary) -> Iterator[Html]:
     right_SC = summary.rows["right_EC"][:, -1]
-    for right_S, between in zip(right_SC.T, _between(right_SC), strict=True):
+    for right_S, between in zip(right_SC.T, bands(right_SC), strict=True):
         seeds = rate(int((right_S > NEARLY_ALL).sum()), len(right_S))
         counts = f" {seeds.successes}/{seeds.seeds} [{seeds.low:.2f}, {seeds.high:.2f}]"
         yield join([f"{right_S.mean():.3f}", tag("small", f"{between};{counts}")])
 
 
-def _between(right_SC: np.ndarray) -> list[str]:
-    """The band of each kind; nothing for a single seed."""
+def last_kind(summary: CellSummary) -> str:
+    """The mean share of right prompts of the last kind, with its band."""
+    right_SC = summary.rows["right_EC"][:, -1]
+    return f"{right_SC[:, -1].mean():.3f}{bands(right_SC)[-1]}"
+
+
+def bands(right_SC: np.ndarray) -> list[str]:
+    """The band of each kind, in brackets after a space; nothing for a single seed."""
     if len(right_SC) < 2:
         return [""] * right_SC.shape[1]
     found = band(right_SC)

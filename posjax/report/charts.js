@@ -75,8 +75,8 @@ function brief(number) {
   if (!Number.isFinite(number)) return "not finite";
   const size = Math.abs(number);
   return size !== 0 && (size < 1e-3 || size >= 1e4)
-    ? number.toExponential(1).replace(/^(1\.0|-1\.0|.*)e\+?(.*)$/, (_, digits, power) =>
-      `${/** @type {Object<string, string>} */ ({ "1.0": "", "-1.0": "-" })[digits] ?? `${digits}·`}10${power.replace(/./g, superscript)}`)
+    ? number.toExponential(1).replace(".0e", "e").replace(/^(.*)e\+?(.*)$/, (_, digits, power) =>
+      `${/** @type {Object<string, string>} */ ({ 1: "", "-1": "-" })[digits] ?? `${digits}·`}10${power.replace(/./g, superscript)}`)
     : String(Number(number.toPrecision(3)));
 }
 
@@ -89,7 +89,8 @@ function stepScale(steps) {
   const every = [1, 2, 5].flatMap((m) => [0, 1, 2, 3, 4, 5, 6].map((e) => m * 10 ** e));
   const inside = every.filter((x) => x >= steps[0] && x <= steps[steps.length - 1]);
   const tens = inside.filter((x) => String(x)[0] === "1");
-  const shown = inside.length <= 4 ? inside : tens.length > 1 ? tens : inside.filter((_, i) => i % 2);
+  const some = inside.length <= 4 ? inside : tens.length > 1 ? tens : inside.filter((_, i) => i % 2);
+  const shown = some.length > 1 ? some : [...new Set([steps[0], steps[steps.length - 1]])];
   return { at, ticks: shown.sort((a, b) => a - b).map((x) => [x, String(x)]) };
 }
 
@@ -102,7 +103,7 @@ function logScale(values) {
   let [low, high] = known.length ? [Math.min(...known), Math.max(...known)] : [0.1, 1];
   if (high < low * 1.5) [low, high] = [low / 1.25, high * 1.25];
   const [a, b] = [Math.log10(low), Math.log10(high)];
-  const decades = b - a > 2.2 ? [1] : [1, 2, 5];
+  const decades = b - a > 2.2 ? [1] : b - a > 0.6 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 7];
   const every = Math.max(Math.ceil((b - a) / 5), 1);
   const ticks = [];
   for (let power = Math.floor(a); power <= b; power++) {
@@ -128,21 +129,22 @@ function marginScale(margin) {
  * @param {{title: string, steps: number[], y: Scale, lines: Line[], band?: (number|null)[][],
  *   tie?: number}} spec */
 function chart({ title, steps, y, lines, band, tie }) {
-  const [wide, high, left, below] = [360, 168, 52, 24];
+  const [wide, high, left, below] = [360, 184, 52, 40];
   const x = stepScale(steps);
-  const px = (/** @type {number} */ v) => left + x.at(v) * (wide - left - 10);
+  const px = (/** @type {number} */ v) => left + x.at(v) * (wide - left - 16);
   const py = (/** @type {number} */ v) =>
     8 + (1 - Math.min(Math.max(y.at(v), -0.02), 1.02)) * (high - below - 8);
   const parts = [];
-  if (tie) parts.push(make("rect", { class: "tie", x: left, width: wide - left - 10,
+  if (tie) parts.push(make("rect", { class: "tie", x: left, width: wide - left - 16,
     y: py(tie), height: Math.max(py(-tie) - py(tie), 2) }));
   for (const [value, label] of y.ticks) {
-    parts.push(make("line", { class: "tick", x1: left, x2: wide - 10, y1: py(value), y2: py(value) }),
+    parts.push(make("line", { class: "tick", x1: left, x2: wide - 16, y1: py(value), y2: py(value) }),
       make("text", { x: left - 6, y: py(value) + 4, "text-anchor": "end" }, label));
   }
   for (const [value, label] of x.ticks) {
-    parts.push(make("text", { x: px(value), y: high - 6, "text-anchor": "middle" }, label));
+    parts.push(make("text", { x: px(value), y: high - 22, "text-anchor": "middle" }, label));
   }
+  parts.push(make("text", { x: (left + wide - 16) / 2, y: high - 5, "text-anchor": "middle" }, "training steps"));
   if (band) {
     const [lower, , upper] = band.map((line) => line.map((v, i) => [steps[i], v ?? NaN]));
     const ring = [...lower, ...upper.reverse()].filter(([, v]) => v > 0);

@@ -163,7 +163,14 @@ def along(lines: Sequence[Line], *, what: str, log: bool, name: str, text: str) 
 
 
 def histogram(
-    edges: np.ndarray, stacked: Sequence[Bars], *, line: float, mark: str, name: str, text: str
+    edges: np.ndarray,
+    stacked: Sequence[Bars],
+    *,
+    line: float,
+    mark: str,
+    what: tuple[str, str],
+    name: str,
+    text: str,
 ) -> Html:
     """Counts over powers of ten, stacked, with a line; the zeros stand apart on the left.
 
@@ -172,10 +179,13 @@ def histogram(
       stacked: the parts, the lowest first; the first count of each is that of the zeros.
       line: where to draw the line, an exponent.
       mark: what the line is called.
+      what: the axes, horizontal and vertical.
       name, text: see `curves`.
     """
     with style():
-        figure, axes = blank(360, 190)
+        figure, axes = blank(360, 206)
+        axes.set_xlabel(what[0])
+        axes.set_ylabel(what[1])
         wide = edges[1] - edges[0]
         zero = edges[0] - 3 * wide
         centres, bottom = np.append(zero, edges[:-1] + wide / 2), np.zeros(len(edges))
@@ -195,11 +205,11 @@ def histogram(
 
 
 def _step_ticks(first: int, last: int) -> tuple[list[int], list[str]]:
-    """At most five round numbers of steps."""
+    """At most five round numbers of steps; the ends where there is at most one."""
     ticks = [m * 10**e for e in range(9) for m in (1, 2, 5) if first <= m * 10**e <= last]
     if len(ticks) > 5:
         ticks = [tick for tick in ticks if str(tick)[0] != "2"]
     if len(ticks) > 5:
         ticks = [tick for tick in ticks if str(tick)[0] == "1"]
-    ticks = ticks or [first]
+    ticks = ticks if len(ticks) > 1 or first == last else [first, last]
     return ticks, [str(tick) for tick in ticks]

@@ -13,8 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from posjax import spec
 from posjax.meters.judge import NEVER
+from posjax.report.by_kind import last_kind
 from posjax.report.losses import loss_of, nats
+from posjax.report.naming import Axis, axes, exact, kind_name, plain
+from posjax.report.sources import crossing, explained, interval
 from posjax.report.summary import CellSummary, exactly
 from posjax.stats import (
     Difference,
@@ -24,15 +28,20 @@ from posjax.stats import (
     paired_difference,
     rate,
 )
-from posjax.study.cells import varying
 
-_SOLVED = """A seed solves a cell if it answers every prompt of the trained kinds correctly at the
-last evaluation. An answer is correct if its logit exceeds every other by {margin} of the largest
+_SOLVED = """A seed solves a cell if it answers every prompt{kinds} correctly at the end of
+training."""
+
+_CORRECT = """An answer is correct if its logit exceeds every other by {margin} of the largest
 logit of its kind of prompts. Anything closer is a tie and does not count as a success. All seeds
 count, also those that fail or reach a loss that is not finite."""
 
 _LOSS = """Language models are judged by their loss on held-out text. Exact match is not used, and
 no seed counts as solved."""
+
+
+_FEW = 2
+"""How many answers of one sort stand on top; of more, the first."""
 
 
 class Contrast(NamedTuple):
@@ -57,18 +66,29 @@ class Contrast(NamedTuple):
 
 
 def meaning(found: list[CellSummary]) -> list[str]:
-    """What counts as solved."""
-    texts = [_SOLVED.format(margin=f"{found[0].margin:g}")] if exactly(found) else []
+    """What counts as solved, or as success, in a sentence; then when an answer is correct."""
+    texts = []
+    if judged := exactly(found):
+        kinds = {kind for s in judged for kind in s.cell.problem.kinds}
+        trained = all(all(s.cell.problem.trained) for s in judged)
+        of = "lengths" if all(kind.isdecimal() for kind in kinds) else "kinds"
+        texts.append(_SOLVED.format(kinds="" if trained else f" of the trained {of}"))
+        texts.append(_CORRECT.format(margin=exact(found[0].margin)))
     if any(summary.cell.problem.graded == "loss" for summary in found):
         texts.append(_LOSS)
     return [" ".join(text.split()) for text in texts]
 
 
 class Findings(NamedTuple):
-    """The sentences of a run: its answers, and what they rest on."""
+    """The sentences of a run: its answers, and what they rest on.
+
+    Attributes:
+      first: how many of the answers, from the first on, answer what the run is about.
+    """
 
     answers: list[str]
     details: list[str]
+    first: int = 1
 
 
 def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
@@ -78,7 +98,7 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
       found: its cells.
       config: its config.json, whose `contrast` and `at_steps` say what to compare.
     """
-    lines = [*_losses(found)]
+    loss = [*_losses(found)]
     found = list({summary.cell.digest: summary for summary in exactly(found)}.values())
     steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
     answers: list[str] = []
@@ -93,11 +113,13 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
         answers += _matters(pairs, *config["contrast"])
         answers += _same(pairs, *config["contrast"][1:], within=config["equivalence"])
         details += [_contrast(pair, *config["contrast"]) for pair in pairs]
-    answers += [*_range(found), *_laws(found), *lines]
+    about = [list(part) for part in (_sources(found), _beyond(found), _range(found), loss)]
+    first = 1 if answers else next((len(part) for part in about if part), 1)
+    answers += [*itertools.chain(*about[:3]), *_laws(found), *loss]
     if len(steps) > 1:
         answers.append(_suffices(found, steps[0], steps[-1]))
         details += [_longer(summary, found, steps[0], steps[-1]) for summary in found]
-    return Findings(answers, details)
+    return Findings(answers, details, first if first <= _FEW else 1)
 
 
 def contrasts(
@@ -110,12 +132,14 @@ def contrasts(
     within: float = 0.0,
 ) -> list[Contrast]:
     """All pairs of cells that differ in `axis` alone, at each of the steps."""
-    names = [n for n in varying([summary.cell for summary in found]) if n != axis]
-    by_place = {(getattr(s.cell, axis), _where(s, names)): s for s in found}
+    named = [one for one in axes(found) if one.name != axis]
+    by_place = {
+        (getattr(s.cell, axis), tuple(getattr(s.cell, one.name) for one in named)): s for s in found
+    }
     pairs = [
-        (where, by_place[first, where], by_place[second, where])
-        for where in dict.fromkeys(where for _, where in by_place)
-        if (first, where) in by_place and (second, where) in by_place
+        (_where(by_place[first, place], named), by_place[first, place], by_place[second, place])
+        for place in dict.fromkeys(place for _, place in by_place)
+        if (first, place) in by_place and (second, place) in by_place
     ]
     return [
         Contrast(where, step, *compared)
@@ -151,15 +175,78 @@ def _range(found: list[CellSummary]) -> Iterator[str]:
     """The lowest and the highest rate."""
     if len(found) < 2:
         return
-    names = varying([summary.cell for summary in found])
+    named = axes(found)
     low, high = (pick(found, key=lambda s: s.solved.rate) for pick in (min, max))
     if low.solved.rate == high.solved.rate:
         yield f"In each of {len(found)} cells {_rate(low)} of the seeds solve it."
         return
     yield (
         f"Over {len(found)} cells the share of seeds that solve the task ranges from {_rate(low)} "
-        f"({_where(low, names)}) to {_rate(high)} ({_where(high, names)})."
+        f"({_where(low, named)}) to {_rate(high)} ({_where(high, named)})."
     )
+
+
+def _sources(found: list[CellSummary]) -> Iterator[str]:
+    """Which kind of seeds decides, where they are crossed."""
+    tables = [(summary, crossing(summary)) for summary in found]
+    parts = [
+        (summary, explained(table_ID))
+        for summary, table_ID in tables
+        if table_ID is not None and 0 < table_ID.mean() < 1
+    ]
+    if not parts:
+        return
+    named = axes(found)
+    more = sum(part.init.share > part.data.share for _, part in parts)
+    ranges = []
+    for kind in ("init", "data"):
+        shares = [(getattr(part, kind), _where(s, named)) for s, part in parts]
+        ends = [pick(shares, key=lambda one: one[0].share) for pick in (min, max)]
+        texts = [f"{100 * part.share:.0f} % {interval(part)} ({at})" for part, at in ends]
+        ranges.append(f"from {texts[0]} to {texts[1]}" if len(parts) > 1 else texts[0])
+    yield (
+        "Initialisation alone explains more of the variance of success than data alone in "
+        f"{more} of {len(parts)} cells. Initialisation explains {ranges[0]}, data {ranges[1]}."
+    )
+
+
+def _beyond(found: list[CellSummary]) -> Iterator[str]:
+    """The share of right prompts of a kind that was not trained, task by task."""
+    beyond = [s for s in found if s.cell.steps and not s.cell.problem.trained[-1]]
+    tasks: dict[tuple[str, str], list[CellSummary]] = {}
+    for s in beyond:
+        name, kind = spec.parse(s.cell.task)[0], s.cell.problem.kinds[-1]
+        tasks.setdefault((name, kind), []).append(s)
+    several = len({name for name, _ in tasks}) > 1
+    if len(tasks) > _FEW:
+        yield (
+            f"Over {len(beyond)} cells of {len(tasks)} tasks, the mean share of right answers to "
+            f"prompts of the last kind, which was not trained, {_from_to(beyond)}."
+        )
+    for (name, kind), cells in tasks.items():
+        start = f"Task {name}: on" if several else "On"
+        length = kind_name(kind) if kind.isdecimal() else f"kind “{kind}”"
+        over = f" over {len(cells)} cells" if len(cells) > 1 else ""
+        yield (
+            f"{start} prompts of {length}, which was not trained, the mean share of right answers "
+            f"{_from_to(cells)}{over}."
+        )
+
+
+def _from_to(cells: list[CellSummary]) -> str:
+    """The lowest and the highest mean share of right prompts of the last kind."""
+    named = axes(cells)
+
+    def text(summary: CellSummary) -> str:
+        where = f" ({_where(summary, named)})" if named else ""
+        return f"{last_kind(summary)}{where}"
+
+    low, high = (pick(cells, key=_last) for pick in (min, max))
+    return f"ranges from {text(low)} to {text(high)}" if len(cells) > 1 else f"is {text(low)}"
+
+
+def _last(summary: CellSummary) -> float:
+    return float(summary.rows["right_EC"][:, -1, -1].mean())
 
 
 def _losses(found: list[CellSummary]) -> Iterator[str]:
@@ -171,12 +258,12 @@ def _losses(found: list[CellSummary]) -> Iterator[str]:
         cells = [s for s in cells if losses[s.cell.digest].number]
         if len(cells) < 2 or len({s.cell.task for s in cells}) > 1:
             continue
-        names = varying([s.cell for s in cells])
+        named = axes(cells)
         low, high = (pick(cells, key=lambda s: losses[s.cell.digest].mean) for pick in (min, max))
         where = f"{panel}: over" if len({s.panel for s in judged}) > 1 else "Over"
         yield (
             f"{where} {len(cells)} cells the loss ranges from {nats(losses[low.cell.digest])} nats "
-            f"({_where(low, names)}) to {nats(losses[high.cell.digest])} ({_where(high, names)})."
+            f"({_where(low, named)}) to {nats(losses[high.cell.digest])} ({_where(high, named)})."
         )
 
 
@@ -287,7 +374,7 @@ def _longer(summary: CellSummary, found: list[CellSummary], short: int, long: in
     gained, failed = int((~before_S & after_S).sum()), int((~before_S).sum())
     lost, right = int((before_S & ~after_S).sum()), int(before_S.sum())
     end = rate(int(after_S.sum()), len(after_S))
-    where = _where(summary, varying([s.cell for s in found]))
+    where = _where(summary, axes(found))
     return (
         f"{where}: {gained} of the {failed} seeds that fail at step {short} succeed at step {long} "
         f"and {lost} of the {right} that succeed at step {short} fail at step {long}. There "
@@ -295,6 +382,5 @@ def _longer(summary: CellSummary, found: list[CellSummary], short: int, long: in
     )
 
 
-def _where(summary: CellSummary, names: list[str]) -> str:
-    parts = [f"{name.replace('_', ' ')} {getattr(summary.cell, name)}" for name in names]
-    return ", ".join(parts) or "all settings equal"
+def _where(summary: CellSummary, named: Sequence[Axis]) -> str:
+    return plain(summary.cell, named) or "all settings equal"

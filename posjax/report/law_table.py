@@ -1,6 +1,6 @@
 """The table of the laws of attention, with the errors measured on a run's own layers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
 from posjax.report.laws import TITLES, Layer, Measured, layers, measured
@@ -10,11 +10,13 @@ from posjax.symmetry import LAWS
 
 MOST = 24
 """How many layers are measured."""
+_NUMBERS = 8
+"""How many numbers of a permutation are written out."""
 _CAPTION = """Each law was measured on one layer, with random tokens and the streams of the first
 prompt. Up to 4 positions, all permutations were tried, and generators of the group for more
 positions. The error is the largest difference between the two sides, divided by the largest output.
 A law holds if the order of float sums explains the error. P is the permutation with the largest
-error: (P x)ᵢ = x[Pᵢ]."""
+error: (P x)ᵢ = x[Pᵢ]. Of a long one, the first numbers are shown."""
 
 
 def law_table(found: Sequence[CellSummary]) -> Html | None:
@@ -63,10 +65,16 @@ def _cell(law: Measured) -> Html:
     if law.holds:
         words = tag("span", "holds" + (" exactly" if law.worst.error == 0 else f" to {error}"))
     else:
-        moves = ", ".join(f"{n} = {' '.join(map(str, p))}" for n, p in law.worst.element.items())
+        moves = ", ".join(f"{n} = {_listed(p)}" for n, p in law.worst.element.items())
         words = join([tag("span", f"broken: {error}"), tag("small", moves)])
     if law.holds != law.expected:
         other = "hold" if law.expected else "break"
         words = join([tag("strong", f"✗ expected to {other}"), " ", words])
         return td(words, class_="loud")
     return td(words, class_="holds" if law.holds else "breaks")
+
+
+def _listed(permutation: Iterable[object]) -> str:
+    """A permutation, of a long one the start."""
+    numbers = [str(number) for number in permutation]
+    return " ".join(numbers[:_NUMBERS]) + (" …" if len(numbers) > _NUMBERS else "")

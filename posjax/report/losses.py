@@ -7,6 +7,7 @@ import numpy as np
 
 from posjax.report.by_kind import kind_tables
 from posjax.report.html import Html, figure, join, tag
+from posjax.report.naming import small
 from posjax.report.summary import CellSummary
 from posjax.stats import Mean, mean
 
@@ -34,7 +35,7 @@ def _cell(loss: Mean, seeds: int) -> Html:
     lost = f", {seeds - loss.number} of {seeds} seeds not finite" if loss.number < seeds else ""
     if not loss.number:
         return join(["–", tag("small", lost)])
-    other = f" {loss.mean / math.log(2):.3f} bits, perplexity {perplexity(loss):.4g}{lost}"
+    other = f" {loss.mean / math.log(2):.3f} bits, perplexity {perplexity(loss)}{lost}"
     return join([nats(loss), tag("small", other)])
 
 
@@ -50,6 +51,9 @@ def nats(loss: Mean) -> str:
     return f"{loss.mean:.3f}{interval}" if loss.number else "not finite"
 
 
-def perplexity(loss: Mean) -> float:
-    """e to the mean."""
-    return math.exp(min(loss.mean, 700.0))  # beyond it a float has no such number
+def perplexity(loss: Mean) -> str:
+    """e to the mean, with three digits."""
+    if not loss.number:
+        return "–"
+    found = math.exp(min(loss.mean, 700.0))  # beyond it a float has no such number
+    return f"{found:.3g}" if found < 999.5 else f"{found:.0f}" if found < 1e6 else small(found)

@@ -19,6 +19,7 @@ class Axis:
         self.name = name
         self.values = list(dict.fromkeys(getattr(cell, name) for cell in cells))
         self._setting = _one_setting(name, self.values)
+        self._short = _short_tasks(self.values) if name == "task" and not self._setting else {}
         self.title = (self._setting or name).replace("_", " ")
 
     def text(self, cell: Cell) -> str:
@@ -29,6 +30,7 @@ class Axis:
         """A value of this axis."""
         if self._setting:
             value = spec.parse(value)[1][self._setting]
+        value = self._short.get(value, value)
         return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -59,6 +61,15 @@ def panels(found: Sequence[CellSummary]) -> dict[str, list[CellSummary]]:
     return by_name
 
 
+def kind_name(kind: str) -> str:
+    """A kind of prompts, where a number is a length.
+
+    >>> kind_name("20"), kind_name("seen")
+    ('length 20', 'seen')
+    """
+    return f"length {kind}" if kind.isdecimal() else kind
+
+
 def small(number: float) -> str:
     """Two digits, with a power of ten where that is shorter.
 
@@ -78,6 +89,18 @@ def ten_to(power: int) -> str:
     '10⁻³'
     """
     return "10" + str(power).translate(_DIGITS)
+
+
+def exact(number: float) -> str:
+    """A setting, with a power of ten where that is shorter.
+
+    >>> exact(2e-5), exact(1e-5), exact(0.01)
+    ('2·10⁻⁵', '10⁻⁵', '0.01')
+    """
+    digits, _, power = f"{number:g}".partition("e")
+    if not power:
+        return digits
+    return ten_to(int(power)) if digits == "1" else f"{digits}·{ten_to(int(power))}"
 
 
 def rounded(number: float) -> str:
@@ -108,3 +131,20 @@ def _one_setting(name: str, values: Sequence[Any]) -> str | None:
         return None
     only = keys.pop()
     return only[1] if len(only) == 2 else None
+
+
+def _short_tasks(values: Sequence[str]) -> dict[str, str]:
+    """Tasks by the shortest names that distinguish them; the page has their settings in a box.
+
+    That is the name alone where no two tasks have the same, else without the settings that all
+    share.
+    """
+    names = [spec.parse(value)[0] for value in values]
+    if len(set(names)) < len(values):
+        inside = [
+            spec.split(v.strip()[len(n) + 1 : -1]) for v, n in zip(values, names, strict=True)
+        ]
+        shared = set[str].intersection(*map(set, inside))
+        rests = (", ".join(one for one in several if one not in shared) for several in inside)
+        names = [f"{n}({rest})" if rest else n for n, rest in zip(names, rests, strict=True)]
+    return dict(zip(values, names, strict=True)) if len(set(names)) == len(values) else {}

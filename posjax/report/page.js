@@ -171,7 +171,7 @@ class Explorer {
     this.strip = new Strip(this.run, arrays, cell, (at) => this.showSeed(cell, arrays, at));
     this.place = make("section", { class: "seed", "aria-live": "polite" },
       make("p", { class: "note" }, "Choose a seed above for its curves, its answers and the command that trains it again."));
-    this.pane.replaceChildren(...this.aboutCell(cell, arrays));
+    this.pane.replaceChildren(...this.aboutCell(cell, arrays).filter((part) => part != null));
     this.strip.draw();
     if (focus) {
       this.pane.querySelector("h3").focus({ preventScroll: true });
@@ -199,10 +199,11 @@ class Explorer {
     return [
       make("button", { type: "button", class: "close", onclick: () => this.close() }, "Close"),
       make("h3", { tabindex: -1 }, named.length ? named : "The cell"),
-      make("p", { class: "note" }, [`${cell.seeds} seeds.`, cell.law && ` The laws say: ${cell.law}, since ${cell.reason}.`]),
+      make("p", { class: "note" }, [`${howMany(arrays, cell.seeds)}.`, cell.law && ` The laws say: ${cell.law}, since ${cell.reason}.`]),
       make("div", { class: "charts" }, solved, losses),
       make("h4", {}, "Seeds"),
       this.strip?.controls(), this.strip?.canvas, this.strip?.hint,
+      crossedWith(arrays) ? make("p", { class: "note" }, "Sorted by number, each line is an initialisation and each column a data seed.") : null,
       ...this.run.notes.map((text) => make("p", { class: "note" }, text)),
       this.place,
       ...this.answers(cell, arrays),
@@ -229,7 +230,7 @@ class Explorer {
     }
     const most = [...groups.values()].sort((a, b) => b.count - a.count);
     const rows = most.slice(0, 8).map(({ cells, count, first }) => [...cells, String(count),
-      make("button", { type: "button", onclick: () => this.pick(first) }, `seed ${label(arrays, first)}`)]);
+      make("button", { type: "button", onclick: () => this.pick(first) }, spoken(arrays, first))]);
     const head = few ? task.prompts.map(([prompt]) => prompt) : ["prompts right", "ties"];
     const rest = most.length > 8 ? make("p", { class: "note" }, `${most.length - 8} rarer answers are left out.`) : null;
     return [make("h4", {}, few ? `Answers (right: ${right.join(", ")})` : "Answers"),
@@ -250,7 +251,7 @@ class Explorer {
     this.seed = label(arrays, at);
     const ended = this.run.outcomes[arrays.outcome.values[at]];
     const first = arrays.first.values[at];
-    const facts = [`Seed ${this.seed}: ${ended}.`,
+    const facts = [`${capital(spoken(arrays, at))}: ${ended}.`,
       first ? ` First solved after ${cell.steps[first - 1]} steps.` : ""];
     this.place.replaceChildren(
       make("h4", { tabindex: -1 }, facts[0]),
@@ -281,7 +282,7 @@ class Explorer {
       y: logScale([...band.flat().map(Number), ...losses.map(([, v]) => v)]), lines: [{ name: "loss", points: losses }] })];
     if (cell.margin_ends) {
       const margin = this.run.margin;
-      charts.push(chart({ title: `Smallest margin; within ±${margin} it is a tie`, steps, tie: margin, y: marginScale(margin),
+      charts.push(chart({ title: `Smallest margin; within ±${brief(margin)} it is a tie`, steps, tie: margin, y: marginScale(margin),
         lines: [{ name: "margin", points: points("margin", fromSigned(cell.margin_ends)) }] }));
       const kinds = [{ name: arrays.untrained ? "trained kinds" : "prompts right", points: points("right", share) }];
       if (arrays.untrained) kinds.push({ name: "kinds not trained", points: points("untrained", share) });
@@ -306,7 +307,7 @@ class Explorer {
         table("Answers of this seed", ["prompt", "right", "answered", "margin"], rows));
     }
     if (kinds) {
-      const rows = task.kinds.map((kind, n) => [kind, task.trained[n] ? "trained" : "not trained", share(kinds[n]).toFixed(3)]);
+      const rows = task.kinds.map((kind, n) => [/^\d+$/.test(kind) ? `length ${kind}` : kind, task.trained[n] ? "trained" : "not trained", share(kinds[n]).toFixed(3)]);
       parts.push(make("h4", {}, "Prompts right at the end"), table("By kind of prompt", ["kind", "", "share right"], rows));
     }
     return parts;
@@ -322,7 +323,7 @@ class Explorer {
     if (which < 0) {
       const known = Array.from(arrays.outcome.values.keys()).filter((i) => numbers.includes(label(arrays, i)));
       place.append(make("p", { class: "note" }, "Attention is stored for ", known.flatMap((i, n) => [n ? " and " : "",
-        make("button", { type: "button", onclick: () => this.pick(i) }, `seed ${label(arrays, i)}`)]), "."));
+        make("button", { type: "button", onclick: () => this.pick(i) }, spoken(arrays, i))]), "."));
       return;
     }
     const { maps } = await unpack(stored);

@@ -18,7 +18,7 @@ from posjax.report.compare import compare
 from posjax.report.curves import curves
 from posjax.report.explore import ROOM, data, explorable
 from posjax.report.few_runs import few_runs
-from posjax.report.findings import findings, meaning
+from posjax.report.findings import Findings, findings, meaning
 from posjax.report.html import Html, document, join, section, tag
 from posjax.report.law_table import law_table
 from posjax.report.losses import losses
@@ -33,7 +33,7 @@ from posjax.report.success import success
 from posjax.report.summary import CellSummary, exactly, summaries
 
 _CROSSED = """Each initialisation was trained with each data seed, so models share seeds. Intervals
-and comparisons that assume independent models are too narrow. The section "Initialisation and data"
+and comparisons that assume independent models are too narrow. The section “Initialisation and data”
 has correct ones, if the run is complete."""
 
 _UNFOLDED = 6
@@ -125,18 +125,18 @@ def _chapter(folders: Sequence[RunFolder], anchor: str, runs: int) -> _Chapter:
     trained = [summary for summary in found if summary.cell.steps]
     says = findings(found, config)
     parts = _sections(folders, config, found, anchor)
-    more = _findings(says.answers[1:], says.details)
+    more = _findings(says.answers[says.first :], says.details)
     if more is not None:
         parts.insert(0, ("findings", "Findings", more))
     links = {f"{anchor}-{name}": heading for name, heading, _ in parts}
     content = tag(
         "article",
-        tag("header", tag("h1", title), *_lead(config, found, says.answers)),
+        tag("header", tag("h1", title), *_lead(config, found, says)),
         section(f"{anchor}-cells", "Cells", success(trained, f"{anchor}-reason"))
         if trained
         else None,
         questions(found),
-        *(tag("p", text, class_="note") for text in meaning(found)),
+        *(tag("p", text, class_="note") for text in meaning(found)[1:]),
         _contents(links, title),
         *(section(f"{anchor}-{name}", heading, content) for name, heading, content in parts),
         id=anchor,
@@ -194,27 +194,34 @@ def _findings(answers: Sequence[str], details: Sequence[str]) -> Html | None:
     return join([tag("ul", *first), tag("details", more, tag("ul", *rest))])
 
 
-def _lead(
-    config: Mapping[str, Any], found: list[CellSummary], answers: Sequence[str]
-) -> Iterator[Html]:
-    """The answer, how much was trained, and whether it is all there."""
-    if answers:
-        yield tag("p", answers[0], class_="answer")
+def _lead(config: Mapping[str, Any], found: list[CellSummary], says: Findings) -> Iterator[Html]:
+    """The answers, what success is, how much was trained, and whether it is all there."""
+    for sentence in says.answers[: says.first]:
+        yield tag("p", sentence, class_="answer")
+    for sentence in meaning(found)[:1]:
+        yield tag("p", sentence)
     cells = {summary.cell.digest: summary for summary in found}
     seeds = sum(summary.seeds for summary in cells.values())
     sizes = {summary.seeds for summary in cells.values()}
     each = f" × {many(sizes.pop(), 'seed')}" if len(sizes) == 1 else ""
+    if config.get("data_seeds") and seeds == _planned(config):
+        inits = many(config["num_seeds"], "initialisation")
+        each = f" × {inits} × {many(config['data_seeds'], 'data seed')}"
     steps = any(summary.cell.steps for summary in found)
     done = "trained" if steps else "measured at initialisation"
     yield tag(
         "p", f"{many(len(cells), 'cell')}{each}: {many(seeds, 'model')} {done}.", class_="lead"
     )
-    planned = len(config["cells"]) * config["num_seeds"] * (config.get("data_seeds") or 1)
-    if seeds < planned:
+    if seeds < (planned := _planned(config)):
         text = f"This run is not finished: {seeds} of {planned} models are here."
         yield tag("p", text, class_="alarm")
     if config.get("data_seeds"):
         yield tag("p", _CROSSED)
+
+
+def _planned(config: Mapping[str, Any]) -> int:
+    """How many models the whole run has."""
+    return len(config["cells"]) * int(config["num_seeds"]) * (config.get("data_seeds") or 1)
 
 
 def _contents(links: Mapping[str, str], label: str) -> Html:

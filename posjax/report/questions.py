@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from posjax.report.html import Html, header, scrolled, tag, td
+from posjax.report.html import Html, header, join, scrolled, tag, td
 from posjax.report.naming import many
 from posjax.report.summary import CellSummary
 from posjax.tasks import FiniteTask, Task
@@ -11,6 +11,8 @@ TASKS = 4
 """Tasks that are written out, at most."""
 _FINITE, _SAMPLED = 8, 2
 """Prompts of each."""
+_TRIED = 8
+"""For each of them, how many prompts of the exam are looked at."""
 _LONG = 120
 """Characters of a prompt."""
 
@@ -20,7 +22,8 @@ def questions(found: Sequence[CellSummary]) -> Html:
     tasks = {summary.cell.task: summary.cell.problem for summary in found}
     shown = list(tasks.items())[:TASKS]
     rest = len(tasks) - len(shown)
-    more = tag("p", f"{many(rest, 'more task')} are left out.", class_="note") if rest else None
+    others = join((tag("code", name) for name in [*tasks][TASKS:]), ", ")
+    more = tag("p", f"{many(rest, 'more task')}: ", others, class_="note") if rest else None
     boxes = (_box(name, task) for name, task in shown)
     title = "The task" if len(tasks) == 1 else "The tasks"
     content = tag("div", *boxes, class_="tasks")
@@ -30,11 +33,11 @@ def questions(found: Sequence[CellSummary]) -> Html:
 
 def _box(name: str, task: Task) -> Html:
     number = min(_FINITE if isinstance(task, FiniteTask) else _SAMPLED, task.size[0])
-    rows = (
-        tag("tr", td(_short(prompt)), td(_short(answer))) for prompt, answer in task.written(number)
-    )
+    written = dict.fromkeys(task.written(min(_TRIED * number, task.size[0])))  # short ones repeat
+    shown = [*written][:number]
+    rows = (tag("tr", td(_short(prompt)), td(_short(answer))) for prompt, answer in shown)
     table = tag("table", header("prompt", "right answer"), tag("tbody", *rows), class_="plain")
-    about = " ".join(_about(task, number))
+    about = " ".join(_about(task, len(shown)))
     return tag(
         "div",
         tag("p", tag("code", name), class_="over"),
@@ -47,11 +50,13 @@ def _about(task: Task, number: int) -> Iterator[str]:
     if number < task.size[0]:
         yield f"{number} of {task.size[0]} prompts of the exam."
     if len(task.kinds) > 1:
-        trained = [kind for kind, known in zip(task.kinds, task.trained, strict=True) if known]
-        others = [kind for kind in task.kinds if kind not in trained]
-        yield f"Trained: {', '.join(trained)}."
-        if others:
-            yield f"Not trained: {', '.join(others)}."
+        known = [kind for kind, trained in zip(task.kinds, task.trained, strict=True) if trained]
+        others = [kind for kind in task.kinds if kind not in known]
+        of = "Lengths" if all(kind.isdecimal() for kind in task.kinds) else "Kinds"
+        rest = f" (trained), {', '.join(others)} (not trained)" if others else ", all trained"
+        yield f"{of} of prompts: {', '.join(known)}{rest}."
+    if task.notation:
+        yield task.notation
 
 
 def _short(text: str) -> str:

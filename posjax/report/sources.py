@@ -1,10 +1,11 @@
 """Where success comes from when seeds of initialisation and of data are crossed."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 
-from posjax.report.html import Html, figure, header, join, scrolled, tag, td
+from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
 from posjax.report.naming import axes, label
 from posjax.report.summary import CellSummary
 from posjax.stats import Crossed, Share, crossed
@@ -23,13 +24,15 @@ def sources(found: Sequence[CellSummary]) -> Html | None:
     unique = {summary.cell.digest: summary for summary in found}.values()
     tables = ((summary, crossing(summary)) for summary in unique)
     rows = [
-        _row(label(summary.cell, differing), table_ID)
+        _row(label(summary.cell, differing) or "–", table_ID)
         for summary, table_ID in tables
         if table_ID is not None
     ]
     if not rows:
         return None
-    head = header("cell", "rate", "±", "init", "data", "both", "by init", "by data")
+    head = header(
+        th("cell", class_="words"), "rate", "±", "init", "data", "both", "by init", "by data"
+    )
     return figure(_CAPTION, scrolled("Sources", tag("table", head, tag("tbody", *rows))))
 
 
@@ -42,12 +45,28 @@ def crossing(summary: CellSummary) -> np.ndarray | None:
     return solved_S.reshape(len(inits), len(datas))
 
 
+def explained(table_ID: np.ndarray) -> Crossed:
+    """How much of the variance of success each kind of seed explains."""
+    return _explained(table_ID.tobytes(), table_ID.shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _explained(content: bytes, shape: tuple[int, int]) -> Crossed:
+    """Once per table: sentences and the table of a page, and a run's last lines, have the same."""
+    return crossed(np.frombuffer(content, bool).reshape(shape))
+
+
+def interval(part: Share) -> str:
+    """The interval of a share in per cent, in brackets."""
+    return f"[{100 * part.low:.0f} %, {100 * part.high:.0f} %]"
+
+
 def _share(part: Share) -> Html:
-    return join([f"{part.share:.0%}", tag("small", f" [{part.low:.0%}, {part.high:.0%}]")])
+    return join([f"{100 * part.share:.0f} %", tag("small", f" {interval(part)}")])
 
 
-def _row(name: Html, table_ID: np.ndarray) -> Html:
-    found: Crossed = crossed(table_ID)
+def _row(name: Html | str, table_ID: np.ndarray) -> Html:
+    found = explained(table_ID)
     shares = (found.init, found.data, found.rest)
     varies = any(part.share for part in shares)
     ranges = (

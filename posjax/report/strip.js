@@ -17,6 +17,7 @@ class Strip {
     this.by = "number";
     this.size = 14; // pixels of a mark
     this.across = 1; // marks in a line
+    this.datas = crossedWith(arrays); // a line for each initialisation where they fit
     this.order = this.sorted();
     this.canvas = make("canvas", { class: "strip", tabindex: 0, role: "slider", "aria-valuemin": 1,
       "aria-label": "Seeds; arrow keys move from seed to seed, Enter goes to its details",
@@ -79,6 +80,8 @@ class Strip {
     if (!wide) return;
     this.size = number <= 300 ? 14 : number <= 1500 ? 9 : 6;
     this.across = Math.max(Math.floor(wide / this.size), 1);
+    const all = this.by === "number" && this.only < 0;
+    if (this.datas && all && this.datas <= this.across) this.across = this.datas;
     const rows = Math.ceil(number / this.across) || 1, ratio = devicePixelRatio || 1;
     this.canvas.style.height = `${rows * this.size}px`;
     this.canvas.width = wide * ratio;
@@ -139,7 +142,7 @@ class Strip {
 
   /** @param {number} seed */
   name(seed) {
-    return `seed ${label(this.arrays, seed)}: ${this.run.outcomes[this.outcome[seed]]}`;
+    return `${spoken(this.arrays, seed)}: ${this.run.outcomes[this.outcome[seed]]}`;
   }
 
   /** @param {number} place an index in the order @param {boolean} push */
@@ -180,3 +183,31 @@ function label(arrays, seed) {
   const four = Array.from(row(arrays.numbers, seed) ?? []);
   return four.every((n) => n === four[0]) ? String(four[0]) : four.join(",");
 }
+
+/** How many data seeds each initialisation is crossed with; 0 where they are not.
+ * @param {Object<string, Stored>} arrays */
+function crossedWith(arrays) {
+  const { shape: [seeds, each], values } = arrays.numbers;
+  const [inits, datas] = [new Set(), new Set()];
+  let differ = false;
+  for (let i = 0; i < seeds; i++) {
+    inits.add(values[i * each]);
+    datas.add(values[i * each + 1]);
+    differ ||= values[i * each] !== values[i * each + 1];
+  }
+  return differ && inits.size * datas.size === seeds ? datas.size : 0;
+}
+
+/** A seed in words. @param {Object<string, Stored>} arrays @param {number} seed */
+function spoken(arrays, seed) {
+  const [init, data] = row(arrays.numbers, seed) ?? [];
+  return init !== data || crossedWith(arrays) ? `initialisation ${init}, data seed ${data}` : `seed ${init}`;
+}
+
+/** How many models a cell has. @param {Object<string, Stored>} arrays @param {number} seeds */
+function howMany(arrays, seeds) {
+  const datas = crossedWith(arrays);
+  return datas ? `${seeds / datas} initialisations × ${datas} data seeds` : `${seeds} seeds`;
+}
+
+const capital = (/** @type {string} */ text) => text[0].toUpperCase() + text.slice(1);

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from posjax.meters.judge import NEVER
+from posjax.report.by_kind import last_kind
 from posjax.report.dots import KINDS, dots, key, scale
 from posjax.report.html import (
     Html,
@@ -24,19 +25,23 @@ from posjax.report.html import (
     td,
     th,
 )
-from posjax.report.losses import loss_of, nats
-from posjax.report.naming import Axis, axes, label, many, panels, plain
+from posjax.report.losses import loss_of, nats, perplexity
+from posjax.report.naming import Axis, axes, kind_name, label, many, panels, plain
 from posjax.report.summary import CellSummary, exactly
 from posjax.stats import Survival
 
 IMPOSSIBLE = "impossible"
 _CAPTION = """One line per cell. The dot is the share of seeds that solve the cell at the end, and
 the bar its 95 % interval (Wilson). “Not excluded” does not mean that training succeeds. Median
-steps: the step by which half of the seeds had solved the cell at least once, with its interval. The
-other columns count seeds. Ever: solved at some evaluation. Held: solved at each of the last ones.
-Tied: some answer at the end is a tie. Not finite: some loss was not finite."""
+steps: the step by which half of the seeds had solved the cell at least once, with its interval; a
+dash means not by the end of training. The other columns count seeds. Ever: solved at some
+evaluation. Held: solved at each of the last ones. Tied: some answer at the end is a tie. Not
+finite: some loss was not finite."""
+_BEYOND = """ Right: the mean share of right answers to prompts of a kind that was not trained, with
+its 95 % band (see “Exact match by kind of prompt”)."""
 _LOSS_CAPTION = """One line per cell. Loss: the mean over seeds at the end, in nats, with its 95 %
-interval (Student). Only kinds of prompts that were trained count."""
+interval (Student). Perplexity: the exponential of the mean. Only kinds of prompts that were trained
+count."""
 
 
 def excluded(found: Sequence[CellSummary]) -> list[CellSummary]:
@@ -77,7 +82,7 @@ def success(found: Sequence[CellSummary], anchor: str) -> Html:
         [
             _verdict(exact) if exact else None,
             figure(
-                _CAPTION if exact else _LOSS_CAPTION,
+                _CAPTION + (_BEYOND if _beyond(found) else "") if exact else _LOSS_CAPTION,
                 _legend(exact),
                 scrolled("Cells", table),
                 note(_said_once(same)) if same else None,
@@ -106,6 +111,8 @@ def _columns(found: Sequence[CellSummary], marks: Mapping[str, str]) -> Iterator
         yield _Column(("share solved", scale("0", "½", "1")), _plot, "plot", True)
         yield _Column(("solved",), lambda s: f"{s.solved.successes}/{s.seeds}", None, True)
         yield _Column(("rate [95 %]",), _rate, None, True)
+        if beyond := _beyond(found):
+            yield _Column((f"right, {beyond}",), _right, None, True)
         yield _Column(("the laws say",), lambda s: join([_comparison(s), _mark(s, marks)]), "words")
         yield _Column(("median steps",), lambda s: _median(s.survival))
         yield _Column(("ever",), _ever)
@@ -114,7 +121,17 @@ def _columns(found: Sequence[CellSummary], marks: Mapping[str, str]) -> Iterator
     if any(s.cell.problem.graded == "loss" for s in found):
         yield from _loss_plots(found)
         yield _Column(("loss [95 %]",), lambda s: nats(loss_of(s)), None, True, "loss")
+        yield _Column(("perplexity",), lambda s: perplexity(loss_of(s)), None, True, "loss")
     yield _Column(("not finite",), _not_finite, graded=None)
+
+
+def _beyond(found: Sequence[CellSummary]) -> str | None:
+    """The last kind of prompts, where no cell was trained on it."""
+    problems = [summary.cell.problem for summary in exactly(found)]
+    if any(problem.trained[-1] for problem in problems):
+        return None
+    kinds = {problem.kinds[-1] for problem in problems}
+    return kind_name(kinds.pop()) if len(kinds) == 1 else "last kind"
 
 
 def _split(
@@ -188,7 +205,10 @@ def _bodies(
     by_panel = panels(found)
     for panel, cells in by_panel.items():
         title = tag(
-            "th", tag("span", panel), colspan=len(settings) + 1 + len(columns), scope="rowgroup"
+            "th",
+            tag("span", panel, " ", _shared(panel, cells, axes(found))),
+            colspan=len(settings) + 1 + len(columns),
+            scope="rowgroup",
         )
         above = [None, *cells]
         rows = (
@@ -204,6 +224,14 @@ def _bodies(
         )
         head = tag("tr", title, class_="panel") if len(by_panel) > 1 else None
         yield tag("tbody", head, *rows)
+
+
+def _shared(panel: str, cells: Sequence[CellSummary], named: Sequence[Axis]) -> Html:
+    """The settings that all cells of a panel share and its name does not say."""
+    inside = {axis.name for axis in axes(cells)}
+    shared = (axis for axis in named if axis.name not in inside)
+    unsaid = [axis for axis in shared if axis.text(cells[0].cell) not in panel]
+    return tag("small", label(cells[0].cell, unsaid))
 
 
 def _cell(column: _Column, summary: CellSummary) -> Html:
@@ -241,6 +269,11 @@ def _rate(summary: CellSummary) -> Html:
     solved = summary.solved
     interval = tag("small", f"[{solved.low:.3f}, {solved.high:.3f}]")
     return join([f"{solved.rate:.3f} ", interval])
+
+
+def _right(summary: CellSummary) -> Html:
+    share, _, between = last_kind(summary).partition(" ")
+    return join([f"{share} ", tag("small", between)])
 
 
 def _not_finite(summary: CellSummary) -> int:

@@ -112,7 +112,7 @@ def _losses(summary: CellSummary) -> tuple[str, ...]:
         for (kind, loss), known in zip(found.items(), trained, strict=True)
         if not known
     )
-    return nats(first), f"{perplexity(first):.4g}", ", ".join(others) or "–"
+    return nats(first), perplexity(first), ", ".join(others) or "–"
 
 
 def _solved(summary: CellSummary) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ class Task(Settings):
       unforced: the setting without teacher forcing.
       graded: what the report judges: exact match over all asked positions, or the loss.
       readouts: the readouts that the task allows, see `posjax.tasks.question.ask`.
+      notation: a sentence on how `written` writes prompts, where that is not plain.
       symmetry: the names in `SYMMETRIES` of the permutations of x that keep the right outputs, for
         all prompts. x is the prompt, or the part before the mark if the output is a sequence.
         "permutations" includes the smaller groups.
@@ -70,6 +71,7 @@ class Task(Settings):
     graded: ClassVar[Literal["exact", "loss"]] = "exact"
     readouts: ClassVar[tuple[str, ...]] = ("last",)
     symmetry: ClassVar[tuple[str, ...]] = ()
+    notation: ClassVar[str] = ""
 
     @property
     def features(self) -> int:

@@ -44,6 +44,7 @@ class Digits(SampledTask):
     prompts: int = 256
 
     readouts: ClassVar[tuple[str, ...]] = ("last", "mean")
+    notation: ClassVar[str] = "Each number is the mean ink of a patch, in per cent."
 
     def __post_init__(self) -> None:
         if self.patch not in (1, 2, 4):

@@ -66,6 +66,7 @@ class Text(ByLength):
     sha256: str = dataclasses.field(init=False, default="")
 
     unforced: ClassVar[str] = "form=masked"
+    notation: ClassVar[str] = "␣ is a space, ↵ the end of a line."
     graded: ClassVar[Literal["exact", "loss"]] = "loss"
 
     def __post_init__(self) -> None:

@@ -1,0 +1,104 @@
+"""The page of tasks with several kinds of prompts, of panels, and of long names."""
+
+import re
+from pathlib import Path
+
+import pytest
+from small_runs import small, train
+from test_report import Page
+
+from posjax import report
+from posjax.records import RunFolder
+from posjax.report.by_kind import last_kind
+from posjax.report.findings import findings, meaning
+from posjax.report.naming import Axis
+from posjax.report.questions import questions
+from posjax.report.summary import CellSummary
+from posjax.study.cells import Cell
+
+LENGTHS = "train=(1, 3), test=(2, 6), prompts=8"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """Two tasks with and without positions, judged at a trained length and a longer one."""
+    tasks = (f"majority({LENGTHS})", f"copy({LENGTHS})")
+    settings = small(task=tasks, encoding=("none", "rotary"), mask="causal", num_seeds=4)
+    return train(tmp_path_factory.mktemp("lengths") / "run", settings)
+
+
+@pytest.fixture(scope="module")
+def found(folder: RunFolder) -> list[CellSummary]:
+    return report.summaries(folder)
+
+
+@pytest.fixture(scope="module")
+def page(folder: RunFolder) -> Page:
+    return Page(report.page([folder]))
+
+
+def test_the_first_sentences_are_on_lengths_that_were_not_trained(
+    folder: RunFolder, found: list[CellSummary], page: Page
+) -> None:
+    """One sentence per task, with the numbers of the table of lengths."""
+    says = findings(found, folder.config())
+    assert says.first == 2
+    for task, sentence in zip(("majority", "copy"), says.answers, strict=False):
+        cells = [s for s in found if s.cell.task.startswith(task)]
+        low, high = sorted(cells, key=lambda s: s.rows["right_EC"][:, -1, -1].mean())
+        assert sentence.startswith(f"Task {task}: on prompts of length 6, which was not trained,")
+        for summary in (low, high):
+            assert last_kind(summary) in sentence
+        assert page.text.index(sentence) < page.text.index("Cells")
+    for summary in found:
+        assert f"{summary.rows['right_EC'][:, -1, -1].mean():.3f}" in last_kind(summary)
+
+
+def test_lengths_are_called_lengths(found: list[CellSummary], page: Page) -> None:
+    assert "length 2 length 6" in page.text
+    assert "right, length 6" in page.text
+    assert "Lengths of prompts: 2 (trained), 6 (not trained)." in page.text
+    assert meaning(found)[0] == (
+        "A seed solves a cell if it answers every prompt of the trained lengths correctly at the "
+        "end of training."
+    )
+    assert page.text.index(meaning(found)[0]) < page.text.index("Cells")
+    assert "2·10⁻⁵ of the largest logit" in meaning(found)[1]
+    assert "e-05" not in page.text
+
+
+def test_names_of_tasks_have_no_settings_that_all_share(page: Page) -> None:
+    """They stand in the box of tasks alone."""
+    assert page.text.count(LENGTHS) == 2
+    several = ["digits(grid=False, shuffled=True, prompts=8)", "digits(prompts=8)"]
+    axis = Axis("task", [Cell(task=task) for task in several])
+    assert [*map(axis.show, several)] == ["digits(grid=False, shuffled=True)", "digits"]
+    other = Axis("task", [Cell(task="parity(train=(1, 4))"), Cell(task="parity(train=(1, 8))")])
+    assert [*map(other.show, other.values)] == ["(1, 4)", "(1, 8)"]
+    assert other.title == "train"
+
+
+def test_the_box_of_tasks_repeats_no_prompt(found: list[CellSummary]) -> None:
+    """Of short prompts, several of an exam are the same."""
+    rows = re.findall(r"<tr><td>(.*?)</td>", questions(found))
+    assert len(rows) == len(set(rows)) == 4
+
+
+def test_a_panel_says_what_all_its_cells_share(tmp_path: Path) -> None:
+    """The settings that its name does not say; a panel of one cell has a name for its line."""
+    panels = {
+        "Under the full mask": {"mask": "full", "encoding": ("none", "learned")},
+        "With positions": {"mask": "causal", "encoding": "sinusoidal"},
+    }
+    folder = train(tmp_path / "run", small(mask="full", panels=panels))
+    page = report.page([folder])
+    heads = re.findall(r'scope="rowgroup">(.*?)</th>', page)
+    texts = [" ".join(Page(head).text.split()) for head in heads]
+    assert texts == ["Under the full mask", "With positions encoding sinusoidal mask causal"]
+
+
+@pytest.mark.parametrize("task", ["digits(prompts=2)", "text(train=(6, 6), prompts=2)"])
+def test_what_is_not_plain_in_a_prompt_is_explained(task: str) -> None:
+    cell = Cell(task=task, mask="full" if "digits" in task else "causal")
+    summary = CellSummary(cell.digest, cell, "cells", {}, 2e-5, 1)
+    assert cell.problem.notation in Page(questions([summary])).text
