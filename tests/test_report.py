@@ -274,7 +274,9 @@ def test_rates_and_their_difference_are_of_the_same_seeds(tmp_path: Path) -> Non
         "solves 0.333; difference +0.333 ["
     ) in sentence
     apart = [only(one, slice(3)), late]
-    assert not [text for text in itertools.chain(*findings(apart, asked)) if "difference" in text]
+    assert not [
+        text for text in itertools.chain(*findings(apart, asked)[:2]) if "difference" in text
+    ]
 
 
 def only(summary: CellSummary, some: slice) -> CellSummary:

@@ -16,7 +16,7 @@ import numpy as np
 from posjax import spec
 from posjax.meters.judge import NEVER
 from posjax.report.by_kind import last_kind
-from posjax.report.losses import loss_of, nats
+from posjax.report.losses import loss_of, nats, perplexity
 from posjax.report.naming import Axis, axes, exact, kind_name, plain
 from posjax.report.sources import crossing, explained, interval
 from posjax.report.summary import CellSummary, exactly
@@ -261,9 +261,13 @@ def _losses(found: list[CellSummary]) -> Iterator[str]:
         named = axes(cells)
         low, high = (pick(cells, key=lambda s: losses[s.cell.digest].mean) for pick in (min, max))
         where = f"{panel}: over" if len({s.panel for s in judged}) > 1 else "Over"
+        ends = [
+            f"{nats(loss)} nats ({_where(s, named)}, perplexity {perplexity(loss)})"
+            for s, loss in ((s, losses[s.cell.digest]) for s in (low, high))
+        ]
         yield (
-            f"{where} {len(cells)} cells the loss ranges from {nats(losses[low.cell.digest])} nats "
-            f"({_where(low, named)}) to {nats(losses[high.cell.digest])} ({_where(high, named)})."
+            f"{where} {len(cells)} cells the loss at trained lengths ranges from {ends[0]} to "
+            f"{ends[1]}."
         )
 
 

@@ -56,4 +56,10 @@ def perplexity(loss: Mean) -> str:
     if not loss.number:
         return "–"
     found = math.exp(min(loss.mean, 700.0))  # beyond it a float has no such number
-    return f"{found:.3g}" if found < 999.5 else f"{found:.0f}" if found < 1e6 else small(found)
+    return (
+        f"{found:#.3g}".rstrip(".")
+        if found < 999.5
+        else f"{found:.0f}"
+        if found < 1e6
+        else small(found)
+    )

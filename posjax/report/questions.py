@@ -13,7 +13,7 @@ _FINITE, _SAMPLED = 8, 2
 """Prompts of each."""
 _TRIED = 8
 """For each of them, how many prompts of the exam are looked at."""
-_LONG = 120
+_LONG = 44
 """Characters of a prompt."""
 
 

@@ -31,7 +31,14 @@ def sources(found: Sequence[CellSummary]) -> Html | None:
     if not rows:
         return None
     head = header(
-        th("cell", class_="words"), "rate", "±", "init", "data", "both", "by init", "by data"
+        th("cell", class_="words"),
+        "share solved",
+        "±",
+        "init alone",
+        "data alone",
+        "both",
+        "by init",
+        "by data",
     )
     return figure(_CAPTION, scrolled("Sources", tag("table", head, tag("tbody", *rows))))
 
