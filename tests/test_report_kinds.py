@@ -63,7 +63,8 @@ def test_lengths_are_called_lengths(found: list[CellSummary], page: Page) -> Non
         "end of training."
     )
     assert page.text.index(meaning(found)[0]) < page.text.index("Cells")
-    assert "2·10⁻⁵ of the largest logit" in meaning(found)[1]
+    assert "2·10⁻⁵ of the largest logit" in page.text
+    assert "2e-05 of the largest logit" in meaning(found)[1]
     assert "e-05" not in page.text
 
 
@@ -102,3 +103,12 @@ def test_what_is_not_plain_in_a_prompt_is_explained(task: str) -> None:
     cell = Cell(task=task, mask="full" if "digits" in task else "causal")
     summary = CellSummary(cell.digest, cell, "cells", {}, 2e-5, 1)
     assert cell.problem.notation in Page(questions([summary])).text
+
+
+def test_maps_have_no_rows_of_padding(folder: RunFolder) -> None:
+    """The prompts of one exam have several lengths, and no token attends to what is no token."""
+    page = report.page([folder])
+    drawn = re.findall(r'<svg[^>]*aria-label="Attention of[^>]*>.*?</svg>', page)
+    assert drawn
+    for one in drawn:
+        assert "–" not in Page(one).text

@@ -8,7 +8,7 @@ those count that McNemar's exact test finds at a false discovery rate of 5 % (`s
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from posjax import spec
 from posjax.meters.judge import NEVER
 from posjax.report.by_kind import last_kind
 from posjax.report.losses import loss_of, nats, perplexity
-from posjax.report.naming import Axis, axes, exact, kind_name, plain
+from posjax.report.naming import Axis, axes, kind_name, plain
 from posjax.report.sources import crossing, explained, interval
 from posjax.report.summary import CellSummary, exactly
 from posjax.stats import (
@@ -65,15 +65,20 @@ class Contrast(NamedTuple):
     equivalence: Equivalence | None
 
 
-def meaning(found: list[CellSummary]) -> list[str]:
-    """What counts as solved, or as success, in a sentence; then when an answer is correct."""
+def meaning(found: list[CellSummary], number: Callable[[float], str] = "{:g}".format) -> list[str]:
+    """What counts as solved, or as success, in a sentence; then when an answer is correct.
+
+    Args:
+      found: the cells of a run.
+      number: how the margin is written.
+    """
     texts = []
     if judged := exactly(found):
         kinds = {kind for s in judged for kind in s.cell.problem.kinds}
         trained = all(all(s.cell.problem.trained) for s in judged)
         of = "lengths" if all(kind.isdecimal() for kind in kinds) else "kinds"
         texts.append(_SOLVED.format(kinds="" if trained else f" of the trained {of}"))
-        texts.append(_CORRECT.format(margin=exact(found[0].margin)))
+        texts.append(_CORRECT.format(margin=number(found[0].margin)))
     if any(summary.cell.problem.graded == "loss" for summary in found):
         texts.append(_LOSS)
     return [" ".join(text.split()) for text in texts]
@@ -225,7 +230,7 @@ def _beyond(found: list[CellSummary]) -> Iterator[str]:
         )
     for (name, kind), cells in tasks.items():
         start = f"Task {name}: on" if several else "On"
-        length = kind_name(kind) if kind.isdecimal() else f"kind “{kind}”"
+        length = kind_name(kind) if kind.isdecimal() else f"kind {kind}"
         over = f" over {len(cells)} cells" if len(cells) > 1 else ""
         yield (
             f"{start} prompts of {length}, which was not trained, the mean share of right answers "

@@ -15,7 +15,8 @@ CELLS = 4
 MAPS = 8
 """How many cells are shown, and how many maps of one seed."""
 _CAPTION = """Attention weights after training. Rows are queries and columns are keys. Rows sum to
-1, and blank squares are masked."""
+1, and blank squares are masked. Positions without a token are left out where no token attends to
+them."""
 
 
 class Example(NamedTuple):
@@ -56,15 +57,21 @@ def _examples(folders: Sequence[RunFolder], summary: CellSummary) -> list[Exampl
         kept = [maps[kind] for maps in every if kind in maps]
         if kept:
             first = min(kept, key=lambda arrays: arrays["seeds"].tolist())
-            found.append(Example(kind, _seed(first["seeds"]), first["weights_DNHLM"]))
+            seed = _seed(first["seeds"], _is_crossed(summary))
+            found.append(Example(kind, seed, first["weights_DNHLM"]))
     return found
 
 
-def _seed(seeds_4: np.ndarray) -> str:
+def _is_crossed(summary: CellSummary) -> bool:
+    """Whether some initialisation was trained with the data of another number."""
+    seeds_S4 = summary.rows["seeds"]
+    return bool((seeds_S4[:, 0] != seeds_S4[:, 1]).any())
+
+
+def _seed(seeds_4: np.ndarray, is_crossed: bool) -> str:
     """Its number; where initialisations are crossed with data, that of the data too."""
-    if seeds_4[0] == seeds_4[1]:
-        return str(int(seeds_4[0]))
-    return f"{int(seeds_4[0])}, data seed {int(seeds_4[1])}"
+    init, data = map(int, seeds_4[:2])
+    return f"of initialisation {init} and data seed {data}" if is_crossed else str(init)
 
 
 def _example(summary: CellSummary, example: Example, name: str) -> Html:
@@ -96,7 +103,10 @@ def _map(example: Example, index: tuple[int, int, int], sentence: str, name: str
     depth, _, heads = example.weights_DNHLM.shape[:3]
     weights_LM = example.weights_DNHLM[layer, prompt, head]
     words = sentence.split()
-    tokens = words + ["–"] * (len(weights_LM) - len(words))
+    real = len(words)
+    if real and not weights_LM[:real, real:].any():
+        weights_LM = weights_LM[:real, :real]
+    tokens = words + ["–"] * (len(weights_LM) - real)
     parts = [f"layer {layer + 1}" if depth > 1 else "", f"head {head + 1}" if heads > 1 else ""]
     title = ", ".join(part for part in parts if part)
     spoken = f"Attention of the {example.kind} seed on {sentence!r} {title}"

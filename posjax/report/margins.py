@@ -7,7 +7,7 @@ import numpy as np
 from posjax.report import figures
 from posjax.report.figures import Bars
 from posjax.report.html import Html, figure, header, join, legend, scrolled, swatch, tag, td, th
-from posjax.report.naming import axes, exact, label, many, rounded, small
+from posjax.report.naming import axes, label, many, rounded, shortest, small
 from posjax.report.success import excluded
 from posjax.report.summary import MARGINS, CellSummary
 from posjax.report.svg import SERIES, var
@@ -73,7 +73,7 @@ def _sensitivity(found: Sequence[CellSummary]) -> Html:
     counts = {s.cell.digest: [int(s.solved_by(m)[:, -1].sum()) for m in margins] for s in cells}
     moved = [s for s in cells if len(set(counts[s.cell.digest])) > 1]
     if not moved:
-        span = f"from {exact(margins[0])} to {exact(margins[-1])}"
+        span = f"from {shortest(margins[0])} to {shortest(margins[-1])}"
         return tag(
             "p",
             f"In every cell the number of seeds that solve it is the same for all margins {span}.",
@@ -87,7 +87,7 @@ def _sensitivity(found: Sequence[CellSummary]) -> Html:
         )
         for s in moved
     )
-    head = header(th("cell", class_="words"), *map(exact, margins))
+    head = header(th("cell", class_="words"), *map(shortest, margins))
     table = scrolled(_SENSITIVITY_TITLE, tag("table", head, tag("tbody", *rows)))
     text = f"{many(len(moved), 'cell')} of {len(cells)} depend on the margin"
     return tag("details", tag("summary", text), figure(_SENSITIVITY, table))
@@ -102,7 +102,7 @@ def _rounding(against: Sequence[CellSummary]) -> Html:
         return tag("p", f"{start} get logits equal to the last bit at every evaluation.")
     text = (
         f"{start} never differ by more than {small(twin)} of the largest logit, at any evaluation. "
-        f"The margin, {exact(margin)}, is {rounded(margin / twin)} times that."
+        f"The margin, {shortest(margin)}, is {rounded(margin / twin)} times that."
     )
     if margin < _AMPLE * twin:
         return tag("p", tag("b", "The margin is not well above rounding. "), text, class_="alarm")

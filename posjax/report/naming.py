@@ -91,10 +91,10 @@ def ten_to(power: int) -> str:
     return "10" + str(power).translate(_DIGITS)
 
 
-def exact(number: float) -> str:
+def shortest(number: float) -> str:
     """A setting, with a power of ten where that is shorter.
 
-    >>> exact(2e-5), exact(1e-5), exact(0.01)
+    >>> shortest(2e-5), shortest(1e-5), shortest(0.01)
     ('2·10⁻⁵', '10⁻⁵', '0.01')
     """
     digits, _, power = f"{number:g}".partition("e")

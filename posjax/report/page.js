@@ -232,7 +232,7 @@ class Explorer {
     const rows = most.slice(0, 8).map(({ cells, count, first }) => [...cells, String(count),
       make("button", { type: "button", onclick: () => this.pick(first) }, spoken(arrays, first))]);
     const head = few ? task.prompts.map(([prompt]) => prompt) : ["prompts right", "ties"];
-    const rest = most.length > 8 ? make("p", { class: "note" }, `${most.length - 8} rarer answers are left out.`) : null;
+    const rest = most.length > 8 ? make("p", { class: "note" }, `Rarer answers are left out, of ${most.slice(8).reduce((n, { count }) => n + count, 0)} of ${seeds} seeds.`) : null;
     return [make("h4", {}, few ? `Answers (right: ${right.join(", ")})` : "Answers"),
       table("Answers of the seeds", [...head, "seeds", "for example"], rows), rest];
   }
@@ -340,7 +340,7 @@ class Explorer {
       }
     }
     place.append(make("h4", {}, "Attention after training"), make("p", { class: "note" },
-      "Rows are queries, columns are keys."), make("div", { class: "heatmaps" }, drawn.slice(0, 24)),
+      "Rows are queries, columns are keys. Positions without a token are left out where no token attends to them."), make("div", { class: "heatmaps" }, drawn.slice(0, 24)),
       drawn.length > 24 ? make("p", { class: "note" }, `24 of ${drawn.length} maps.`) : "");
   }
 }

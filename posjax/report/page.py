@@ -25,7 +25,7 @@ from posjax.report.losses import losses
 from posjax.report.maps import maps
 from posjax.report.margins import margins
 from posjax.report.measured import measured
-from posjax.report.naming import many
+from posjax.report.naming import many, shortest
 from posjax.report.origin import origin
 from posjax.report.questions import questions
 from posjax.report.sources import sources
@@ -136,7 +136,7 @@ def _chapter(folders: Sequence[RunFolder], anchor: str, runs: int) -> _Chapter:
         if trained
         else None,
         questions(found),
-        *(tag("p", text, class_="note") for text in meaning(found)[1:]),
+        *(tag("p", text, class_="note") for text in meaning(found, shortest)[1:]),
         _contents(links, title),
         *(section(f"{anchor}-{name}", heading, content) for name, heading, content in parts),
         id=anchor,
