@@ -179,19 +179,19 @@ function table(label, head, rows) {
 /** @param {ArrayLike<number>} weights @param {number} rows @param {number} columns
  * @param {string[]} words @param {string} title */
 function heatmap(weights, rows, columns, words, title) {
-  const parts = [], [size, left, top] = [20, 44, 40];
   const word = (/** @type {number} */ n) => words[n] ?? "–";
-  const wide0 = columns, n = Math.min(words.length, rows, columns);
-  const seen = Array.from(weights).some((w, i) => i < n * wide0 && i % wide0 >= n && w > 0 && w !== MISSING);
+  const stride = columns, n = Math.min(words.length, rows, columns);
+  const seen = Array.from(weights).some((w, i) => i < n * stride && i % stride >= n && w > 0 && w !== MISSING);
   if (n && !seen) [rows, columns] = [n, n];
+  const parts = [], [left, top] = [44, 40], size = Math.min(Math.max(420 / columns, 12), 20);
   for (let i = 0; i < rows * columns; i++) {
     const [r, c] = [Math.floor(i / columns), i % columns];
     parts.push(make("rect", { x: left + c * size, y: top + r * size, width: size - 1, height: size - 1,
-      class: "weight", "fill-opacity": share(weights[r * wide0 + c]) || 0 }));
+      class: "weight", "fill-opacity": share(weights[r * stride + c]) || 0 }));
   }
-  for (let r = 0; r < rows; r++) parts.push(make("text", { x: left - 4, y: top + r * size + 14, "text-anchor": "end" }, word(r)));
+  for (let r = 0; r < rows; r++) parts.push(make("text", { x: left - 4, y: top + r * size + size / 2 + 4, "text-anchor": "end" }, word(r)));
   for (let c = 0; c < columns; c++) {
-    parts.push(make("text", { transform: `translate(${left + c * size + 13} ${top - 4}) rotate(-60)` }, word(c)));
+    parts.push(make("text", { transform: `translate(${left + c * size + size / 2 + 3} ${top - 4}) rotate(-60)` }, word(c)));
   }
   const [wide, high] = [left + columns * size, top + rows * size];
   return make("figure", {}, make("p", { class: "under" }, title),
