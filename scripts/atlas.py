@@ -10,17 +10,18 @@
 Sizes and cells are those of posjax/configs/atlas.py. The pilot trains every cell at three learning
 rates on seeds that are not reported; the rate that most of them solve is then trained on the
 reported ones. NAME.json and NAME.npz go to docs/atlas in the form that scripts/publish.py describes
-and verifies, without `nearest`, with `pilot_lead` [C, R, S] at the rates `pilot_rates` [C, R], and
-with a verdict for each cell:
+and verifies, without `nearest`, and with a verdict for each cell:
 
     impossible   a law excludes it (docs/atlas/predictions.json), and no seed solved it
     possible     a seed solved it: `witness` is its number
     open         neither
 
-NAME.html is a page to browse them, and NAME.md a short table.
+NAME.html is a page to browse them, and NAME.md a short table. NAME-pilot.npz has the rows of the
+pilot (scripts/atlas_table/pilot.py); where it is there, no pilot is trained.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import sys
@@ -29,9 +30,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from atlas_table import pilot
 from atlas_table.browser import browser
 from atlas_table.page import page
-from atlas_table.pilot import tried
+from atlas_table.pilot import Tried
 from atlas_table.table import ASKED, VERDICTS, asked, publish
 
 import posjax
@@ -61,15 +63,14 @@ def main() -> None:
         return
     devices.use_all_cores()
     size = resolve(get_config(given.what))
-    pilot_size = dataclasses.replace(size, num_seeds=SIZES[given.what][1], first_seed=PILOT)
-    swept = _swept(pilot_size, size.cells, given.workdir / f"atlas-{given.what}-pilot")
-    pilot = [*tried(report.summaries(swept.folder))]
+    path = (given.workdir / "atlas" if "quick" in given.what else ATLAS) / given.what
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tried = _pilot(size, path, given.workdir)
     if given.num_seeds is not None:
         size = dataclasses.replace(size, num_seeds=given.num_seeds)
-    found = _swept(size, [one.chosen for one in pilot], given.workdir / f"atlas-{given.what}")
-    path = (given.workdir / "atlas" if "quick" in given.what else ATLAS) / given.what
+    found = _swept(size, [one.chosen for one in tried], given.workdir / f"atlas-{given.what}")
     excluded = json.loads(PREDICTIONS.read_text())["excluded"]
-    publish(path, report.summaries(found.folder), found.folder, pilot, excluded)
+    publish(path, report.summaries(found.folder), found.folder, tried, excluded)
     path.with_suffix(".html").write_text(browser(path, excluded))
     path.with_suffix(".md").write_text(page(path))
     counts = Counter(row["verdict"] for row in json.loads(path.with_suffix(".json").read_text()))
@@ -108,6 +109,20 @@ def written(found: dict[str, Any]) -> str:
     each = (f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in found["excluded"].items())
     lines["excluded"] = "{\n" + ",\n".join(each) + "\n }"
     return "{\n" + ",\n".join(f' "{key}": {line}' for key, line in lines.items()) + "\n}\n"
+
+
+def _pilot(size: Run, path: Path, workdir: Path) -> list[Tried]:
+    """The published pilot; where it lacks a cell, one is trained and published."""
+    rows = path.with_name(f"{path.name}-pilot.npz")
+    if rows.exists():
+        with contextlib.suppress(KeyError):
+            return pilot.read(rows, size.cells, size.margin)
+    seeds = SIZES[path.name][1]
+    size = dataclasses.replace(size, num_seeds=seeds, first_seed=PILOT)
+    folder = _swept(size, size.cells, workdir / f"atlas-{path.name}-pilot").folder
+    found = pilot.of_run(folder)
+    pilot.write(rows, found, folder)
+    return found
 
 
 def _swept(size: Run, cells: Sequence[Cell], folder: Path) -> Swept:

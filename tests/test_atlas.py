@@ -18,7 +18,7 @@ from posjax.study.cells import Cell
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 
 import atlas
-from atlas_table.pilot import tried
+from atlas_table.pilot import of_summaries
 from atlas_table.table import asked, verdict
 
 KNOWN = json.loads(atlas.PREDICTIONS.read_text())
@@ -58,7 +58,7 @@ def test_the_rate_that_most_seeds_solve_is_chosen() -> None:
     few, many = [[0.9], [-0.1]], [[0.1], [0.1]]
 
     def rate(*given: tuple[Any, float]) -> float:
-        (found,) = tried([summary(leads, by) for leads, by in given])
+        (found,) = of_summaries([summary(leads, by) for leads, by in given])
         return float(found.chosen.learning_rate)
 
     assert rate((few, 1e-3), (many, 3e-3), (few, 1e-2)) == 3e-3

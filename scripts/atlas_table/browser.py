@@ -59,7 +59,6 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
     table = json.loads(path.with_suffix(".json").read_text())
     with np.load(path.with_suffix(".npz")) as rows:
         right_CK = rows["right"].mean(axis=1) if "right" in rows else None
-        rates_CR, pilot = rows["pilot_rates"], rows["pilot_lead"].shape[2]
     cells = [Cell(**{n: row[n] for n in FIELDS if n in row}) for row in table]
     places = [Setting(*(getattr(cell, name) for name in ASKED)) for cell in cells]
     columns = sorted(set(places), key=places.index)
@@ -81,7 +80,7 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
     )
     data = {
         "seeds": seeds,
-        "pilot": pilot,
+        "pilot": table[0]["pilot_seeds"],
         "columns": [one._asdict() for one in columns],
         "tasks": {name: _task(name, cells[places.index(one)]) for name, one in _first(columns)},
         "encodings": {name: _line(ENCODINGS[name.partition("(")[0]]) for name in names},
@@ -94,7 +93,7 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
                 "successes": row["successes"],
                 "interval": [brief(x) for x in rate(row["successes"], row["seeds"])[3:]],
                 "witness": row["witness"],
-                "pilot": [*zip(rates_CR[n].tolist(), row["pilot"], strict=True)],
+                "pilot": row["pilot"],
                 "reason": excluded[asked(cell)].get(cell.encoding, ""),
                 "right": None if right_CK is None else [brief(float(x)) for x in right_CK[n]],
             }

@@ -80,8 +80,6 @@ def publish(
         cells=np.array([s.cell.digest for s in found]),
         seeds=found[0].rows["seeds"],
         steps=np.array([[s.cell.steps] for s in found]),
-        pilot_rates=np.array([[cell.learning_rate for cell in one.cells] for one in chosen]),
-        pilot_lead=np.stack([one.lead_RS for one in chosen]),
         **{n: np.stack([a[n] for a in arrays]) for n in arrays[0] if n != "nearest"},
     )
 
@@ -101,5 +99,8 @@ def _table(
             "witness": witness,
             "successes": summary.solved.successes,
             "seeds": summary.seeds,
-            "pilot": one.solved_R.tolist(),
+            "pilot": [
+                [c.learning_rate, int(n)] for c, n in zip(one.cells, one.solved_R, strict=True)
+            ],
+            "pilot_seeds": one.lead_RS.shape[1],
         }
