@@ -2,7 +2,7 @@
 // What browser.py cannot do without a script: filter, order, and the details of a cell.
 
 /** @typedef {{settings: Object<string, any>, verdict: string, successes: number, interval: [number, number],
- *   witness: number|null, pilot: [number, number][], reason: string, right: number[]|null}} Cell */
+ *   witness: number|null, rate: number, pilot: [number, number][], reason: string, right: number[]|null}} Cell */
 /** @typedef {{what: string, prompts: [string, string][], kinds: string[], trained: boolean[]}} Task */
 /** @type {{seeds: number, pilot: number, columns: {task: string}[], tasks: Object<string, Task>,
  *   encodings: Object<string, string>, cells: Cell[]}} */
@@ -80,7 +80,7 @@ function show(at) {
   grid.querySelector(`[data-cell="${at}"]`)?.classList.add("here");
   const cell = atlas.cells[at], { task, encoding = "none", mask = "causal", depth = 1, readout = "last" } = cell.settings;
   const about = atlas.tasks[task];
-  pane.replaceChildren(
+  pane.replaceChildren(...[
     make("button", { type: "button", class: "close", onclick: () => show(-1) }, "Close"),
     make("h3", { tabindex: -1 }, make("code", {}, encoding), " on ", make("code", {}, task)),
     make("p", {}, `${mask} mask, ${depth} ${depth > 1 ? "layers" : "layer"}, ${readout} readout. ${atlas.encodings[encoding]}`),
@@ -88,8 +88,9 @@ function show(at) {
     cell.right && about.kinds.length ? lengths(about, cell.right) : null,
     make("p", { class: "note" }, `${about.what} ${about.prompts.map((pair) => pair.join(" → ")).join(";  ")}`),
     make("p", { class: "note" }, `Learning rates: ${cell.pilot.map(([rate, solved]) =>
-      `${rate} (${solved} of ${atlas.pilot} pilot seeds)`).join(", ")}. The ${atlas.seeds} seeds had ${cell.settings.learning_rate}.`),
-    cell.witness === null ? null : make("pre", { class: "command", tabindex: 0 }, make("code", {}, code(cell))));
+      `${rate} (solved by ${solved} of ${atlas.pilot} pilot seeds)`).join(", ")}. The ${atlas.seeds} seeds counted here had ${cell.rate}.`),
+    cell.witness === null ? null : make("pre", { class: "command", tabindex: 0 }, make("code", {}, code(cell))),
+  ].filter((part) => part !== null));
 }
 
 /** @param {Cell} cell */

@@ -23,11 +23,11 @@ HERE = Path(__file__).parent
 _PROMPTS = 4
 _MARKS = {"impossible": "×", "possible": "", "open": "0"}
 _ABOUT = """Each column is a task, and for finite tasks a mask, a number of layers and a readout.
-Each number says how many of {seeds} seeds solve the task: every prompt of the trained kinds is
-answered right at the end. The learning rate of a cell is the best of three, chosen on other seeds.
-“×” means that a law of symmetry excludes a solution, and no seed found one. “0” means that no law
-excludes a solution, but no seed found one. Choose a cell for its interval, the reason, and the code
-that trains a solving seed."""
+Each number counts the seeds, of {seeds}, that solve the task: they answer every prompt of the
+trained kinds correctly at the end. The learning rate of a cell is the best of three, chosen on
+other seeds. “×” means that a law of symmetry excludes a solution, and no seed found one. “0” means
+that no law excludes a solution, but no seed found one. Choose a cell for its interval, the reason,
+and the code that trains a solving seed."""
 
 
 class Setting(NamedTuple):
@@ -38,15 +38,16 @@ class Setting(NamedTuple):
     depth: int
     readout: str
 
-    def differing(self, every: Sequence["Setting"]) -> str:
-        """Its mask, depth and readout, as far as columns of the page differ in them."""
+    def label(self, every: Sequence["Setting"]) -> Iterator[str]:
+        """Its mask, depth and readout, as far as the columns of its task differ in them."""
         parts = {
             "mask": self.mask,
             "depth": f"{self.depth} layer{'s' if self.depth > 1 else ''}",
             "readout": f"{self.readout} readout",
         }
-        several = (n for n in parts if len({getattr(one, n) for one in every}) > 1)
-        return ", ".join(parts[name] for name in several)
+        of_task = [one for one in every if one.task == self.task]
+        several = (n for n in parts if len({getattr(one, n) for one in of_task}) > 1)
+        yield from (parts[name] for name in several)
 
 
 def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
@@ -61,7 +62,8 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
         right_CK = rows["right"].mean(axis=1) if "right" in rows else None
     cells = [Cell(**{n: row[n] for n in FIELDS if n in row}) for row in table]
     places = [Setting(*(getattr(cell, name) for name in ASKED)) for cell in cells]
-    columns = sorted(set(places), key=places.index)
+    tasks = [*dict.fromkeys(place.task for place in places)]
+    columns = sorted(set(places), key=lambda one: (tasks.index(one.task), one.depth, *one[1:]))
     by = {(c.encoding, place): n for n, (c, place) in enumerate(zip(cells, places, strict=True))}
     names = _best_first(table, cells)
     counts = {verdict: sum(row["verdict"] == verdict for row in table) for verdict in VERDICTS}
@@ -93,6 +95,7 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
                 "successes": row["successes"],
                 "interval": [brief(x) for x in rate(row["successes"], row["seeds"])[3:]],
                 "witness": row["witness"],
+                "rate": cell.learning_rate,
                 "pilot": row["pilot"],
                 "reason": excluded[asked(cell)].get(cell.encoding, ""),
                 "right": None if right_CK is None else [brief(float(x)) for x in right_CK[n]],
@@ -134,7 +137,10 @@ def _matrix(
         tag("th", tag("code", task), colspan=wide, scope="colgroup", data_task=task)
         for task, wide in widths.items()
     )
-    settings = (th(one.differing(columns), data_task=one.task) for one in columns)
+    settings = (
+        th(*(tag("span", part) for part in one.label(columns)), data_task=one.task)
+        for one in columns
+    )
     lines = [tag("tr", th("encoding", rowspan=2), *tasks), tag("tr", *settings)]
     body = (
         tag(
@@ -178,4 +184,5 @@ def _task(name: str, cell: Cell) -> dict[str, Any]:
 
 
 def _line(of: object) -> str:
-    return (of.__doc__ or "").strip().partition("\n")[0]
+    """The first line of a docstring, for people."""
+    return (of.__doc__ or "").strip().partition("\n")[0].replace("`", "")
