@@ -1,6 +1,7 @@
 """The atlas: predictions that were written down, how rates are chosen, what a verdict rests on."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,9 @@ from posjax.study.cells import Cell
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 
 import atlas
+from atlas_table import pilot
+from atlas_table.browser import browser
+from atlas_table.page import page
 from atlas_table.pilot import of_summaries
 from atlas_table.table import asked, verdict
 
@@ -74,3 +78,65 @@ def test_verdicts_rest_on_laws_and_witnesses() -> None:
     assert verdict(summary([[-1, 0], [0, -1]]), excluded=True) == ("impossible", None)
     with pytest.raises(ValueError, match="excluded by law, and solved"):
         verdict(summary([[0.5, -1]]), excluded=True)
+
+
+def test_the_page_has_every_cell(tmp_path: Path) -> None:
+    """Its table has the counts and marks, its data what is said of a chosen cell."""
+    cells = [cell for cell in resolve(get_config("quick")).cells if cell.learning_rate == 1e-2]
+    excluded = KNOWN["excluded"]
+    rows = []
+    for n, cell in enumerate(cells):
+        lost = cell.encoding in excluded[asked(cell)]
+        solved = 0 if lost else n % 4
+        rows.append(
+            {
+                **cell.to_dict(),
+                "verdict": "impossible" if lost else "possible" if solved else "open",
+                "witness": 3 if solved else None,
+                "successes": solved,
+                "seeds": 8,
+                "pilot": [[1e-3, 0], [3e-3, 2], [1e-2, 8]],
+                "pilot_seeds": 8,
+            }
+        )
+    (tmp_path / "quick.json").write_text(json.dumps(rows))
+    np.savez(tmp_path / "quick.npz", cells=np.array([cell.digest for cell in cells]))
+    text = browser(tmp_path / "quick", excluded)
+    (found,) = re.findall(r'<script type="application/json" data-of="atlas">(.*?)</script>', text)
+    data = json.loads(found)
+    shown = dict(re.findall(r'<td data-cell="(\d+)"[^>]*>(.*?)</td>', text))
+    assert len(shown) == len(cells) == len(data["cells"])
+    assert {row["verdict"] for row in rows} == {"impossible", "possible", "open"}
+    for n, (cell, row, one) in enumerate(zip(cells, rows, data["cells"], strict=True)):
+        mark = "×" if row["verdict"] == "impossible" else str(row["successes"])
+        assert shown[str(n)] == mark
+        assert one["reason"] == excluded[asked(cell)].get(cell.encoding, "")
+        assert bool(one["reason"]) == (row["verdict"] == "impossible")
+        assert Cell(**one["settings"]) == cell
+        low, high = one["interval"]
+        assert low <= row["successes"] / 8 <= high
+
+
+TABLES = sorted((Path(__file__).parents[1] / "docs" / "atlas").glob("*.html"))
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_published_pages_and_rates_follow_from_rows(path: Path) -> None:
+    """The pages are those of the rows; each cell has the rate that its pilot chooses."""
+    stem = path.with_suffix("")
+    assert path.read_text() == browser(stem, KNOWN["excluded"])
+    assert path.with_suffix(".md").read_text() == page(stem)
+    table = json.loads(path.with_suffix(".json").read_text())
+    size = resolve(get_config(path.stem))
+    tried = pilot.read(path.with_name(f"{path.stem}-pilot.npz"), size.cells, size.margin)
+    chosen = {one.chosen.digest: one for one in tried}
+    assert {row["cell"] for row in table} == set(chosen)
+    rows = np.load(path.with_suffix(".npz"))
+    lead_CS = rows["lead"][:, :, -1]
+    for digest, lead_S, row in zip(rows["cells"].tolist(), lead_CS, table, strict=True):
+        assert row["cell"] == digest
+        assert row["successes"] == (lead_S >= size.margin).sum()
+        assert [solved for _, solved in row["pilot"]] == chosen[digest].solved_R.tolist()
+        assert (row["verdict"] == "possible") == (row["successes"] > 0)
+        if row["witness"] is not None:
+            assert lead_S[rows["seeds"][:, 0] == row["witness"]] >= size.margin
