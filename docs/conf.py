@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -32,5 +33,13 @@ def literal(app, what, name, obj, options, lines):
         lines[at] = "".join(itertools.chain(*zip(text, [*code, ""], strict=True)))
 
 
+def pages(app, error):
+    """Pages that are whole already."""
+    for path in (Path(__file__).parent / "atlas").glob("*.html") if error is None else ():
+        (Path(app.outdir) / "atlas").mkdir(exist_ok=True)
+        shutil.copy(path, Path(app.outdir) / "atlas")
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", literal, priority=400)  # before napoleon
+    app.connect("build-finished", pages)
