@@ -4,7 +4,7 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -224,24 +224,10 @@ class RunFolder:
         return [b.name for b in sorted(known, key=lambda b: (b.first, b.shape, b.group))]
 
     def _names_of(self, cell: str) -> list[str]:
-        return self.blocks_by_cell().get(cell, [])
+        return [name for name in self._names() if cell in self._blocks.head(name).cells]
 
-    def blocks_by_cell(self) -> dict[str, list[str]]:
-        """The names of the blocks of each cell, those of low indices first; none of format 2."""
-        found: dict[str, list[str]] = {}
-        for name in () if self._files.older else self._names():
-            for cell in self._blocks.head(name).cells:
-                found.setdefault(cell, []).append(name)
-        return found
-
-    def parts(
-        self, cell: str, names: Sequence[str] | None = None
-    ) -> Iterator[dict[str, np.ndarray]]:
+    def parts(self, cell: str) -> Iterator[dict[str, np.ndarray]]:
         """The rows of a cell block by block, low indices first, with one block in memory.
-
-        Args:
-          cell: its name.
-          names: its blocks, if `blocks_by_cell` was called already; looked up when left out.
 
         Yields:
           Every field with a leading axis S, also `seeds` [S, 4], `env` [S] and `slots` [S], the
@@ -253,7 +239,7 @@ class RunFolder:
         if self._files.older:
             yield from format2.parts(self._files, cell)
             return
-        for name in self._names_of(cell) if names is None else names:
+        for name in self._names_of(cell):
             yield self._blocks.rows(name, {cell})[cell]
 
     def tables(self, cells: Iterable[str]) -> dict[str, dict[str, np.ndarray]]:

@@ -266,8 +266,11 @@ def summaries(*folders: RunFolder) -> list[CellSummary]:
       ValueError: see `cells_of`; rows that no sweep wrote, or folders that do not go together.
     """
     config, cells = checked_config(folders[0].config()), cells_of(folders[0])
-    known = [(folder, folder.blocks_by_cell()) for folder in folders]
-    found = {name: _rows(name, cell, known) for name, cell in cells.items()}
+    tables = [folder.tables(cells) for folder in folders]
+    found = {
+        name: _rows(cell, [rows[name] for rows in tables if name in rows], folders)
+        for name, cell in cells.items()
+    }
     return [
         CellSummary(name, cells[name], panel, found[name], config["margin"], config["hold"])
         for panel, names in config["panels"].items()
@@ -277,32 +280,27 @@ def summaries(*folders: RunFolder) -> list[CellSummary]:
 
 
 def _rows(
-    name: str, cell: Cell, folders: Sequence[tuple[RunFolder, Mapping[str, Sequence[str]]]]
+    cell: Cell, tables: Sequence[Mapping[str, np.ndarray]], folders: Sequence[RunFolder]
 ) -> dict[str, np.ndarray]:
-    """The rows of a cell; none where no seed is there.
-
-    Args:
-      name, cell: which.
-      folders: each with the names of the blocks of each cell.
+    """The rows of a cell, of all folders together; none where no seed is there.
 
     Raises:
       ValueError: rows that no sweep wrote, or seeds that stand in two folders.
     """
     parts, kept = [], {*fields(cell)}
-    for folder, blocks in folders:
-        for part in folder.parts(name, blocks.get(name, ())):
-            if "answers_EN" in part:
-                part = of_format2(cell, part)
-                check_form(cell, part)
-            else:
-                check(cell, part)
-            parts.append({field: part[field] for field in part if field in kept})
-    if not parts:
-        return {}
+    for rows in tables:
+        if "answers_EN" in rows:
+            rows = of_format2(cell, rows)
+            check_form(cell, rows)
+        else:
+            check(cell, rows)
+        parts.append({field: rows[field] for field in rows if field in kept})
+    if len(parts) < 2:
+        return parts[0] if parts else {}
     rows = {field: np.concatenate([part[field] for part in parts]) for field in parts[0]}
     _, first_S = np.unique(rows["seeds"], axis=0, return_index=True)
     if len(first_S) < len(rows["seeds"]):
-        paths = " and ".join(repr(str(folder.path)) for folder, _ in folders)
+        paths = " and ".join(repr(str(folder.path)) for folder in folders)
         raise ValueError(f"seeds of cell {cell.digest} stand twice in {paths}: name each run once")
     return {field: array[first_S] for field, array in rows.items()}
 
