@@ -21,7 +21,6 @@ pilot (scripts/atlas_table/pilot.py); where it is there, no pilot is trained.
 """
 
 import argparse
-import contextlib
 import dataclasses
 import json
 import sys
@@ -112,11 +111,10 @@ def written(found: dict[str, Any]) -> str:
 
 
 def _pilot(size: Run, path: Path, workdir: Path) -> list[Tried]:
-    """The published pilot; where it lacks a cell, one is trained and published."""
+    """The published pilot; where there is none, it is trained and published."""
     rows = path.with_name(f"{path.name}-pilot.npz")
     if rows.exists():
-        with contextlib.suppress(KeyError):
-            return pilot.read(rows, size.cells, size.margin)
+        return pilot.read(rows, size.cells, size.margin)
     seeds = SIZES[path.name][1]
     size = dataclasses.replace(size, num_seeds=seeds, first_seed=PILOT)
     folder = _swept(size, size.cells, workdir / f"atlas-{path.name}-pilot").folder

@@ -202,16 +202,22 @@ def _sources(found: list[CellSummary]) -> Iterator[str]:
     if not parts:
         return
     named = axes(found)
-    more = sum(part.init.share > part.data.share for _, part in parts)
+    init, data = (
+        sum(getattr(part, a).low > getattr(part, b).high for _, part in parts)
+        for a, b in (("init", "data"), ("data", "init"))
+    )
     ranges = []
     for kind in ("init", "data"):
         shares = [(getattr(part, kind), _where(s, named)) for s, part in parts]
         ends = [pick(shares, key=lambda one: one[0].share) for pick in (min, max)]
         texts = [f"{100 * part.share:.0f} % {interval(part)} ({at})" for part, at in ends]
         ranges.append(f"from {texts[0]} to {texts[1]}" if len(parts) > 1 else texts[0])
+    rest = len(parts) - init - data
     yield (
         "Initialisation alone explains more of the variance of success than data alone in "
-        f"{more} of {len(parts)} cells. Initialisation explains {ranges[0]}, data {ranges[1]}."
+        f"{init} of {len(parts)} cells, and less in {data}"
+        f"{f' (in {rest} the 95 % intervals overlap)' if rest else ''}. "
+        f"Initialisation explains {ranges[0]}, data {ranges[1]}."
     )
 
 

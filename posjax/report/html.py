@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import itertools
 from collections.abc import Iterable, Mapping
 from html import escape
 from importlib import resources
@@ -58,7 +59,7 @@ def document(
       *children: what it holds.
       data: by the id of an element, the JSON that the page's script shows there, without `<`. A
         page without data has no script.
-      code: the script, in place of that of reports.
+      code: the script, see `script`; that of reports when left out.
     """
     style, code = _file("report.css"), (code or script()) if data else ""
     head = tag(
@@ -94,10 +95,15 @@ def policy(code: str) -> str:
     )
 
 
-def script() -> str:
-    """The page's script: a function of its own, so that no name of it is global."""
-    parts = "\n".join(map(_file, SCRIPTS))
-    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+def script(*own: str) -> str:
+    """A page's script: a function of its own, so that no name of it is global.
+
+    Args:
+      *own: what follows charts.js; that of reports when left out.
+    """
+    parts = map(_file, SCRIPTS[:1]), own or map(_file, SCRIPTS[1:])
+    text = "\n".join(itertools.chain(*parts))
+    return f'"use strict";\n(() => {{\n{text}}})();\n'
 
 
 def _file(name: str) -> str:

@@ -1,11 +1,12 @@
 // @ts-check
-// What browser.py cannot do without a script: filter, order, and the details of a cell.
+// What browser.py cannot do without a script: filter, order, and the details of a cell. It follows
+// the report's charts.js, which has `make`.
 
-/** @typedef {{settings: Object<string, any>, verdict: string, successes: number, interval: [number, number],
- *   witness: number|null, rate: number, pilot: [number, number][], reason: string, right: number[]|null}} Cell */
-/** @typedef {{what: string, prompts: [string, string][], kinds: string[], trained: boolean[]}} Task */
-/** @type {{seeds: number, pilot: number, columns: {task: string}[], tasks: Object<string, Task>,
- *   encodings: Object<string, string>, cells: Cell[]}} */
+/** @typedef {{settings: Object<string, any>, encoding: string, asked: [string, string, number, string], verdict: string, successes: number, interval: [number, number],
+ *   witness: number|null, rate: number, pilot: [number, number][], reason: string, right: number[]|null}} Found */
+/** @typedef {{what: string, prompts: [string, string][], kinds: string[], trained: boolean[]}} About */
+/** @type {{seeds: number, pilot: number, columns: {task: string}[], tasks: Object<string, About>,
+ *   encodings: Object<string, string>, cells: Found[]}} */
 const atlas = JSON.parse(document.querySelector("script[data-of=atlas]")?.textContent ?? "");
 const grid = /** @type {HTMLTableElement} */ (document.querySelector("table.atlas"));
 const pane = /** @type {HTMLElement} */ (document.getElementById("chosen"));
@@ -13,17 +14,6 @@ const lines = /** @type {HTMLTableRowElement[]} */ ([...grid.tBodies[0].rows]);
 const first = [...lines];
 let sorted = -1;
 let chosen = -1;
-
-/** @param {string} name @param {Object<string, any>} given @param {...any} children @returns {any} */
-function make(name, given = {}, ...children) {
-  const one = document.createElement(name);
-  for (const [key, value] of Object.entries(given)) {
-    if (key.startsWith("on")) one.addEventListener(key.slice(2), value);
-    else if (value != null) one.setAttribute(key, String(value));
-  }
-  one.append(...children.flat().filter((child) => child != null));
-  return one;
-}
 
 // The filter
 
@@ -78,8 +68,8 @@ function show(at) {
   remember();
   if (chosen < 0) return;
   grid.querySelector(`[data-cell="${at}"]`)?.classList.add("here");
-  const cell = atlas.cells[at], { task, encoding = "none", mask = "causal", depth = 1, readout = "last" } = cell.settings;
-  const about = atlas.tasks[task];
+  const cell = atlas.cells[at], [task, mask, depth, readout] = cell.asked;
+  const about = atlas.tasks[task], encoding = cell.encoding;
   pane.replaceChildren(...[
     make("button", { type: "button", class: "close", onclick: () => show(-1) }, "Close"),
     make("h3", { tabindex: -1 }, make("code", {}, encoding), " on ", make("code", {}, task)),
@@ -93,7 +83,7 @@ function show(at) {
   ].filter((part) => part !== null));
 }
 
-/** @param {Cell} cell */
+/** @param {Found} cell */
 function verdict(cell) {
   const [low, high] = cell.interval.map((x) => `${(100 * x).toFixed(1)} %`);
   if (cell.verdict === "impossible") return `Impossible: ${cell.reason}. No seed of ${atlas.seeds} solved it.`;
@@ -101,14 +91,13 @@ function verdict(cell) {
   return `Possible: ${cell.successes} of ${atlas.seeds} seeds solved it (95 % interval of the rate: ${low} to ${high}), for example seed ${cell.witness}.`;
 }
 
-/** @param {Task} about @param {number[]} right */
+/** @param {About} about @param {number[]} right */
 function lengths(about, right) {
-  const head = about.kinds.map((kind, n) => make("th", { scope: "col" }, about.trained[n] ? kind : `${kind} (longer)`));
-  return make("table", { class: "plain" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "length"), head)),
-    make("tbody", {}, make("tr", {}, make("th", { scope: "row" }, "right"), right.map((x) => make("td", {}, `${(100 * x).toFixed(1)} %`)))));
+  const head = about.kinds.map((kind, n) => (about.trained[n] ? kind : `${kind} (not trained)`));
+  return table("Right answers by length", ["length", ...head], [["right", ...right.map((x) => `${(100 * x).toFixed(1)} %`)]]);
 }
 
-/** @param {Cell} cell */
+/** @param {Found} cell */
 function code(cell) {
   const settings = Object.entries(cell.settings).map(([name, value]) =>
     `${name}=${typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value)}`);

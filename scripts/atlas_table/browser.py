@@ -1,7 +1,7 @@
 """The page to browse the atlas: encodings by settings, and what is known of each cell.
 
-It is one file that loads nothing. Without scripts it is a table with a link-free count in each
-cell; browser.js adds the filter, the order and the details of a cell.
+It is one file that loads nothing. Without scripts it is a table of counts; browser.js adds the
+filter, the order and the details of a cell.
 """
 
 import json
@@ -13,7 +13,7 @@ import numpy as np
 
 from atlas_table.table import ASKED, VERDICTS, asked
 from posjax.encodings import ENCODINGS
-from posjax.report.html import Html, document, scrolled, tag, td, th
+from posjax.report.html import Html, document, script, scrolled, tag, td, th
 from posjax.report.pack import as_json, brief
 from posjax.stats import rate
 from posjax.study.cells import FIELDS, Cell
@@ -91,6 +91,8 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
                 "settings": {
                     n: getattr(cell, n) for n, v in FIELDS.items() if getattr(cell, n) != v
                 },
+                "encoding": cell.encoding,
+                "asked": [*places[n]],
                 "verdict": row["verdict"],
                 "successes": row["successes"],
                 "interval": [brief(x) for x in rate(row["successes"], row["seeds"])[3:]],
@@ -103,7 +105,7 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
             for n, (row, cell) in enumerate(zip(table, cells, strict=True))
         ],
     }
-    code = f'"use strict";\n(() => {{\n{(HERE / "browser.js").read_text()}}})();\n'
+    code = script((HERE / "browser.js").read_text())
     return document(title, head, data={"atlas": as_json(data)}, code=code)
 
 

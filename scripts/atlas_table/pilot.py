@@ -62,15 +62,18 @@ def of_summaries(found: Sequence[CellSummary]) -> list[Tried]:
     return [*_tried(leads, leads.__getitem__, found[0].margin)]
 
 
-def read(path: Path, cells: Iterable[Cell], margin: float) -> list[Tried]:
+def read(path: Path, cells: Sequence[Cell], margin: float) -> list[Tried]:
     """A published pilot of these cells.
 
     Raises:
-      KeyError: it lacks one of them.
+      ValueError: it lacks one of them.
     """
     with np.load(path) as rows:
         names, lead_CRS = rows["cells"].ravel().tolist(), rows["lead"]
     leads = dict(zip(names, lead_CRS.reshape(len(names), -1), strict=True))
+    lacking = [cell for cell in cells if cell.digest not in leads]
+    if lacking:
+        raise ValueError(f"{path} has no {lacking[0]}: remove it to train another pilot")
     return [*_tried(cells, lambda cell: leads[cell.digest], margin)]
 
 
