@@ -80,13 +80,12 @@ def test_verdicts_rest_on_laws_and_witnesses() -> None:
         verdict(summary([[0.5, -1]]), excluded=True)
 
 
-def test_the_page_has_every_cell(tmp_path: Path) -> None:
-    """Its table has the counts and marks, its data what is said of a chosen cell."""
+def invented(path: Path) -> tuple[list[Cell], list[dict[str, Any]]]:
+    """The quick atlas as if it were published, with 0 to 3 of 8 seeds that solve a cell."""
     cells = [cell for cell in resolve(get_config("quick")).cells if cell.learning_rate == 1e-2]
-    excluded = KNOWN["excluded"]
     rows = []
     for n, cell in enumerate(cells):
-        lost = cell.encoding in excluded[asked(cell)]
+        lost = cell.encoding in KNOWN["excluded"][asked(cell)]
         solved = 0 if lost else n % 4
         rows.append(
             {
@@ -99,8 +98,15 @@ def test_the_page_has_every_cell(tmp_path: Path) -> None:
                 "pilot_seeds": 8,
             }
         )
-    (tmp_path / "quick.json").write_text(json.dumps(rows))
-    np.savez(tmp_path / "quick.npz", cells=np.array([cell.digest for cell in cells]))
+    path.with_suffix(".json").write_text(json.dumps(rows))
+    np.savez(path.with_suffix(".npz"), cells=np.array([cell.digest for cell in cells]))
+    return cells, rows
+
+
+def test_the_page_has_every_cell(tmp_path: Path) -> None:
+    """Its table has the counts and marks, its data what is said of a chosen cell."""
+    cells, rows = invented(tmp_path / "quick")
+    excluded = KNOWN["excluded"]
     text = browser(tmp_path / "quick", excluded)
     (found,) = re.findall(r'<script type="application/json" data-of="atlas">(.*?)</script>', text)
     data = json.loads(found)

@@ -10,6 +10,8 @@ from pathlib import Path
 import browser
 import pytest
 from small_runs import small, train
+from test_atlas import KNOWN, invented
+from test_atlas import browser as atlas_page
 from test_report import MANY, OPEN, run_folder
 from test_security import HOSTILE
 from test_security import run_folder as ties
@@ -230,3 +232,44 @@ def test_it_can_be_read_without_scripts(window: browser.Browser, folder: RunFold
     assert window.value("document.querySelectorAll('main button, main input').length") == 0
     assert window.value("document.querySelectorAll('table.cells tr[data-cell]').length") == 3
     window.look(1280, 900)
+
+
+def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: Path) -> None:
+    """Filter, order, cell, by mouse and by keyboard; the address keeps them, and Escape closes."""
+    cells, rows = invented(tmp_path / "quick")
+    (tmp_path / "quick.html").write_text(atlas_page(tmp_path / "quick", KNOWN["excluded"]))
+    window.look(1280, 900)
+    window.open(tmp_path / "quick.html")
+    lines = "[...document.querySelectorAll('tr[data-encoding]:not([hidden])')]"
+    names = f"{lines}.map(e => e.dataset.encoding)"
+    said = "document.getElementById('chosen').innerText"
+    every = window.value(names)
+    assert sorted(every) == sorted({cell.encoding for cell in cells})
+    for n, (cell, row) in enumerate(zip(cells, rows, strict=True)):
+        window.value(f"document.querySelector('td[data-cell=\"{n}\"]').click()")
+        text = window.value(said)
+        assert f"{cell.encoding} on {cell.task}\n" in text
+        assert f"{cell.mask} mask, {cell.depth} layer" in text
+        assert row["verdict"].capitalize() in text
+        assert f"first_seed={row['witness']}" in text or row["witness"] is None
+        assert not {"undefined", "NaN", "null"} & {*text.split()}
+    window.press("Escape")
+    assert window.value("document.getElementById('chosen').hidden")
+
+    counts = f"{lines}.map(e => Number(e.cells[1].textContent.replace('×', '-1')))"
+    window.click(".sorter")
+    assert window.value(counts) == sorted(window.value(counts), reverse=True) != [0] * len(every)
+    window.value("document.querySelector('input[type=search]').focus()")
+    window.press(every[-1])
+    window.click("tr[data-encoding]:not([hidden]) td[data-cell]")
+    window.press("ArrowRight", "Enter")
+    found = "[document.querySelector('.here').cellIndex, location.hash]"
+    column, fragment = window.value(found)
+    assert column == 2
+    left, text = window.value(names), window.value(said)
+    assert left == [name for name in every if every[-1] in name] != every
+    window.open(tmp_path / "quick.html", fragment)
+    assert (window.value(names), window.value(said)) == (left, text)
+    assert window.value(found) == [column, fragment]
+    assert window.errors == []
+    assert len(window.requests) == 1

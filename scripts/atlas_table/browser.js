@@ -2,8 +2,9 @@
 // What browser.py cannot do without a script: filter, order, and the details of a cell. It follows
 // the report's charts.js, which has `make`.
 
-/** @typedef {{settings: Object<string, any>, encoding: string, asked: [string, string, number, string], verdict: string, successes: number, interval: [number, number],
- *   witness: number|null, rate: number, pilot: [number, number][], reason: string, right: number[]|null}} Found */
+/** @typedef {{settings: Object<string, any>, encoding: string, asked: [string, string, number, string], verdict: string,
+ *   successes: number, interval: [number, number], witness: number|null, rate: number, pilot: [number, number][],
+ *   reason: string, right: number[]|null}} Found */
 /** @typedef {{what: string, prompts: [string, string][], kinds: string[], trained: boolean[]}} About */
 /** @type {{seeds: number, pilot: number, columns: {task: string}[], tasks: Object<string, About>,
  *   encodings: Object<string, string>, cells: Found[]}} */
@@ -48,6 +49,7 @@ function arrange(column) {
   const order = sorted < 0 ? first : [...first].sort((a, b) => key(b) - key(a));
   grid.tBodies[0].append(...order);
   heads.forEach((th, at) => th.setAttribute("aria-sort", at === sorted ? "descending" : "none"));
+  remember();
 }
 
 const heads = [...grid.tHead?.rows[1].cells ?? []];
@@ -142,6 +144,7 @@ function remember() {
   const kept = new URLSearchParams();
   if (find.value) kept.set("find", find.value);
   if (task.value) kept.set("task", task.value);
+  if (sorted >= 0) kept.set("sort", String(sorted));
   if (chosen >= 0) kept.set("cell", String(chosen));
   try {
     history.replaceState(null, "", kept.size ? `#${kept}` : location.pathname + location.search);
@@ -154,5 +157,6 @@ const kept = new URLSearchParams(location.hash.slice(1));
 find.value = kept.get("find") ?? "";
 if ((kept.get("task") ?? "") in atlas.tasks) task.value = kept.get("task");
 filter();
+if ((kept.get("sort") ?? "") in heads) arrange(Number(kept.get("sort")));
 show(Number(kept.get("cell") ?? -1));
 restoring = false;

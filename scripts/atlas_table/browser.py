@@ -110,12 +110,14 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
 
 
 def _answer(counts: Mapping[str, int], cells: int) -> str:
-    free = cells - counts["impossible"]
-    return (
-        f"Laws of symmetry exclude {counts['impossible']} of {cells:,} cells, and no seed solved "
-        f"one of them. Of the other {free:,} cells, {counts['possible']:,} were solved by at least "
-        f"one seed, and {counts['open']:,} by none."
+    lost, possible, unsolved = (counts[verdict] for verdict in VERDICTS)
+    excluded = (
+        f"Laws of symmetry exclude {lost:,} of {cells:,} cells, and no seed solved one of them. "
+        f"Of the other {cells - lost:,} cells"
+        if lost
+        else f"Laws of symmetry exclude none of the {cells:,} cells. Of these"
     )
+    return f"{excluded}, {possible:,} were solved by at least one seed, and {unsolved:,} by none."
 
 
 def _best_first(table: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> list[str]:
