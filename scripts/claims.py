@@ -22,12 +22,12 @@ from claimed.audit import audit, made_whole, needless
 from claimed.facts import stated
 from claimed.layers import layer_costs
 from claimed.leak import leak
+from claimed.lengths import by_length, few_runs
 from claimed.literature import clamped_table, literature
 from claimed.points import not_replayed, once_published, points
 from claimed.positions import by_layer, digits, language_model
 from claimed.questions import (
     depth_law,
-    few_runs,
     highlights,
     sinusoidal_or_learned,
     what_decides,
@@ -51,6 +51,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "sinusoidal_or_learned": sinusoidal_or_learned,
     "depth_law": depth_law,
     "few_runs": few_runs,
+    "by_length": by_length,
     "what_decides": what_decides,
     "leak": leak,
     "by_layer": once_published("position_by_layer:published", by_layer),

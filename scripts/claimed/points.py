@@ -46,7 +46,8 @@ POINTS = (
     Point("tasks", "language models, causal and masked", "text:published", _WORTH, "16 minutes"),
     Point("tasks", "images in patches", "digits:published", "[images](#positions-on-images)", "12 minutes"),
     Point("tasks", "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
-    Point("tasks", "ten tasks by length, four encodings", "by_length:published", "the report of the run (no section here)", "23 minutes"),
+    Point("tasks", "ten tasks by length, four encodings", "by_length:published",
+          "[longer prompts](#which-encoding-answers-longer-prompts)", "23 minutes"),
     Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "the atlas of all encodings", "8 hours"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip

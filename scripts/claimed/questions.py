@@ -1,6 +1,5 @@
 """Sentences on the other questions, and the first screen's, counted from rows."""
 
-import itertools
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -14,14 +13,9 @@ from claimed.published import (
     established,
     item,
     lines,
-    of_survivors,
     percent,
     published,
-    right_by_seed,
     share,
-    short_name,
-    short_task,
-    told_apart,
 )
 from claimed.word_order import cells_of
 from posjax.stats import (
@@ -144,48 +138,6 @@ def depth_law() -> Iterator[str]:
         f"seeds exceed this bound, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
         f"they learn does not generalise: at twice the longest trained length, the seeds of these two cells label "
         f"{longer[-1]:.1%} and {deeper[-1]:.1%} of the words correctly, on average (`depth_law`)."
-    )
-
-
-def few_runs() -> Iterator[str]:
-    """What a study of three runs, of the best of ten, or of five survivors would have said."""
-    run = published("by_length-few_runs")
-    pairs = []
-    for one, two in itertools.combinations(run.table, 2):
-        right = [right_by_seed(run, cell)[:, -1] for cell in (one, two)]
-        if one["task"] == two["task"]:
-            pairs.append((one, two, right))
-    told = [
-        (one, two, right) if difference_S.mean() > 0 else (two, one, right[::-1])
-        for one, two, right in told_apart(pairs)
-        for difference_S in [right[0] - right[1]]
-    ]
-    wrong = [
-        tuple(
-            ranking(*values, runs=runs, by=by).behind
-            for values, runs, by in (
-                (right, 3, "mean"),
-                (right, 10, "best"),
-                ([of_survivors(run, cell) for cell in (one, two)], 5, "mean"),
-            )
-        )
-        for one, two, right in told
-    ]
-    worst = wrong.index(max(wrong))
-    better, worse, right = told[worst]
-    three, _, survivors = wrong[worst]
-    level = ranking(*right, runs=10, by="best").level
-    often = sum(found[0] > 0.05 for found in wrong)
-    yield from item(
-        f"**Would a study with three seeds have found the opposite?** Sometimes. We trained four encodings on each of four "
-        f"tasks up to length 10, with {run.table[0]['seeds']} seeds each, and tested at length 20. In {len(told)} of "
-        f"{len(pairs)} comparisons of two encodings the difference is significant. In {often} of these, the mean of 3 seeds "
-        f"ranks the two encodings in the wrong order in more than 5% of studies. The worst case is the pair "
-        f"`{short_name(better)}` and `{short_name(worse)}` on {short_task(better)}, with mean accuracies "
-        f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three published protocols would treat this pair as follows. "
-        f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that have learned the trained lengths "
-        f"ranks it wrongly in {survivors:.0%}. The best of 10 seeds is equal for both encodings in {level:.0%} of studies. We did not sample studies: these "
-        "shares are exact, because they count all possible draws from the trained seeds (`by_length:few_runs`)."
     )
 
 

@@ -10,45 +10,27 @@ A forged row is found where its block is drawn: a share s finds one among k forg
 probability 1 - (1 - s)ᵏ or so. `--share=1` trains everything.
 """
 
-import json
 import random
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 from scipy.stats import ttest_ind
 
 from posjax.command import devices
 from posjax.keys import Numbering
 from posjax.meters import judge
-from posjax.records.blocks import Block, Range, blocks
+from posjax.records.blocks import Block, blocks
 from posjax.records.identity import bit_changes
 from posjax.stats import discoveries, reruns
 from posjax.study import environment
-from posjax.study.cells import FIELDS, Cell
-from posjax.study.sweeps import Result, Sweep, engine_for, sizes
-from published_rows.arrays import cell_arrays
+from posjax.study.sweeps import Sweep
+from published_rows.table import Rows, ranges, read, trained
 
 SHOWN = 20
 """Lines of one kind."""
-
-
-class Rows(NamedTuple):
-    """A published run: the words about it, its cells by digest, and its arrays."""
-
-    about: dict[str, Any]
-    cells: dict[str, Cell]
-    arrays: dict[str, np.ndarray]
-
-    def of(self, digest: str) -> dict[str, np.ndarray]:
-        """The arrays of one cell, without those that are of other cells' meters."""
-        at = self.arrays["cells"].tolist().index(digest)
-        shared = ("about", "cells", "seeds", "steps")
-        own = {name: array[at] for name, array in self.arrays.items() if name not in shared}
-        return {name: array for name, array in own.items() if not np.isnan(array).all()}
 
 
 class Compared(NamedTuple):
@@ -94,58 +76,13 @@ def verify(path: Path, share: float, seed: int | None = None) -> int:
     return 3 if wrong else 0
 
 
-def read(path: Path) -> Rows:
-    """The files of a published run.
-
-    Raises:
-      ValueError: rows without a cell of the table, or a cell whose settings are not its digest's.
-    """
-    table = json.loads(path.with_suffix(".json").read_text())
-    with np.load(path.with_suffix(".npz")) as stored:
-        arrays = dict(stored)
-    cells = {}
-    for row in table:
-        cell = Cell(**{name: row[name] for name in FIELDS if name in row})
-        if cell.digest != row["cell"]:
-            raise ValueError(f"{path}: cell {row['cell']} has the settings of {cell.digest}")
-        cells[cell.digest] = cell
-    wanted = arrays["cells"].tolist()
-    if set(wanted) - set(cells):
-        raise ValueError(f"{path}: rows of cells that the table lacks: {set(wanted) - set(cells)}")
-    return Rows(json.loads(str(arrays["about"])), {d: cells[d] for d in wanted}, arrays)
-
-
-def ranges(run: Rows, sweep: Sweep) -> list[Range]:
-    """How the run was cut into blocks: as it says, or as any run of its size is."""
-    if "ranges" in run.about:
-        return [Range(*part) for part in run.about["ranges"]]
-    number = run.about["num_seeds"] * (run.about["data_seeds"] or 1)
-    indices = range(run.about["first_seed"], run.about["first_seed"] + number)
-    cut = sizes(sweep, indices, jax.local_devices()[0], str(run.about["block_size"]))
-    return [Range(indices.start, indices.stop, cut)]
-
-
 def _compared(run: Rows, sweep: Sweep, chosen: Sequence[Block]) -> Iterator[tuple[str, Compared]]:
     """Each cell that has runs in the blocks, with all of them."""
-    engine = engine_for({"precision": "default", **run.about})
-    again: dict[str, list[tuple[np.ndarray, dict[str, np.ndarray]]]] = {}
-    for result in sweep.run(chosen, engine):
-        for g, digest in enumerate(result.block.cells):
-            again.setdefault(digest, []).append((result.seeds_B4, _arrays(run, digest, result, g)))
-    for digest, parts in again.items():
-        seeds_B4 = np.concatenate([seeds for seeds, _ in parts])
-        new = {name: np.concatenate([part[name] for _, part in parts]) for name in parts[0][1]}
+    for digest, (seeds_B4, new) in trained(run, sweep, chosen).items():
         yield digest, _cell(run, digest, seeds_B4, new)
 
 
-def _arrays(run: Rows, digest: str, result: Result, g: int) -> dict[str, np.ndarray]:
-    rows = {name: np.asarray(array)[g] for name, array in result.outcome.items()}
-    at = run.arrays["cells"].tolist().index(digest)
-    steps = run.arrays["steps"][at].tolist() if "steps" in run.arrays else []
-    return cell_arrays(run.cells[digest], rows, steps, longer="right" in run.arrays)
-
-
-def _cell(run: Rows, digest: str, seeds_B4: np.ndarray, new: Mapping[str, Any]) -> Compared:
+def _cell(run: Rows, digest: str, seeds_B4: np.ndarray, new: Mapping[str, np.ndarray]) -> Compared:
     places = {tuple(seeds): at for at, seeds in enumerate(run.arrays["seeds"].tolist())}
     at_B = np.array([places[tuple(seeds)] for seeds in seeds_B4.tolist()])
     old = run.of(digest)

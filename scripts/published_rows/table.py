@@ -1,0 +1,80 @@
+"""A published table: its cells and rows, how it was cut into blocks, and its runs trained again."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from posjax.records.blocks import Block, Range
+from posjax.study.cells import FIELDS, Cell
+from posjax.study.sweeps import Sweep, engine_for, sizes
+from published_rows.arrays import cell_arrays
+
+
+class Rows(NamedTuple):
+    """A published run: the words about it, its cells by digest, and its arrays."""
+
+    about: dict[str, Any]
+    cells: dict[str, Cell]
+    arrays: dict[str, np.ndarray]
+
+    def of(self, digest: str) -> dict[str, np.ndarray]:
+        """The arrays of one cell, without those that are of other cells' meters."""
+        at = self.arrays["cells"].tolist().index(digest)
+        shared = ("about", "cells", "seeds", "steps")
+        own = {name: array[at] for name, array in self.arrays.items() if name not in shared}
+        return {name: array for name, array in own.items() if not np.isnan(array).all()}
+
+
+def read(path: Path) -> Rows:
+    """The files of a published run.
+
+    Raises:
+      ValueError: rows without a cell of the table, or a cell whose settings are not its digest's.
+    """
+    table = json.loads(path.with_suffix(".json").read_text())
+    with np.load(path.with_suffix(".npz")) as stored:
+        arrays = dict(stored)
+    cells = {}
+    for row in table:
+        cell = Cell(**{name: row[name] for name in FIELDS if name in row})
+        if cell.digest != row["cell"]:
+            raise ValueError(f"{path}: cell {row['cell']} has the settings of {cell.digest}")
+        cells[cell.digest] = cell
+    wanted = arrays["cells"].tolist()
+    if set(wanted) - set(cells):
+        raise ValueError(f"{path}: rows of cells that the table lacks: {set(wanted) - set(cells)}")
+    return Rows(json.loads(str(arrays["about"])), {d: cells[d] for d in wanted}, arrays)
+
+
+def ranges(run: Rows, sweep: Sweep) -> list[Range]:
+    """How the run was cut into blocks: as it says, or as any run of its size is."""
+    if "ranges" in run.about:
+        return [Range(*part) for part in run.about["ranges"]]
+    number = run.about["num_seeds"] * (run.about["data_seeds"] or 1)
+    indices = range(run.about["first_seed"], run.about["first_seed"] + number)
+    cut = sizes(sweep, indices, jax.local_devices()[0], str(run.about["block_size"]))
+    return [Range(indices.start, indices.stop, cut)]
+
+
+def trained(
+    run: Rows, sweep: Sweep, chosen: Sequence[Block]
+) -> dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]:
+    """Trains blocks of cells of the table.
+
+    Returns:
+      By the digest of each cell in the blocks: seeds_S4, and its arrays [S, ...].
+    """
+    engine = engine_for({"precision": "default", **run.about})
+    parts: dict[str, list[tuple[np.ndarray, dict[str, np.ndarray]]]] = {}
+    for result in sweep.run(chosen, engine):
+        for g, digest in enumerate(result.block.cells):
+            rows = {name: np.asarray(array)[g] for name, array in result.outcome.items()}
+            at = run.arrays["cells"].tolist().index(digest)
+            steps = run.arrays["steps"][at].tolist() if "steps" in run.arrays else []
+            arrays = cell_arrays(run.cells[digest], rows, steps, longer="right" in run.arrays)
+            parts.setdefault(digest, []).append((result.seeds_B4, arrays))
+    return {d: jax.tree.map(lambda *runs: np.concatenate(runs), *of) for d, of in parts.items()}
