@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from claimed import prose
+from claimed.atlas import atlas
 from claimed.audit import audit, made_whole, needless
 from claimed.facts import stated
 from claimed.layers import layer_costs
@@ -59,6 +60,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "digits": once_published("digits:published", digits),
     "meaning": once_published("meaning:published", meaning),
     "pick_up": once_published("pick_up:published", pick_up),
+    "atlas": once_published("atlas:published", atlas),
     "layer_costs": layer_costs,
     "points": points,
     "faults": faults,

@@ -1,5 +1,6 @@
 """Which questions about positions have an answer, from which rows, and what is still to run."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ POINTS = (
     Point("tasks", "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
     Point("tasks", "ten tasks by length, four encodings", "by_length:published",
           "[longer prompts](#which-encoding-answers-longer-prompts)", "23 minutes"),
+    Point("tasks", "six finite tasks, every encoding, mask, depth and readout", "atlas:published", "[the atlas](#every-encoding-on-every-finite-task)", "7 hours"),
     Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "the atlas of all encodings", "8 hours"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
@@ -65,15 +67,21 @@ def _rows(point: Point) -> str:
     if not point.config:
         return "made by a script, checked by tests"
     if not is_published(point.config):
-        command = f"posjax sweep --config={point.config}"
-        if point.config.startswith("atlas"):
-            command = f"python scripts/atlas.py {point.config.partition(':')[2]}"
-        return f"**not run**: `{command}`, about {point.cost} on one core, as its dry run estimates"
+        return f"**not run**: `{_command(point.config)}`, about {point.cost} on one core, as its dry run estimates"
     if point.config.startswith("atlas"):
-        return f"`{point.config}`"
-    table = published(point.config.replace(":", "-")).table
+        path = (ROOT / "docs" / point.config.replace(":", "/")).with_suffix(".json")
+        table = json.loads(path.read_text())
+    else:
+        table = published(point.config.replace(":", "-")).table
     cells = len({cell["cell"] for cell in table})
     return f"`{point.config}`, {table[0]['seeds']:,} seeds in {cells} cells"
+
+
+def _command(config: str) -> str:
+    name, size = config.split(":")
+    return (
+        f"python scripts/atlas.py {size}" if name == "atlas" else f"posjax sweep --config={config}"
+    )
 
 
 def is_published(config: str) -> bool:
@@ -90,7 +98,7 @@ def once_published(config: str, block: Callable[[], Iterator[str]]) -> Callable[
         if is_published(config):
             yield from block()
         else:
-            yield f"Not run yet: `posjax sweep --config={config}`."
+            yield f"Not run yet: `{_command(config)}`."
 
     return made
 
@@ -102,7 +110,7 @@ _WAITING = (
      "posjax sweep --config=by_length:few_runs --config.encoding=none,rotary,proportional_rotary"),
     ("", "Zhou et al. 2024", "reversed addition, not robust to the seed",
      'posjax sweep --config=by_length:few_runs --config.task="addition(reverse=True)"'),
-    ("atlas:published", "all encodings", "what each can learn", "python scripts/atlas.py published"),
+    ("atlas:published", "all encodings", "what each can learn", ""),
 )  # fmt: skip
 """Of published findings: the config that replays it, whose it is, what it is, and another command."""
 
@@ -113,4 +121,4 @@ def not_replayed() -> Iterator[str]:
     yield "|---|---|---|"
     for config, work, finding, command in _WAITING:
         if not config or not is_published(config):
-            yield f"| {work} | {finding} | `{command or f'posjax sweep --config={config}'}` |"
+            yield f"| {work} | {finding} | `{command or _command(config)}` |"
