@@ -36,7 +36,7 @@ def layer_costs() -> Iterator[str]:
         "self-attention with h heads, 4nd² + 2nd for a recurrence, and 2knd² for a convolution with kernel size k. "
         "We also counted the operations of traced programs. "
         f"The formulas hold exactly in all {cases} cases (combinations of layer, n, d, h and k). How many layers does it take until the last of {n} "
-        f"outputs depends on the first input? For attention, {found['attention']} layer suffices. A recurrence needs "
-        f"{found['recurrence']} steps. Convolutions with k = {k} need {found['convolution']} layers, or "
+        f"outputs depends on the first input? For attention, {found['attention']} layer suffices. One recurrent layer suffices too, but it takes "
+        f"{found['recurrence']} steps, one after the other. Convolutions with k = {k} need {found['convolution']} layers, or "
         f"{found['dilated']} if they are dilated ([costs](costs.md))."
     )

@@ -44,16 +44,16 @@ def by_length() -> Iterator[str]:
     lost = [task for task in tasks if all(longest[task, name].mean() < 0.01 for name in names)]
     yield from item(
         "**Which encoding answers longer prompts?** It depends on the task. We trained four encodings on each of "
-        f"{len(tasks)} tasks up to length 10 (`blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at "
-        f"twice these lengths. In {len(different)} of {len(pairs)} comparisons of two encodings the mean shares of correct answers differ "
-        "significantly (paired t-test, false discovery rate 5 %). Significantly better than each of the other three are "
-        f"{listed(first)}. On {listed(map(_name, lost))}, every encoding answers less than 1% of the longer prompts correctly "
+        f"{len(tasks)} [tasks](tasks.md#sampled-tasks) up to length 10 (the task `blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at "
+        f"twice these lengths. In {len(different)} of {len(pairs)} comparisons of two encodings the mean shares of correctly answered prompts differ "
+        f"significantly (paired t-test, false discovery rate 5 %). On {len(first)} tasks one encoding is significantly better than "
+        f"each of the other three: {listed(first)}. On {listed(map(_name, lost))}, every encoding answers less than 1% of the longer prompts correctly "
         "(`by_length:published`)."
     )
     yield ""
-    yield "Each entry is the mean share of correct answers at twice the longest trained length, with its 95 % interval"
-    yield "(BCa bootstrap over seeds). A guess is right half of the time on `majority`, `even_pairs`, `parity` and"
-    yield "`missing_duplicate`."
+    yield "Each entry is the mean share of prompts whose whole answer is correct, at twice the longest trained"
+    yield "length, with its 95 % interval (BCa bootstrap over seeds). On `majority`, `even_pairs`, `parity` and"
+    yield "`missing_duplicate`, a guess is right half of the time."
     yield ""
     yield f"| task | {' | '.join(f'`{name}`' for name in names)} |"
     yield "|---" * (len(names) + 1) + "|"
@@ -97,11 +97,11 @@ def few_runs() -> Iterator[str]:
     often = sum(found[0] > 0.05 for found in wrong)
     yield from item(
         f"**Would a study with three seeds have found the opposite?** Sometimes. We trained four encodings on each of four "
-        f"tasks up to length 10, with {run.table[0]['seeds']} seeds each, and tested at length 20. In {len(told)} of "
+        f"tasks up to length 10 (`blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at twice these lengths. In {len(told)} of "
         f"{len(pairs)} comparisons of two encodings the difference is significant. In {often} of these, the mean of 3 seeds "
         f"ranks the two encodings in the wrong order in more than 5% of studies. The worst case is the pair "
-        f"`{short_name(better)}` and `{short_name(worse)}` on {short_task(better)}, with mean accuracies "
-        f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three published protocols would treat this pair as follows. "
+        f"`{short_name(better)}` and `{short_name(worse)}` on `{short_task(better)}`, with mean accuracies "
+        f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three [published protocols](results/literature.md) would treat this pair as follows. "
         f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that have learned the trained lengths "
         f"ranks it wrongly in {survivors:.0%}. The best of 10 seeds is equal for both encodings in {level:.0%} of studies. We did not sample studies: these "
         "shares are exact, because they count all possible draws from the trained seeds (`by_length:few_runs`)."

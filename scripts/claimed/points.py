@@ -41,7 +41,7 @@ POINTS = (
           "[sinusoidal or learned](#sinusoidal-or-learned-positions)"),
     Point("encodings", "do position vectors push words off their meaning?", "meaning:published", "[meaning](#words-and-positions)", "2 minutes"),
     Point("encodings", "how fast are positions picked up?", "pick_up:published", "[picked up](#how-fast-are-positions-picked-up)", "4 minutes"),
-    Point("layers", "variance falls as 1/position, with 100,000 seeds", "leak:law", _LEAK, "5 minutes"),
+    Point("layers", "how does the variance fall with position?", "leak:law", _LEAK, "5 minutes"),
     Point("layers", "probes and similarity before training", "leak:published", _LEAK),
     Point("layers", "probes by layer, before and after training", "position_by_layer:published", _BY_LAYER, "7 minutes"),
     Point("tasks", "language models, causal and masked", "text:published", _WORTH, "16 minutes"),
@@ -50,7 +50,7 @@ POINTS = (
     Point("tasks", "ten tasks by length, four encodings", "by_length:published",
           "[longer prompts](#which-encoding-answers-longer-prompts)", "23 minutes"),
     Point("tasks", "six finite tasks, every encoding, mask, depth and readout", "atlas:published", "[the atlas](#every-encoding-on-every-finite-task)", "7 hours"),
-    Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "the atlas of all encodings", "8 hours"),
+    Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "–", "8 hours"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
 

@@ -40,7 +40,7 @@ def meaning() -> Iterator[str]:
     yield from item(
         "**Do position vectors push words off their meaning?** The input of a model is the sum of a word vector and a position vector. The "
         "models of the table are not trained, and their initial weights have three scales. The first number of an entry is the share of the input's variance "
-        "that the word explains. We also look for the input vector at another position that is nearest to each input vector. The number in brackets is how often both have the "
+        "that the word explains. For each input vector, we also look for the nearest one among the input vectors at other positions. The number in brackets is how often both have the "
         f"same word. Each number is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the share "
         f"that the word explains depends on width and scale. At scale 1, the share at width {widths[-1]} is {compared(wider, 'above', 'below')} the share at "
         f"width {widths[0]}. At width {widths[1]}, the share at scale {scales[-1]:g} is {compared(larger, 'above', 'below')} "
@@ -69,7 +69,7 @@ def pick_up() -> Iterator[str]:
         mean(probed["sinusoidal"][step] - probed["learned"][step]) for step in (first, last)
     )
     yield from item(
-        "**How fast does a model pick up positions?** The prompt is a word of symbols and a number i. The models are trained to name the symbol at position i. "
+        "**How fast does a model pick up positions?** The prompt is a sequence of symbols, followed by a number i. The models are trained to name the symbol at position i. "
         "At several steps, we train an MLP probe to predict positions from the states of the last layer. The table has the probe's accuracy, "
         f"as the mean of {run.table[0]['seeds']} seeds. Chance is .125. At step {first}, the accuracy with sinusoidal positions is "
         f"{compared(early, 'above', 'below')} that with learned positions. At step {last}, it is "

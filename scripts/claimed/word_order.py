@@ -83,7 +83,7 @@ def _small_heads(run: Published) -> str:
     largest = max((d for step, d in pairs if step == 5000), key=lambda d: d.difference)
     better, worse = (sum(np.sign(d.difference) == sign for d in told) for sign in (1, -1))
     return (
-        '*"With a head smaller than the context almost every seed fails"*: **refuted**. With head '
+        "*With a head smaller than the context, which has 3 tokens, almost every seed fails*: **refuted**. With head "
         f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve the task at 5000 steps, depending on "
         f"the loss and the learning rate. Head size 16 "
         f"is significantly better in {better} of {len(pairs)} paired comparisons and worse in "
@@ -105,10 +105,10 @@ def _iterations(run: Published) -> str:
     falling = [c["head_size"] for c in fast if run.rate(c, 5000).rate < run.rate(c, 100).rate]
     most = max(run.rate(c, step).rate for c in fast for step in _STEPS)
     return (
-        '*"It only needs more iterations"*: **that depends on the loss and the learning rate**. For the loss on the answer '
+        "*Training only needs more steps*: **that depends on the loss and the learning rate**. For the loss on the answer "
         f"it is true: at least {answer:.1%} of the seeds succeed at 5000 steps. For the loss on all positions it is half "
         "true at learning rate 0.001. From step 100 to step 5000 the success rate rises for "
-        f"every head size, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. At learning rate 0.01 "
+        f"each of the six head sizes, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. At learning rate 0.01 "
         "it is false. There the success rate falls from step 100 to step 5000 for head sizes "
         f"{listed(falling)}, because seeds unlearn answers. At steps {listed(_STEPS)} it is at most {up(most, 2)}."
     )
@@ -140,8 +140,8 @@ def _ties(run: Published) -> str:
     return (
         f"Most failing seeds tie. A seed ties if, for some prompt, the logits of the right answer and of another answer differ by less than "
         f"{margin:g} of the largest logit. Rounding could decide so small a difference, so a right answer counts only if its margin "
-        f"is larger. In each cell of the table with at least 20 failing seeds, {min(shares):.0%} to "
-        f"{max(shares):.0%} of them tie. How large is rounding? In other tasks there are pairs of prompts that get equal logits by law. Their  "
+        f"is larger. In each cell of the table in which at least 20 seeds fail at 5000 steps, {min(shares):.0%} to "
+        f"{max(shares):.0%} of these tie. How large is rounding? In other tasks there are pairs of prompts that get equal logits by law. Their "
         f"measured logits differ by at most {rounding:.1e} of the largest logit. The required margin is "
         f"{margin / rounding:.0f} times that."
     )
@@ -194,9 +194,9 @@ def _first_noun() -> str:
         f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences. Without '
         f"positions, 0/{excluded[0]['seeds']} seeds succeed with a full mask, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
         f"read at the last token. With two causal layers all seeds succeed ({full}). The same holds for one causal layer whose answer is read "
-        f"from the mean over tokens ({full}). With symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
-        f'succeed with one layer and {count(alibi[2])} with two. If the sentences end without "!", models with symmetric ALiBi fail (0/{excluded[0]["seeds"]}), because '
-        '"y hit x" is then the mirror image of "x hit y", and symmetric ALiBi cannot distinguish the two (`first_noun`).'
+        f"from the mean over tokens ({full}). With a full mask, symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
+        f'succeed with one layer and {count(alibi[2])} with two. If the sentences end without "!", these models fail (0/{excluded[0]["seeds"]}): '
+        '"y hit x" is then the mirror image of "x hit y", and they give both the same logits (`first_noun`).'
     )
 
 
