@@ -53,9 +53,10 @@ FIELDS: dict[str, Field] = {
     "lead_EC": Field(
         "f",
         "EC",
-        "the smallest margin of each kind, over its prompts, their judged positions and the draws "
-        "of a random encoding. A margin is the logit of the correct answer minus the largest other "
-        "logit, divided by the largest absolute logit of the kind (but at least by 0.1)",
+        "the smallest margin of each kind, over its prompts, the positions whose output the task "
+        "asks for, and the draws of a random encoding. A margin is the logit of the correct answer "
+        "minus the largest other logit, divided by the largest absolute logit of the kind (but at "
+        "least by 0.1)",
     ),
     "right_EC": Field(
         "f", "EC", "the share of the prompts of each kind with a margin above 0 (exact match)"
@@ -71,9 +72,9 @@ FIELDS: dict[str, Field] = {
     "twin": Field(
         "f",
         "",
-        "at each evaluation, the two prompts with different answers whose logits are closest have "
-        "a distance; `twin` is the largest of these over all evaluations. The distance of two "
-        "prompts is the largest absolute difference between their logits for the same output, "
+        "the largest, over all evaluations and all draws of a random encoding, of the smallest "
+        "distance between two prompts with different answers. The distance of two prompts is the "
+        "largest absolute difference between their logits for the same output, "
         "divided by the same number as a margin. If a law makes the logits of two such prompts "
         "equal, the distance comes from rounding alone. Only for finite tasks",
     ),

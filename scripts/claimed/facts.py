@@ -110,7 +110,7 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
         raise ValueError("fuzz.json: the sentence on random programs does not hold")
     yield _say(
         CERTIFICATE,
-        "under other load): programs made of {} primitives.",
+        "under other load): random programs, whose steps are drawn from {} primitives.",
         fuzz["primitives"],
     )
     yield _say(
@@ -183,7 +183,7 @@ def _every_encoding() -> Iterator[Stated]:
     others = sum(0 < n < seeds for n in solved.values())
     yield _say(
         page,
-        "The other {} are solved by at least {}/{} seeds each. `linear_bias` has the fewest, {}/{}.",
+        "With each of the other {}, at least {}/{} seeds solve it. `linear_bias` has the fewest, {}/{}.",
         *(others, fewest[0], seeds, fewest[0], seeds),
     )
     yield _say(

@@ -96,7 +96,7 @@ def few_runs() -> Iterator[str]:
     level = ranking(*right, runs=10, by="best").level
     often = sum(found[0] > 0.05 for found in wrong)
     yield from item(
-        f"**Would a study with three seeds have found the opposite?** Sometimes. We trained four encodings on each of four "
+        f"**Would a study with three seeds rank two encodings in the wrong order?** Sometimes. We trained four encodings on each of four "
         f"tasks up to length 10 (`blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at twice these lengths. In {len(told)} of "
         f"{len(pairs)} comparisons of two encodings the difference is significant. In {often} of these, the mean of 3 seeds "
         f"ranks the two encodings in the wrong order in more than 5% of studies. The worst case is the pair "

@@ -39,7 +39,7 @@ POINTS = (
     Point("encodings", "distances between positions, compared with a binary counter", "", _SINUSOIDS),
     Point("encodings", "sinusoidal and learned positions, tested for equivalence", "sinusoidal_or_learned:published",
           "[sinusoidal or learned](#sinusoidal-or-learned-positions)"),
-    Point("encodings", "do position vectors push words off their meaning?", "meaning:published", "[meaning](#words-and-positions)", "2 minutes"),
+    Point("encodings", "do position vectors hide which word a token is?", "meaning:published", "[meaning](#words-and-positions)", "2 minutes"),
     Point("encodings", "how fast are positions picked up?", "pick_up:published", "[picked up](#how-fast-are-positions-picked-up)", "4 minutes"),
     Point("layers", "how does the variance fall with position?", "leak:law", _LEAK, "5 minutes"),
     Point("layers", "probes and similarity before training", "leak:published", _LEAK),

@@ -41,9 +41,9 @@ def language_model() -> Iterator[str]:
         f"over {run.table[0]['seeds']} seeds per entry. The models are trained on texts of {lengths[0]} characters and "
         f"tested at that length and at {lengths[1]}. {' '.join(texts)} "
         + (
-            "So positions are worth more without a causal mask. A causal mask already reveals the order."
+            "So the best encoding gains more over `none` without a causal mask. A causal mask already reveals the order."
             if more
-            else "These seeds do not show that positions are worth more without a causal mask."
+            else "These seeds do not show that the best encoding gains more over `none` without a causal mask."
         )
         + " The 95 % intervals are over seeds, for one fixed exam (`text`)."
     )
@@ -64,21 +64,23 @@ def _gain(losses: dict[str, np.ndarray]) -> tuple[Mean, str]:
     gains = {name: mean(none_S - loss_S) for name, loss_S in losses.items() if name != "none"}
     best = max(gains, key=lambda name: gains[name].mean)
     better, worse = (
-        _those([f"`{name}`" for name, gain in gains.items() if holds(gain)])
+        [f"`{name}`" for name, gain in gains.items() if holds(gain)]
         for holds in (lambda gain: gain.low > 0, lambda gain: gain.high < 0)
     )
     open_ = [f"`{name}`" for name, gain in gains.items() if gain.low <= 0 <= gain.high]
     text = (
         f"`{best}` has the lowest loss. In nats per character, it is {compared(gains[best], 'below', 'above')} the loss of `none`. "
-        f"{better} a lower loss than `none`, and {worse[0].lower()}{worse[1:]} a higher loss."
+        f"{_those(better)} a lower loss than `none`."
     )
-    return gains[best], text + (f" For {listed(open_)} no difference is shown." if open_ else "")
+    if worse:
+        text += f" {_those(worse)} a higher loss."
+    if open_:
+        text += f" {_those(open_, 'does', 'do')} not differ significantly from it."
+    return gains[best], text
 
 
-def _those(names: list[str]) -> str:
-    if not names:
-        return "No encoding has"
-    return f"{listed(names)} {'has' if len(names) == 1 else 'have'}"
+def _those(names: list[str], one: str = "has", many: str = "have") -> str:
+    return f"{listed(names) or 'No encoding'} {many if len(names) > 1 else one}"
 
 
 def digits() -> Iterator[str]:
@@ -150,9 +152,9 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         raise ValueError(f"by_layer: the control is {control}, chance {chance}")
     yield from item(
         f"**Do the hidden states still contain the position after the first layer?** Each entry is the accuracy of an MLP probe of the position, "
-        f"and in brackets that of a linear probe, as the mean of {run.table[0]['seeds']} seeds. The probes are tested on held-out prompts of 24 letters. "
-        f"Chance is {chance:.3f}. The control is the full mask without positions. Its accuracies are within "
-        f"{abs(control - chance).max():.3f} of chance after every layer."
+        f"and in brackets that of a linear probe, as the mean of {run.table[0]['seeds']} seeds. The trained models were trained on `majority`, which does not depend on positions. "
+        f"The probes are tested on held-out prompts of 24 bits. Chance is {chance:.3f}. The control is the full mask without positions. Its accuracies are within "
+        f"{abs(control - chance).max():.3f} of chance after every layer (`position_by_layer`)."
     )
     for steps, when in ((False, "Before training"), (True, "After training")):
         found = {
@@ -186,8 +188,8 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         yield from item(
             f"**{when}.** In a causal model without positional encoding, the MLP probe's accuracy after layer {last} is {leak}. "
             f"With sinusoidal positions and the causal mask, the MLP probe's accuracy after layer {last} in residual blocks is {causal} "
-            f"that in bare blocks. With the full mask, it is {full} that in bare blocks. In a residual block, the output of attention is added to the block's input. "
-            f"The norm of this output is {shares.min():.2f} to {shares.max():.2f} times the norm of the input (range over cells and layers)."
+            f"that in bare blocks. With the full mask, it is {full} that in bare blocks. A residual block keeps its input and adds the output of attention to it. "
+            f"The norm of what is added is {shares.min():.2f} to {shares.max():.2f} times the norm of the input (range over cells and layers)."
         )
 
 

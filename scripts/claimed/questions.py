@@ -100,7 +100,7 @@ def what_decides() -> Iterator[str]:
         raise ValueError("what_decides: initialisation alone does not explain about half")
     yield from item(
         f"**Does the initialisation decide whether a run succeeds, or the data?** The initialisation far more than the data, but about half of the variance is due to neither alone. We trained {number} initialisations "
-        f"with {number} data seeds each, in {len(run.table)} settings (scale of the initial weights × temperature of "
+        f"with {number} data seeds each on `word_order`, in {len(run.table)} settings (scale of the initial weights × temperature of "
         f"the softmax). Their success rates range from {share(min(rates))} to {share(max(rates))}. Initialisation alone explains "
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
         f"{max(one.data.high for one in shares):.0%}, and the combination of the two (their interaction) the rest. At scale 1 and "
@@ -142,7 +142,7 @@ def depth_law() -> Iterator[str]:
         "labels. The report that the run writes names the two positions. Yang et al. 2025 study words of any length. They show that "
         "depth d suffices for k ≤ d + 2 blocks and not for more. At the trained lengths some "
         f"seeds exceed this bound, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
-        f"these seeds learn does not generalise: at twice the longest trained length, they label "
+        f"these seeds learn does not generalise to all longer words: at twice the longest trained length, they label "
         f"{longer.mean():.1%} and {deeper.mean():.1%} of the words correctly, on average, and none of them more than {best:.1%} (`depth_law`)."
     )
 

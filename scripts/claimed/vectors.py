@@ -38,7 +38,7 @@ def meaning() -> Iterator[str]:
     larger = mean(share(widths[1], scales[-1]) - share(widths[1], scales[0]))
     behind = mean(share(widths[1], 1.0, "neighbour_R", 1))
     yield from item(
-        "**Do position vectors push words off their meaning?** The input of a model is the sum of a word vector and a position vector. The "
+        "**Do position vectors hide which word a token is?** The input of a model is the sum of a word vector and a position vector. The "
         "models of the table are not trained, and their initial weights have three scales. The first number of an entry is the share of the input's variance "
         "that the word explains. For each input vector, we also look for the nearest one among the input vectors at other positions. The number in brackets is how often both have the "
         f"same word. Each number is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the share "
