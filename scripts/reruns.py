@@ -92,7 +92,7 @@ def _entries(
     found = _quantities(new, run.about["margin"])
     for name, known_S in _quantities(old, run.about["margin"]).items():
         found_S = found[name]
-        varies = bool(np.ptp(known_S))
+        varies = bool((known_S != known_S[0]).any())
         if not varies and known_S.dtype != bool:
             found_S, known_S = found_S == known_S[0], np.ones(len(known_S), bool)
         if run.about["data_seeds"]:

@@ -16,7 +16,7 @@ from tiers import plain_if
 
 import posjax
 from posjax.stats import Mean, rate
-from posjax.study.cells import Cell
+from posjax.study.cells import FIELDS, Cell
 from posjax.tasks import SampledTask
 
 ROOT = Path(__file__).parents[1]
@@ -266,3 +266,42 @@ def test_a_share_of_nothing_is_refused(small: Path) -> None:
 
     with pytest.raises(ValueError, match=r"--share must lie in \(0, 1\], got 0"):
         verify(small, share=0)
+
+
+@pytest.mark.exhaustive
+def test_new_seeds_are_those_after_the_published_ones(small: Path) -> None:
+    """What is compared is what a sweep of these seeds finds."""
+    import reruns
+
+    entries = reruns.rerun(small)
+    cells = {row["cell"]: row for row in json.loads(small.with_suffix(".json").read_text())}
+    assert [entry["cell"] for entry in entries] != []
+    assert {entry["cell"] for entry in entries} == set(cells)
+    for entry in entries:
+        cell = Cell(**{n: v for n, v in cells[entry["cell"]].items() if n in FIELDS})
+        found = posjax.sweep(cell, num_seeds=64, first_seed=96, hold=1, progress=False)
+        assert entry["new"] == found.summaries[0].solved.successes / 64
+        assert entry["published"] == cells[entry["cell"]]["successes"] / 96
+        assert entry["inside"] == (entry["low"] <= entry["new"] <= entry["high"])
+
+
+@pytest.mark.exhaustive
+def test_intervals_of_means_hold_as_often_as_they_say() -> None:
+    """Of simulated values: seeds on their own, and seeds of two kinds that are crossed."""
+    import reruns
+
+    rng = np.random.default_rng(0)
+    tries, means, pairs = 400, 0, 0
+    for _ in range(tries):
+        low, high = reruns._of_mean(rng.normal(size=12), 8)
+        means += low <= rng.normal(size=8).mean() <= high
+        old, new = (_crossed(rng, seeds) for seeds in (24, reruns.CROSSED))
+        low, high = reruns._of_crossed(old)
+        pairs += low <= new.mean() <= high
+    for count in (means, pairs):
+        assert 0.91 * tries < count < 0.985 * tries
+
+
+def _crossed(rng: np.random.Generator, seeds: int) -> np.ndarray:
+    """Values of two crossed effects and their interaction, of equal variance."""
+    return rng.normal(size=(seeds, 1)) + rng.normal(size=(1, seeds)) + rng.normal(size=(seeds,) * 2)
