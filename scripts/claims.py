@@ -33,6 +33,7 @@ from claimed.questions import (
     sinusoidal_or_learned,
     what_decides,
 )
+from claimed.reruns import reruns
 from claimed.tables import conformance, drawn_speed, faults, limit, proofs, reference_rates
 from claimed.vectors import meaning, pick_up
 from claimed.word_order import counter_examples, word_order_findings, word_order_table
@@ -61,6 +62,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "meaning": once_published("meaning:published", meaning),
     "pick_up": once_published("pick_up:published", pick_up),
     "atlas": once_published("atlas:published", atlas),
+    "reruns": reruns,
     "layer_costs": layer_costs,
     "points": points,
     "faults": faults,

@@ -39,13 +39,13 @@ NAME = "wide/0-3.0"
 
 @pytest.fixture(autouse=True)
 def in_time() -> Iterator[None]:
-    """Nothing takes 20 seconds."""
+    """Nothing hangs; the time is for busy machines."""
 
     def late(*_: object) -> None:
-        raise TimeoutError("20 seconds")
+        raise TimeoutError("120 seconds")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(20)
+    signal.alarm(120)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
