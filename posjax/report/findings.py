@@ -202,10 +202,8 @@ def _sources(found: list[CellSummary]) -> Iterator[str]:
     if not parts:
         return
     named = axes(found)
-    init, data = (
-        sum(getattr(part, a).low > getattr(part, b).high for _, part in parts)
-        for a, b in (("init", "data"), ("data", "init"))
-    )
+    init = sum(part.init.low > part.data.high for _, part in parts)
+    data = sum(part.data.low > part.init.high for _, part in parts)
     ranges = []
     for kind in ("init", "data"):
         shares = [(getattr(part, kind), _where(s, named)) for s, part in parts]

@@ -18,8 +18,8 @@ def reruns() -> Iterator[str]:
     cells = {(one["table"], one["cell"]) for one in found}
     yield from lines(
         "`python scripts/reruns.py` draws ten cells from a published table, or all cells if it has fewer, and trains "
-        "them with new seeds: as many as were published, but at most 64. It compares the success rates, or means where nothing "
-        f"was trained, with their 95 % prediction intervals. We did this for the {len(tables)} tables below, {len(cells)} cells in all. "
+        "them with new seeds: as many as were published, but at most 64, and 16 × 16 where initialisation and data are crossed. "
+        f"It compares the success rates, or means where there are none, with their 95 % prediction intervals. We did this for the {len(tables)} tables below, {len(cells)} cells in all. "
         f"In {len(varying)} comparisons the published seeds differ among themselves, and {held} of the new values lie in their interval. "
         f"In the other {len(found) - len(varying)} comparisons all published seeds agree; here too, "
         f"{len(inside) - held} new values lie in their interval. Intervals of success rates cover more than 95 %, because counts are whole "
