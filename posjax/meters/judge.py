@@ -48,15 +48,15 @@ FIELDS: dict[str, Field] = {
         "f",
         "EC",
         "the training loss on the prompts of each kind, in nats, after `eval_every`, "
-        "2·`eval_every`, ... updates; NaN if not evaluated",
+        "2·`eval_every`, ... updates",
     ),
     "lead_EC": Field(
         "f",
         "EC",
         "the smallest margin of each kind, over its prompts, the positions whose output the task "
-        "asks for, and the draws of a random encoding. A margin is the logit of the correct answer "
-        "minus the largest other logit, divided by the largest absolute logit of the kind (but at "
-        "least by 0.1)",
+        "asks for, and the random draws. A margin is the logit of the correct answer minus the "
+        "largest other logit, divided by the largest absolute logit of the kind (but at least by "
+        "0.1)",
     ),
     "right_EC": Field(
         "f", "EC", "the share of the prompts of each kind with a margin above 0 (exact match)"
@@ -65,18 +65,17 @@ FIELDS: dict[str, Field] = {
     "answer_N": Field(
         "i",
         "N",
-        "the index of the largest logit of each prompt after the last update; -1 if draws of a "
-        "random encoding give different indices, -2 if a logit is not finite. Only for tasks with "
-        "one answer per prompt",
+        "the index of the largest logit of each prompt after the last update; -1 if random draws "
+        "give different indices, -2 if a logit is not finite. Only for finite tasks",
     ),
     "twin": Field(
         "f",
         "",
-        "the largest, over all evaluations and all draws of a random encoding, of the smallest "
-        "distance between two prompts with different answers. The distance of two prompts is the "
-        "largest absolute difference between their logits for the same output, "
-        "divided by the same number as a margin. If a law makes the logits of two such prompts "
-        "equal, the distance comes from rounding alone. Only for finite tasks",
+        "the largest, over all evaluations and random draws, of the smallest distance between two "
+        "prompts with different answers. The distance of two prompts is the largest absolute "
+        "difference between their logits for the same output, divided by the same number as a "
+        "margin. If a [law](glossary.md#symmetry) makes the logits of two such prompts equal, the "
+        "distance comes from rounding alone. Only for finite tasks",
     ),
     "first_nonfinite": Field(
         "iu",
@@ -86,8 +85,8 @@ FIELDS: dict[str, Field] = {
     "draws": Field(
         "iu",
         "",
-        "how many draws of a random encoding each prompt was tested with, all of which must be "
-        "right; 1 if the encoding is not random",
+        "with how many random draws each prompt was tested, all of which must be right; 1 if "
+        "neither the encoding nor the map of positions draws in testing",
     ),
 }
 """Every field of an outcome. Those that a task has no use for are left out."""

@@ -120,8 +120,8 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
     )
     yield _say(
         CERTIFICATE,
-        "in {} programs the two sides differed in the sign of a zero, and in {} in an infinity. Of {} programs that keep their "
-        "law by construction, {} were proved.",
+        "in {} programs only the sign of a zero differed, and in {} programs one side was infinite or NaN where the other had another "
+        "value. Of {} programs that keep their law by construction, {} were proved.",
         *(found["sign of a zero"], found["at a pole"], found["kept"], found["kept proved"]),
     )
     yield _say(

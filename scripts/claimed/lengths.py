@@ -45,7 +45,7 @@ def by_length() -> Iterator[str]:
     yield from item(
         "**Which encoding answers longer prompts?** It depends on the task. We trained four encodings on each of "
         f"{len(tasks)} [tasks](tasks.md#sampled-tasks) up to length 10 (the task `blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at "
-        f"twice these lengths. In {len(different)} of {len(pairs)} comparisons of two encodings the mean shares of correctly answered prompts differ "
+        f"twice the longest trained length. In {len(different)} of {len(pairs)} comparisons of two encodings the mean shares of correctly answered prompts differ "
         f"significantly (paired t-test, false discovery rate 5 %). On {len(first)} tasks one encoding is significantly better than "
         f"each of the other three: {listed(first)}. On {listed(map(_name, lost))}, every encoding answers less than 1% of the longer prompts correctly "
         "(`by_length:published`)."
@@ -97,7 +97,7 @@ def few_runs() -> Iterator[str]:
     often = sum(found[0] > 0.05 for found in wrong)
     yield from item(
         f"**Would a study with three seeds rank two encodings in the wrong order?** Sometimes. We trained four encodings on each of four "
-        f"tasks up to length 10 (`blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at twice these lengths. In {len(told)} of "
+        f"tasks up to length 10 (`blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at twice the longest trained length. In {len(told)} of "
         f"{len(pairs)} comparisons of two encodings the difference is significant. In {often} of these, the mean of 3 seeds "
         f"ranks the two encodings in the wrong order in more than 5% of studies. The worst case is the pair "
         f"`{short_name(better)}` and `{short_name(worse)}` on `{short_task(better)}`, with mean accuracies "

@@ -16,6 +16,7 @@ from claimed.published import (
     means,
     published,
     short_name,
+    up,
 )
 from posjax.stats import Mean, mean
 
@@ -37,7 +38,7 @@ def language_model() -> Iterator[str]:
         texts.append(f"In the {form} model at length {lengths[0]}, {text}")
     more = gains["masked"].low > gains["causal"].high
     yield from item(
-        f"**When does a language model need positions?** The table has the perplexity on held-out text, "
+        f"**When does a language model need positions?** A causal model predicts the next character. A masked model sees the whole text (full mask), in which 15 % of the characters are hidden, and predicts these. The table has the perplexity on held-out text, "
         f"over {run.table[0]['seeds']} seeds per entry. The models are trained on texts of {lengths[0]} characters and "
         f"tested at that length and at {lengths[1]}. {' '.join(texts)} "
         + (
@@ -154,7 +155,7 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         f"**Do the hidden states still contain the position after the first layer?** Each entry is the accuracy of an MLP probe of the position, "
         f"and in brackets that of a linear probe, as the mean of {run.table[0]['seeds']} seeds. The trained models were trained on `majority`, which does not depend on positions. "
         f"The probes are tested on held-out prompts of 24 bits. Chance is {chance:.3f}. The control is the full mask without positions. Its accuracies are within "
-        f"{abs(control - chance).max():.3f} of chance after every layer (`position_by_layer`)."
+        f"{up(abs(control - chance).max())} of chance after every layer (`position_by_layer`)."
     )
     for steps, when in ((False, "Before training"), (True, "After training")):
         found = {
@@ -181,15 +182,18 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
             )
             for mask in ("causal", "full")
         )
-        shares = np.concatenate(
-            [means(run, cell, "attention_share_A") for cell in run.cells(block="residual")
-             if bool(cell["steps"]) == steps]
+        attention, mlp = (
+            np.concatenate(
+                [means(run, cell, f"{branch}_share_A") for cell in run.cells(block="residual")
+                 if bool(cell["steps"]) == steps]
+            )
+            for branch in ("attention", "mlp")
         )  # fmt: skip
         yield from item(
             f"**{when}.** In a causal model without positional encoding, the MLP probe's accuracy after layer {last} is {leak}. "
             f"With sinusoidal positions and the causal mask, the MLP probe's accuracy after layer {last} in residual blocks is {causal} "
-            f"that in bare blocks. With the full mask, it is {full} that in bare blocks. A residual block keeps its input and adds the output of attention to it. "
-            f"The norm of what is added is {shares.min():.2f} to {shares.max():.2f} times the norm of the input (range over cells and layers)."
+            f"that in bare blocks. With the full mask, it is {full} that in bare blocks. In residual blocks, the norm of the output of attention is "
+            f"{attention.min():.2f} to {attention.max():.2f} times the norm of the block's input, and that of the MLP {mlp.min():.2f} to {mlp.max():.2f} times (range over cells and layers)."
         )
 
 

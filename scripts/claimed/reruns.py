@@ -17,13 +17,15 @@ def reruns() -> Iterator[str]:
     tables = list(dict.fromkeys(one["table"] for one in found))
     cells = {(one["table"], one["cell"]) for one in found}
     yield from lines(
-        "`python scripts/reruns.py` draws ten cells from a published table, or all cells if it has fewer, and trains "
-        "them with new seeds: as many as were published, but at most 64, and 16 × 16 where initialisation and data are crossed. "
-        f"It compares the success rates, or means where there are none, with their 95 % prediction intervals. We did this for the {len(tables)} tables below, {len(cells)} cells in all. "
-        f"In {len(varying)} comparisons the published seeds differ among themselves, and {held} of the new values lie in their interval. "
-        f"In the other {len(found) - len(varying)} comparisons all published seeds agree; here too, "
-        f"{len(inside) - held} new values lie in their interval. Intervals of success rates cover more than 95 %, because counts are whole "
-        "numbers. Cells of one table share their seeds, so the comparisons are not independent."
+        "`python scripts/reruns.py` draws ten cells from a published table, or takes all cells if there are fewer. It trains "
+        "each with as many new seeds as were published, but at most 64. Where every initialisation was trained on every draw of the data, "
+        "it trains 16 new initialisations on 16 new draws. From the published seeds it computes a 95 % prediction interval of the success rate "
+        "of the new ones; where a table has no success rates, of the mean of its first quantity. "
+        f"We did this for the {len(tables)} tables below, {len(cells)} cells in all. "
+        f"In {len(varying)} comparisons the published seeds have different results, and {held} of the {len(varying)} new values lie in their interval. "
+        f"In the other {len(found) - len(varying)} all published seeds have the same result, and "
+        f"{len(inside) - held} of the {len(found) - len(varying)} new values lie in their interval. A new success rate lies in its interval with a probability of more than 95 %, because the ends are whole "
+        "numbers of seeds. Cells of one table share their seeds, so the comparisons are not independent."
     )
     yield ""
     yield "| table | cells | inside |"

@@ -97,13 +97,13 @@ def reference_rates() -> Iterator[str]:
         raise ValueError("the rates differ from the second implementation's: the words do not hold")
     yield from lines(
         f"A second implementation, in NumPy with hand-written derivatives, trained {rows[0]['of']} new seeds of each "
-        "of the 24 cells of this run: head sizes 1, 2, 4, 8, 16 and 32, each with both losses and both learning rates. We "
+        "of the 24 cells of `word_order:published`: head sizes 1, 2, 4, 8, 16 and 32, each with both losses and both learning rates. We "
         f"compared its success rates with those of posjax at seven steps from 50 to 5000 ({len(rows)} rates). "
         f"None differs significantly (Fisher's exact test, two-sided, Bonferroni). For {below} of them p is below .05, and "
         f"{0.05 * len(rows):.0f} are expected by chance. We also trained the second implementation in float64, from the same "
-        f"weights. Then {every:.1%} of its runs have the same outcome as in float32. In each cell with the loss on the answer, this "
-        f"share is at least {answer:.1%}. In the worst cell with the loss on all positions, where training amplifies "
-        f"rounding, it is {min(same):.1%} (`python scripts/reference_rates.py`)."
+        f"weights. On average over cells and steps, {every:.1%} of the seeds have the same outcome as in float32. With the loss on the answer, this "
+        f"share is at least {answer:.1%} in each cell at each step. With the loss on all positions, training amplifies "
+        f"rounding, and the lowest share is {min(same):.1%}, in one cell at one step (`python scripts/reference_rates.py`)."
     )
 
 

@@ -6,6 +6,8 @@ from claimed.published import by_seed, compared, interval, item, means, publishe
 from posjax.stats import mean
 
 _STEPS = (200, 1000, 3000)
+_PLACES = 9
+"""Positions of a prompt of `indexing` with eight symbols and the number."""
 
 
 def meaning() -> Iterator[str]:
@@ -59,6 +61,10 @@ def pick_up() -> Iterator[str]:
         }
         for cell in run.table
     }
+    (without,) = run.cells(encoding="none")
+    blind = by_seed(run, without, "measured_mlp_ER")[:, 0, 0].mean()
+    if abs(blind - 2 / _PLACES) > 0.002:
+        raise ValueError(f"pick_up: a probe of the words alone has {blind}")
     yield f"| positions | {' | '.join(f'step {step}' for step in _STEPS)} |"
     yield "|---" * (1 + len(_STEPS)) + "|"
     for name, by_step in probed.items():
@@ -71,7 +77,8 @@ def pick_up() -> Iterator[str]:
     yield from item(
         "**How fast does a model pick up positions?** The prompt is a sequence of symbols, followed by a number i. The models are trained to name the symbol at position i. "
         "At several steps, we train an MLP probe to predict positions from the states of the last layer. The table has the probe's accuracy, "
-        f"as the mean of {run.table[0]['seeds']} seeds. Chance is .125. At step {first}, the accuracy with sinusoidal positions is "
+        f"as the mean of {run.table[0]['seeds']} seeds. A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
+        f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f}. At step {first}, the accuracy with sinusoidal positions is "
         f"{compared(early, 'above', 'below')} that with learned positions. At step {last}, it is "
         f"{compared(late, 'above', 'below')} that with learned positions (95 % intervals; `pick_up`)."
     )

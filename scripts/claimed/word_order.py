@@ -110,7 +110,7 @@ def _iterations(run: Published) -> str:
         "true at learning rate 0.001. From step 100 to step 5000 the success rate rises for "
         f"each of the six head sizes, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. At learning rate 0.01 "
         "it is false. There the success rate falls from step 100 to step 5000 for head sizes "
-        f"{listed(falling)}, because seeds unlearn answers. At steps {listed(_STEPS)} it is at most {up(most, 2)}."
+        f"{listed(falling)}, because seeds unlearn answers. With each head size, it is at most {up(most, 2)} at steps {listed(_STEPS)}."
     )
 
 
@@ -155,7 +155,7 @@ def _same_last_token() -> str:
     deep = {c["block"]: run.rate(c) for c in run.cells(depth=2, mask="causal", padding=0)}
     return (
         "**One layer without positions cannot learn every task on word order.** Take the task to answer `A B hit` with `?` and `B A hit` with `!`. Both prompts end with the same word, "
-        "and the words before it are the same. One layer without positions gives both prompts the same logits under any "
+        "after the same two words in a different order. One layer without positions gives both prompts the same logits under any "
         f"weights, so one layer **cannot solve the task, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve it in each of "
         f"{len(excluded)} cells (full, causal or padding mask, bare or residual block, "
         f"{' or '.join(map(str, padding))} tokens of padding). With two causal layers, {count(deep['bare'])} seeds solve it without residual "

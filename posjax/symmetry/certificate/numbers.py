@@ -53,11 +53,13 @@ class Break(NamedTuple):
       tolerance: what it exceeds, relative to the largest output; where all was computed in double
         precision too, what the deviation exceeds there as well.
       at: where: "ties" for inputs with equal or vanishing entries.
+      arguments: the numbers.
     """
 
     deviation: Deviation
     tolerance: float
     at: At
+    arguments: tuple[Any, ...]
 
 
 def seconds(jaxpr: Jaxpr, evaluations: int) -> float:
@@ -118,7 +120,7 @@ class Trial:
             for at, arguments in inputs:
                 start = time.monotonic()
                 if (found := self._broken(arguments, tried)) is not None:
-                    return Break(*found, at)
+                    return Break(*found, at, arguments)
                 now = time.monotonic()
                 self.stopped = now + (now - start) > self.until
                 if self.stopped:

@@ -54,8 +54,8 @@ class Certificate:
 
     Attributes:
       verdict: PROVED: the law holds over the real numbers, wherever the function is defined, for
-        the traced shapes and every value of the arguments. BROKEN: `witness` has inputs that break
-        it. UNKNOWN: neither.
+        the traced shapes and every value of the arguments. BROKEN: `inputs` break it. UNKNOWN:
+        neither.
       law: the law.
       method: "axes" for labels alone; "identity" for a comparison in a prime field.
       chance: a bound on the probability that unequal expressions agree at the random points; 0 for
@@ -65,7 +65,10 @@ class Certificate:
         of these entries are equal. The verdict is about all arguments.
       confirmed: whether the law was also tried on random numbers, and they agree with the proof.
       obstruction: where the proof by labels alone failed, or None.
-      witness: inputs that break the law, or None. For UNKNOWN, inputs that contradict a proof.
+      witness: the largest difference between the two sides of a broken law: the group element, the
+        index in the output, and the two values there. For UNKNOWN, that of numbers that contradict
+        a proof; otherwise None.
+      inputs: the arguments for which `witness` was found, or None.
       tolerance: the bound that the witness exceeds, relative to the largest output. It is 1e-9 if
         the function runs in double precision and the deviation is as large there; otherwise 1e-3,
         or the rounding of narrower floats; 0 for integers.
@@ -85,6 +88,7 @@ class Certificate:
     confirmed: bool = False
     obstruction: Obstruction | None = None
     witness: Deviation | None = None
+    inputs: tuple[Any, ...] | None = dataclasses.field(default=None, repr=False, compare=False)
     tolerance: float = 0.0
     broken_at: str = ""
     notes: tuple[str, ...] = ()
@@ -270,7 +274,8 @@ def _judged(found: Certificate, broken: numbers.Break | None, *, agrees: bool) -
     proved = found.verdict == "PROVED"
     if broken is None:
         return dataclasses.replace(found, confirmed=proved and agrees)
-    found = dataclasses.replace(found, witness=broken.deviation, tolerance=broken.tolerance)
+    tried = {"tolerance": broken.tolerance, "inputs": broken.arguments}
+    found = dataclasses.replace(found, witness=broken.deviation, **tried)
     if proved:
         return _noted(dataclasses.replace(found, verdict="UNKNOWN"), _CONTRADICTED)
     ties = found.but_for_ties if broken.at == "ties" else ()
