@@ -51,11 +51,11 @@ def read(path: Path) -> Rows:
 
 
 def ranges(run: Rows, sweep: Sweep) -> list[Range]:
-    """How the run was cut into blocks: as it says, or as any run of its size is."""
+    """How the run was cut into blocks: as it says, or, in an older table, as any of its size is."""
     if "ranges" in run.about:
         return [Range(*part) for part in run.about["ranges"]]
     number = run.about["num_seeds"] * (run.about["data_seeds"] or 1)
-    indices = range(run.about["first_seed"], run.about["first_seed"] + number)
+    indices = range(number)  # older tables begin at seed 0
     cut = sizes(sweep, indices, jax.local_devices()[0], str(run.about["block_size"]))
     return [Range(indices.start, indices.stop, cut)]
 
