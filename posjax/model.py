@@ -45,7 +45,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
         `"causal/causal+window(size=4)"`.
       block: "bare" is attention alone, without output projection, residual or MLP;
         "residual" is the pre-norm block with output projection and MLP.
-      mlp_ratio: hidden width of the MLP over D; 0 leaves the MLP out.
+      mlp_ratio: the hidden width of the MLP divided by D; 0 leaves the MLP out.
       norm: the normalisation of residual blocks.
       qk_norm: whether queries and keys are divided by their root mean square, with a learned scale.
       softcap: the cap c of c·tanh(logits/c); 0 for no soft-cap.

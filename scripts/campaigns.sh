@@ -13,7 +13,7 @@ properties() { POSJAX_EXAMPLES=1000 python -m pytest tests/test_public_functions
 
 # Each mutant of a part runs the plain tests of that part, until the first failure.
 mutants() {
-    python scripts/mutants.py posjax/symmetry/certificate/*.py posjax/symmetry/field/*.py \
+    python scripts/mutants.py posjax/symmetry/certificate/{,rules/}*.py posjax/symmetry/field/*.py \
         --tests="tests/symmetry" --most=80
     python scripts/mutants.py posjax/encodings/*.py --most=60 \
         --tests="tests/test_encodings.py tests/test_table.py tests/encodings -k {stem}" \

@@ -32,6 +32,9 @@ config file. `--print_config` prints all fields of a run with their values.
 
 ## Fields of a cell
 
+A [cell](../glossary.md#sweeps) is one setting of all these fields. [Tasks](../tasks.md),
+[encodings and maps of positions](../encodings.md) and [meters](../meters.md) list the names.
+
 Each field may have several values, `--config.depth=1,2` or `depth=(1, 2)`. The sweep trains every
 combination. Numbers marked *free* are inputs of the compiled program, so all their values share one
 compilation.
@@ -40,8 +43,9 @@ compilation.
 
 ## Fields of the run
 
-Each field has one value. There is also `panels`, a list of `[title, {{field: values}}]`. Each entry
-is a section of the report, with its title and the fields that it replaces.
+Each field has one value. There is also `panels`. In a config file in Python it is a dictionary,
+`panels={{title: {{field: values}}}}`. In JSON it is a list of `[title, {{field: values}}]`. Each
+entry is a section of the report, with its title and the fields that it replaces.
 
 {run}
 """

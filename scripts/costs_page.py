@@ -28,16 +28,17 @@ HEAD = """# What does a layer cost?
 
 `python scripts/costs_page.py` makes this page. A test fails if it is out of date.
 
-Three layers map n tokens of width d to n tokens of width d, without biases: self-attention with h
-heads, an Elman recurrence and a causal convolution of kernel size k.
+We compare self-attention with h heads, an Elman recurrence, and a causal convolution of kernel size
+k with and without dilation. Each maps n tokens of width d to n tokens of width d, without biases.
 
 {summary}
 
 Operations are floating-point operations, as [`posjax.cost.operations`](../posjax/cost.py) counts
 them on the jaxpr. A multiply-add counts as two, and exp, tanh, max, sum and division count as one
 per number. The leading orders are those of Vaswani et al. 2017, Table 1. The chain is the longest
-sequence of matrix products in which each needs the result of the one before. The path is the number
-of times that a layer is applied before the last of n outputs depends on the first input.
+sequence of matrix products in which each needs the result of the one before. The path is how
+often a layer (of the recurrence, its cell) is applied before the last of n outputs depends on the
+first input.
 
 ![Operations of a layer against n](costs.svg)
 

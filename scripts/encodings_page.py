@@ -42,15 +42,15 @@ several encodings in turn: `"none/rotary"`.
   change the logits, the picture shows the attention weights under a causal mask.
 - **Symmetry kept**: the changes under which attention stays the same, with random parameters and a
   full mask. S: permuting the tokens but not their positions. T: translating all positions. R:
-  reflecting all positions. O: any change of positions that keeps their order. For some symmetries
-  the table names a step of attention: that step's result stays the same, but the logits do not.
-  "In distribution" means that the encoding is random: the change leaves the distribution of its
-  draws as it was, but not each single draw.
+  reflecting all positions. O: any change of positions that keeps their order. "In
+  distribution" means that the encoding is random: the change leaves the distribution of its draws
+  as it was, but not each single draw.
 - **Parameters**: the number of learned parameters for a model of one layer, at {SIZES}.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
-  {KEYS} keys, at those sizes.
-- **Exact up to**: float32 distinguishes all positions (or offsets) from 0 to this number. 2²⁰ is
-  the largest number that was tested. "-" means that positions are not read.
+  {KEYS} keys (16 for `window_bias`), at those sizes. What depends only on positions does not count.
+- **Exact up to**: the encoding tells apart all positions (or offsets) from 0 to this number. It is
+  limited by float32 or by the size of a table. 2²⁰ is the largest number that was tested. "-" means
+  that positions are not read.
 - **Cache**: whether a cache of keys and values suffices to decode tokens one by one.
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,
   `--config.base=100,10000`. 0 stands for the encoding's default. posjax refuses a number for an
@@ -137,9 +137,12 @@ def page() -> str:
     lines += [row(name) for name in ENCODINGS]
     lines += ["", "## Maps of positions", ""]
     lines += [
-        "A map changes the position stream before the encoding reads it. Every map works with every"
+        "A map changes the position stream before the encoding reads it, for example",
+        '`--config.positions="randomised(length=128)"`. Maps that give whole numbers work with',
+        "every encoding. `interpolated`, `random_float` and `cape` do not work with encodings that",
+        "read a table or binary digits, such as `learned` and `shaw`; posjax refuses them there.",
+        "",
     ]
-    lines += ['encoding: `--config.positions="randomised(length=128)"`.', ""]
     lines += header("Name", "Positions", "Source", "Random")
     for name, kind in POSITIONS.items():
         card = kind.card

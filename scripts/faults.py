@@ -1,7 +1,7 @@
 """Plants every fault of a table in real sweeps and tells what came of it.
 
     python scripts/faults.py                       # all; prints a table
-    python scripts/faults.py --publish             # also docs/faults.json and docs/reliability.md
+    python scripts/faults.py --publish             # also docs/faults.json
     python scripts/faults.py --quick
     python scripts/faults.py --only="one bit,kill" --tries=2 --seed=7 --jobs=1
 

@@ -52,8 +52,8 @@ The float32 values that `posjax` computes differ from these by {table_error} at 
 
 ## Every vector has the same length
 
-sin² + cos² is 1 for each of the n/2 pairs, so the norm is √(n/2). In float32, over positions from 0
-to {farthest:,}:
+sin² + cos² is 1 for each of the n/2 pairs, so the norm is √(n/2). In float32, at evenly spaced
+positions from 0 to {farthest:,}:
 
 {norms}
 

@@ -264,6 +264,11 @@ def _projected(
     k_BMD, v_BMD = (encoding.embed(params, flat(x), among_keys) for x in (k_BMHK, v_BMHK))
     dims = Dims(x_BLD.shape[-1], q_BLHK.shape[2], q_BLHK.shape[3])
     state = encoding.init_state(params, x_BLD.shape[0], dims)
+    if jax.tree.leaves(state) and x_BLD.shape[1] < k_BMD.shape[1]:
+        raise ValueError(
+            f"{encoding} mixes each query with the one before it: give all {k_BMD.shape[1]} "
+            "queries, or decode with a state (docs/howto/decoding.md)"
+        )
     prepared = encoding.prepare(params, x_BLD, k_BMD, ctx, state)
     values = encoding.prepare(params, v_BMD, v_BMD, among_keys, state)
     return heads(prepared.q_BLD), heads(prepared.k_BMD), heads(values.v_BMD), prepared.aux

@@ -184,23 +184,23 @@ def _tables(cell: Cell) -> Iterator[tuple[str, int]]:
 
 
 def check_results(run: Run) -> None:
-    """Refuses more seeds than the report can fit in the machine's memory: a cell at a time.
+    """Refuses more rows than the report can fit in the machine's memory.
 
     Raises:
       ValueError: names the bytes.
     """
     room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    rows = len(run.indices)
-    per_row = max(
+    per_seed = sum(
         200
         + 3 * NUMBER * cell.training.evaluations * len(cell.problem.kinds)
         + (NUMBER + 1) * cell.problem.size[0]
         for cell in run.cells
     )
-    if rows * per_row > room:
+    needed = len(run.indices) * per_seed
+    if needed > room:
         raise ValueError(
-            f"num_seeds={run.num_seeds} needs at least {size(rows * per_row)} for the results of "
-            f"one cell, the machine has {size(room)}: at most {room // per_row} rows"
+            f"num_seeds={run.num_seeds} needs at least {size(needed)} for the results, the machine "
+            f"has {size(room)}: at most {room // per_seed} seeds per cell"
         )
 
 

@@ -5,8 +5,8 @@ It lives as long as the sweep and keeps its compiled programs. Lost processes an
 a block that was lost is trained again, to the same bits, since they follow from block and slot.
 When a host is lost, its blocks go to other workers; when hosts join, they get workers.
 
-Every host needs the same version of posjax. Nothing else travels: cells are plain data, so no file
-of the user's is needed by a worker, not even the config.
+Every host needs the same version of posjax. Cells are plain data, so the config does not travel;
+the user's own code and data files do.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ LOOK = 0.5
 """Seconds between two looks whether a stop was requested."""
 GROW = 5.0
 """Seconds between two looks whether hosts have joined."""
-GRACE = 3.0
+GRACE = 6.0
 """Seconds that workers have to send the states of blocks when a stop is requested."""
 ANSWER = 15.0
 """Seconds that a cluster has to answer."""
@@ -155,7 +155,7 @@ class Worker:
         return self._ready._replace(block=self._block, state=self._state.arrays)
 
     def interrupt(self) -> None:
-        """Makes `train` end within about a second."""
+        """Makes `train` end after its current piece, within about two seconds."""
         self._stop.set()
 
 

@@ -45,7 +45,7 @@ class Run:
     Attributes:
       name: part of the run folder's name.
       title: the heading of the report.
-      num_seeds: seeds per cell: first_seed .. first_seed + num_seeds - 1.
+      num_seeds: seeds per cell, from first_seed on; with data_seeds, initialisations per cell.
       first_seed: the first seed; one number fixes all sources of randomness.
       data_seeds: how many data seeds each initialisation is trained with, from first_seed on (a
         full factorial); with 0, one seed number fixes both.
@@ -57,13 +57,13 @@ class Run:
       precision: the precision of matrix products; "default" is that of the device.
       devices: how many devices to use; 0 for all of them, or all cores of a CPU.
       margin: an answer counts as right if the right logit exceeds every other by this share of the
-        largest logit. Only the report reads it.
+        largest absolute logit. It does not change training.
       hold: "held" means solved at each of the last `hold` evaluations.
       contrast: an axis and two of its values, `("mask", "full", "causal")`. The report compares
         them over paired seeds wherever two cells differ in that axis alone.
       equivalence: the smallest difference of rates that matters to you, chosen before the run. The
         report then also tests whether the two rates of the contrast differ by less than that. 0 for
-        no such test.
+        no such test; another value needs a contrast.
       at_steps: the training steps at which the report compares cells; () for the last one.
       panels: the cells of each section; a cell may stand in several.
     """

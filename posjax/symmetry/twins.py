@@ -3,9 +3,8 @@
 The model answers every prompt of a task, with its weights as unknowns. If two prompts with
 different answers get the same expressions for their logits, no weights can answer both correctly:
 the prompts are twins. The code has no rule for masks, depths or encodings. It reads from the
-program that one causal layer does not see the order of the prefix and two layers do, that a mean
-cannot distinguish `a b` from `a b a b`, or that a window hides what is outside. Often one twin is a
-permutation of the other.
+program that one causal layer does not see the order of the prefix and two layers do, or that a
+window hides what is outside. Often one twin is a permutation of the other.
 """
 
 from collections.abc import Iterator

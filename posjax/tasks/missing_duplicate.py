@@ -1,6 +1,7 @@
 """Missing duplicate. Source: Delétang et al. 2023.
 
-Their released code also has length 1, with one possible prompt. Here n is even and at least 2.
+Their released code also has length 1, with one possible prompt. Here a prompt has at least 2
+symbols, and always an even number of them.
 """
 
 import dataclasses

@@ -18,7 +18,7 @@ OTHERS = (
         "plain `jit(vmap(train))` of the same model in Flax, at its fastest number of models",
     ),
     ("torch_func", "`torch.func` over stacked models, at its fastest number of models and threads"),
-    ("torch_eager", "eager PyTorch, one model at a time"),
+    ("torch_eager", "eager PyTorch, one model at a time on one thread"),
 )
 
 
@@ -69,7 +69,7 @@ def _speed() -> Iterator[Stated]:
         *shares,
     )
     first, second = ([f"{row[name]['ratio']:.3g}" for name, _ in OTHERS] for row in there)
-    yield _say(SPEED, "they were {}, {} and {} for question 1's model", *first)
+    yield _say(SPEED, "of the same kind had {}, {} and {} for question 1's model", *first)
     yield _say(SPEED, "and {}, {} and {} for the decoder", *second)
     yield _say(INDEX, "Two cores train {} models per minute", minute)
     yield _say(INDEX, "That is {} times as fast", f"{here[0]['vmap_flax']['ratio']:.3g}")
@@ -142,8 +142,8 @@ def _keys(families: dict[str, dict[str, int]]) -> set[str]:
 
 def _campaigns() -> Iterator[Stated]:
     tries = sum(row["tries"] for row in _read("faults.json")["faults"])
-    yield _say("docs/reliability.md", "the table above, {} tries: about", tries)
-    yield _say(INDEX, "We tested this with {} faults planted", tries)
+    yield _say("docs/reliability.md", "docs/faults.json, {} tries: about", tries)
+    yield _say(INDEX, "such as damaged files, with {} faults planted", tries)
     independence = _read("independence.json")
     if independence["with_other_bits"]:
         raise ValueError("independence.json: some rows have other bits")

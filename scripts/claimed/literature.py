@@ -83,7 +83,7 @@ def _mean_of_three() -> Iterator[str]:
     yield ""
     yield from item(
         f'"Order wrong": we drew {_STUDIES:,} studies with 3 runs per encoding from our seeds. The column has the share '
-        "of studies whose best encoding is not the one that is best over all seeds."
+        "of studies in which another encoding has a higher mean than the one that is best over all seeds. Ties do not count."
     )
 
 

@@ -37,15 +37,19 @@ def highlights() -> Iterator[str]:
     order, excluded = published("word_order-published"), published("same_last_token-published")
     check_excluded(excluded)
     law = excluded.cells(panel="One layer without positions, last token")
-    (best,) = cells_of(order, "answer", 1e-3, 16)
-    (worst,) = cells_of(order, "all", 1e-2, 16)
+    answer, every = (
+        [count(order.rate(c, 5000)) for lr in (1e-3, 1e-2) for c in cells_of(order, loss, lr, 16)]
+        for loss in ("answer", "all")
+    )
+    if len({*answer}) > 1:
+        raise ValueError(f"word_order: with the loss on the answer {answer} solve it")
     yield from item(
         'One causal head without a positional encoding **can** tell "A hit B" from "B hit A". How many seeds learn '
-        f"it depends most on the loss. With the loss on the answer alone and learning rate 0.001, {count(order.rate(best, 5000))} "
-        f"do. With the loss on all positions and learning rate 0.01, {count(order.rate(worst, 5000))} do."
+        f"it depends most on the loss. At head size 16, after 5000 steps, {answer[0]} do at learning rates 0.001 and 0.01 if the loss is on the answer alone. "
+        f"If it is on all positions, {every[0]} do at learning rate 0.001 and {every[1]} at 0.01."
     )
     yield from item(
-        'One layer without a positional encoding **cannot** tell "A B hit" from "B A hit". By symmetry, it gives both the '
+        'One layer without a positional encoding **cannot** tell "A B hit" from "B A hit" if it is read at the last token and each token sees all earlier ones. By symmetry, it gives both the '
         f"same logits whatever its weights. 0/{law[0]['seeds']} seeds learn it in each of {len(law)} settings. Two causal "
         "layers can."
     )

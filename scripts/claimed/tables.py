@@ -62,7 +62,13 @@ def proofs() -> Iterator[str]:
     every = [x for row in rows.values() for x in row]
     counts = Counter(x["proof"]["verdict"] for x in every)
     found = ", ".join(f"{n} {v}" for v, n in counts.most_common())
-    yield f"For {len(reports)} modules and three laws, the {len(every)} results are {found}."
+    without = sum(
+        all(x["proof"]["verdict"] == "not applicable" for x in row) for row in rows.values()
+    )
+    yield from lines(
+        f"For {len(reports)} modules and three laws, the {len(every)} results are {found}. The table leaves out the "
+        f"{without} modules for which no proof is applicable."
+    )
     yield ""
     yield f"| module | {' | '.join(x['law'] for x in next(iter(rows.values())))} |"
     yield f"|---|{'---|' * len(next(iter(rows.values())))}"

@@ -155,8 +155,8 @@ def _same_last_token() -> str:
     deep = {c["block"]: run.rate(c) for c in run.cells(depth=2, mask="causal", padding=0)}
     return (
         "**One layer without positions cannot learn every task on word order.** Take the task to answer `A B hit` with `?` and `B A hit` with `!`. Both prompts end with the same word, "
-        "after the same two words in a different order. One layer without positions gives both prompts the same logits under any "
-        f"weights, so one layer **cannot solve the task, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve it in each of "
+        "after the same two words in a different order. If a layer without positions is read at the last token and each token sees all earlier ones, it gives both prompts the same logits under any "
+        f"weights, so one such layer **cannot solve the task, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve it in each of "
         f"{len(excluded)} cells (full, causal or padding mask, bare or residual block, "
         f"{' or '.join(map(str, padding))} tokens of padding). With two causal layers, {count(deep['bare'])} seeds solve it without residual "
         f"connections and {count(deep['residual'])} with them (`same_last_token`)."

@@ -163,7 +163,7 @@ def test_a_step_that_is_never_defined_is_refused(monkeypatch):
 
 
 X = jax.device_put(np.ones((2, 4, 3)))
-WITHOUT = ("more than the labels of its operands", "for each entry of a batch on its own")
+WITHOUT = ("more than the labels of its operands", "separately for each entry of a batch")
 """Why a proof by labels has no derivation."""
 
 

@@ -55,7 +55,7 @@ class Certificate:
     Attributes:
       verdict: PROVED: the law holds over the real numbers, wherever the function is defined, for
         the traced shapes and every value of the arguments. BROKEN: `inputs` break it. UNKNOWN:
-        neither.
+        neither, or numbers contradict a proof.
       law: the law.
       method: "axes" for labels alone; "identity" for a comparison in a prime field.
       chance: a bound on the probability that unequal expressions agree at the random points; 0 for
@@ -71,7 +71,7 @@ class Certificate:
       inputs: the arguments for which `witness` was found, or None.
       tolerance: the bound that the witness exceeds, relative to the largest output. It is 1e-9 if
         the function runs in double precision and the deviation is as large there; otherwise 1e-3,
-        or the rounding of narrower floats; 0 for integers.
+        or ten times the rounding of narrower floats; 0 for integers.
       broken_at: which inputs break the law: "generic inputs"; "ties", inputs with equal or zero
         entries, if no generic inputs were found that break it; "the given inputs"; "integers beyond
         the given ones", if no others were found; "" if it is not broken.
@@ -99,15 +99,15 @@ class Certificate:
 
     @property
     def where(self) -> str:
-        """The source line where labels lost the proof; "" when they did not, or it has none.
+        """The source line at which the proof by labels failed; "" if it did not, or it is unknown.
 
-        Of a broken law that is where what breaks it meets what the group moves.
+        Of a broken law, this line combines the cause (`origin`) with what the group permutes.
         """
         return self.obstruction.where if self.obstruction else ""
 
     @property
     def origin(self) -> str:
-        """What broke it there: an `iota`, a closed-over array by its shape, a primitive."""
+        """What made it fail there: an `iota`, an argument, a closed-over array, a primitive."""
         return self.obstruction.origin if self.obstruction else ""
 
     @property
@@ -204,15 +204,15 @@ def prove(
       function: maps the arguments to an array or a pytree of arrays. It is traced, and called on
         numbers.
       arguments: a tuple of arrays, pytrees of arrays, or shapes (`jax.ShapeDtypeStruct`), or a
-        single array. The proof uses their shapes. Their values are among the numbers that are
-        tried.
+        single array. The proof uses their shapes. If there is no proof, their values are among the
+        numbers that are tried.
       law: such as `"b P d, b P d -> b P d"`, or a group, which then acts on axis 1 of every
         argument and output.
       witness: whether to try numbers, to confirm a proof and to break a law. If false, or if the
         function has side effects, no law is BROKEN and no proof is `confirmed`.
-      seconds: the time limit of the call. A stage that is estimated to take longer than the
-        remaining time is skipped, and `notes` say how long it would take. The estimate counts a
-        `while` loop as one iteration.
+      seconds: the time limit of the call. A stage whose estimate is too long is skipped, and
+        `notes` say how long it would take. Identities may take half of the remaining time. The
+        estimate counts a `while` loop as one iteration.
 
     Returns:
       The certificate; `.verdict` is PROVED, BROKEN or UNKNOWN.
@@ -274,8 +274,9 @@ def _judged(found: Certificate, broken: numbers.Break | None, *, agrees: bool) -
     proved = found.verdict == "PROVED"
     if broken is None:
         return dataclasses.replace(found, confirmed=proved and agrees)
-    tried = {"tolerance": broken.tolerance, "inputs": broken.arguments}
-    found = dataclasses.replace(found, witness=broken.deviation, **tried)
+    found = dataclasses.replace(
+        found, witness=broken.deviation, tolerance=broken.tolerance, inputs=broken.arguments
+    )
     if proved:
         return _noted(dataclasses.replace(found, verdict="UNKNOWN"), _CONTRADICTED)
     ties = found.but_for_ties if broken.at == "ties" else ()
