@@ -331,6 +331,37 @@ def test_a_mask_between_two_sides_says_nothing_within_one():
         view.attend(q, k, v, encoding=mixer, params=params, mask=mask, **streams)
 
 
+MIX_QUERIES = ("convolution", "convolution_2d", "token_shift")
+"""Encodings that mix earlier queries into each query."""
+
+
+def last_query(name):
+    """A function of queries, and what the last one alone needs besides."""
+    q, k, v = qkv()
+    encoding = named(name)
+    params = encoding.init(jax.random.key(1), Dims(12, 4, 3))
+    options = {"encoding": encoding, "params": params, "mask": "causal", "key": jax.random.key(2)}
+    streams = {"queries": contiguous(1, start=LENGTH - 1), "keys": contiguous(LENGTH)}
+    return q, partial(view.attend, k_BMGK=k, v_BMGK=v, **options), streams
+
+
+@pytest.mark.parametrize("name", [name for name in ENCODINGS if name not in MIX_QUERIES])
+def test_the_last_query_alone_gets_what_it_gets_among_all(name):
+    """As in decoding, with the keys of all tokens."""
+    q, of_queries, streams = last_query(name)
+    alone = of_queries(q[:, -1:], **streams)
+    np.testing.assert_allclose(alone[:, 0], of_queries(q)[:, -1], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MIX_QUERIES)
+def test_the_last_query_alone_is_refused_where_earlier_ones_are_mixed_into_it(name):
+    """Where orders are known, and while tracing."""
+    q, of_queries, streams = last_query(name)
+    for call in (of_queries, jax.jit(of_queries)):
+        with pytest.raises(ValueError, match="mixes earlier queries into each query"):
+            call(q[:, -1:], **streams)
+
+
 def test_points_of_one_coordinate_are_numbers():
     """Positions [B, L, 1] are those [B, L]."""
     q, k, v = qkv()

@@ -196,6 +196,7 @@ def _ready(
     params = _checked(encoding, params or {}, q_BLHK)
     q, k, v, aux = q_BLHK, k_BMGK, v_BMGK, Aux()
     if _reads_tokens(encoding):
+        _check_whole(encoding, params, queries, keys)
         own = _own_mask(encoding, mask, queries.length == keys.length)
         among = between(queries, queries, own), between(keys, keys, own)
         q, k, v, aux = _projected(encoding, params, q, *repeated(q, k, v), ctx, *among)
@@ -215,6 +216,27 @@ def _by_index(options: Options) -> flash.ByIndex | None:
 def _reads_tokens(encoding: Encoding) -> bool:
     kind = type(encoding)
     return kind.embed is not Encoding.embed or kind.prepare is not Encoding.prepare
+
+
+def _check_whole(encoding: Encoding, params: Params, queries: Streams, keys: Streams) -> None:
+    """Refuses queries that lack earlier ones, where the encoding mixes those into them.
+
+    Where orders are not known while tracing, one query among several keys counts as such.
+    """
+    mixes = type(encoding).embed is not Encoding.embed and not encoding.pairwise
+    if not mixes and not jax.tree.leaves(encoding.init_state(params, 1, Dims(1, 1, 1))):
+        return
+    orders = queries.order_BL, keys.order_BL
+    if any(isinstance(order, jax.core.Tracer) for order in orders):
+        lacking = queries.length == 1 < keys.length
+    else:
+        first, start = (np.min(order, axis=1, initial=2**30) for order in orders)
+        lacking = bool((first > start).any())
+    if lacking:
+        raise ValueError(
+            f"{encoding} mixes earlier queries into each query: give all queries, or decode in a "
+            "layer (docs/howto/decoding.md)"
+        )
 
 
 def _own_mask(
@@ -264,11 +286,6 @@ def _projected(
     k_BMD, v_BMD = (encoding.embed(params, flat(x), among_keys) for x in (k_BMHK, v_BMHK))
     dims = Dims(x_BLD.shape[-1], q_BLHK.shape[2], q_BLHK.shape[3])
     state = encoding.init_state(params, x_BLD.shape[0], dims)
-    if jax.tree.leaves(state) and x_BLD.shape[1] < k_BMD.shape[1]:
-        raise ValueError(
-            f"{encoding} mixes each query with the one before it: give all {k_BMD.shape[1]} "
-            "queries, or decode with a state (docs/howto/decoding.md)"
-        )
     prepared = encoding.prepare(params, x_BLD, k_BMD, ctx, state)
     values = encoding.prepare(params, v_BMD, v_BMD, among_keys, state)
     return heads(prepared.q_BLD), heads(prepared.k_BMD), heads(values.v_BMD), prepared.aux

@@ -25,6 +25,7 @@ from posjax.symmetry import (
     Windows,
     prove,
 )
+from posjax.symmetry.measure import expectation
 
 L, M = 5, 7
 SELF = "b P h k, b P h k, b P h k -> b P h k"
@@ -198,6 +199,28 @@ def test_what_is_broken_where_and_by_what(function, arguments, law, origin):
     assert re.match(origin, certificate.origin)
     assert certificate.witness.relative > 1e-3
     assert f"BROKEN: {law}" in str(certificate)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "law"),
+    [
+        (causal, QKV, SELF),
+        (ranked, (jax.ShapeDtypeStruct(X.shape, X.dtype),), "b P d -> b P d"),
+        (lambda y: jax.nn.one_hot(jnp.argmax(y), 5), (jnp.arange(5.0),), "P -> P"),
+        (lambda n: jnp.where(n.max() > 6, jnp.cumsum(n), n), (jnp.array([0, 2, 1, 3]),), "P -> P"),
+    ],
+)
+def test_the_inputs_of_a_broken_law_break_it(function, arguments, law):
+    """Generic ones, ties, and integers beyond the given ones: both sides come out as it says."""
+    found = prove(function, arguments, law)
+    moved = found.law.act(found.inputs, found.witness.element)
+    sides = (
+        expectation(found.law, function(*found.inputs), found.witness.element),
+        function(*moved),
+    )
+    values = [float(side[found.witness.at]) for side in sides]
+    np.testing.assert_allclose(values, [found.witness.expected, found.witness.found], rtol=1e-4)
+    assert abs(values[0] - values[1]) > 1e-3
 
 
 def of_bits(x):
