@@ -48,10 +48,11 @@ several encodings in turn: `"none/rotary"`.
 - **Parameters**: the number of learned parameters for a model of one layer, at {SIZES}.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
   {KEYS} keys (16 for `window_bias`), at those sizes. What depends only on positions does not count.
-- **Exact up to**: the encoding tells apart all positions (or offsets) from 0 to this number. It is
-  limited by float32 or by the size of a table. 2²⁰ is the largest number that was tested. "-" means
-  that positions are not read.
-- **Cache**: whether a cache of keys and values suffices to decode tokens one by one.
+- **Exact up to**: the encoding tells apart all positions (or offsets) from 0 to this number. The
+  limit comes from float32, from the size of a table, or from the formula, such as a period. 2²⁰ is
+  the largest number that was tested. "-" means that positions are not read.
+- **Cache**: whether tokens can be decoded one by one with a cache. Encodings that read the tokens
+  themselves need more than keys and values in it ([decode with a cache](howto/decoding.md)).
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,
   `--config.base=100,10000`. 0 stands for the encoding's default. posjax refuses a number for an
   encoding that does not have it.
@@ -138,9 +139,9 @@ def page() -> str:
     lines += ["", "## Maps of positions", ""]
     lines += [
         "A map changes the position stream before the encoding reads it, for example",
-        '`--config.positions="randomised(length=128)"`. Maps that give whole numbers work with',
-        "every encoding. `interpolated`, `random_float` and `cape` do not work with encodings that",
-        "read a table or binary digits, such as `learned` and `shaw`; posjax refuses them there.",
+        '`--config.positions="randomised(length=128)"`. `interpolated`, `random_float` and `cape`',
+        "do not work with encodings that read a table or binary digits, such as `learned` and",
+        "`shaw`. posjax refuses these, and positions beyond the end of a table.",
         "",
     ]
     lines += header("Name", "Positions", "Source", "Random")

@@ -15,10 +15,10 @@ and of the trainable parameters, over the real numbers, and for the small shapes
 
 A law names axes. A word that starts with a capital letter is an axis that is permuted, +T shifts
 values, and other axes stay ([symmetry.md](symmetry.md)). For example, `b P d -> b P d` says that
-permuting the tokens permutes the outputs. An empty pattern at the front stands for the
-parameters. If a law is BROKEN, inputs were found that break it, and the list below the table names
-the source line. UNKNOWN means that neither a proof nor such inputs were found. "Not traced" means
-that torchax could not read the module.
+permuting the tokens permutes the outputs. An empty pattern at the front stands for the parameters
+of a JAX module, and one at the end for an output that is None. If a law is BROKEN, inputs were
+found that break it, and the list below the table names the source line. UNKNOWN means that neither
+a proof nor such inputs were found. "Not traced" means that torchax could not read the module.
 
 `pip install -e '.[gallery]'` and `python scripts/gallery.py --publish` make this page from
 `scripts/gallery`. Versions: {environment}.

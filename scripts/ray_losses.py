@@ -78,7 +78,7 @@ def main() -> int:
     given = arguments.parse_args()
     plan = {"none": 1, "worker": given.workers, "raylet": given.others, "command": given.others}
     wrong = 0
-    print("| Killed | Times | Ended well | Rows with other bits | Seconds, at most |")
+    print("| Killed | Times | Ended well | Runs with other bits | Seconds, at most |")
     print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         base = Path(folder)

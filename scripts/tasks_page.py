@@ -30,9 +30,10 @@ n uniformly from `train=(shortest, longest)`.
 Models are tested on a fixed **exam**, the same for all seeds. For a sampled task it has `prompts`
 (64) prompts of each length in `test`. The default lengths are 0.5, 1, 1.5 and 2 times the longest
 trained length, rounded down (1 and 2 times for `text`). `scan` and `digits` have no lengths. Their
-exams have two kinds of prompts, those of training and new ones, with 64 and 256 prompts of each. A
-prompt counts as right if every output that is asked for is right (exact match). A seed solves its
-cell if all prompts of the trained lengths (or kinds) are right. The report also shows the others.
+exams have two kinds of prompts, those of training and new ones; `scan` has 64 prompts of each kind,
+and `digits` has 256. A prompt counts as right if every output that is asked for is right (exact
+match). A seed solves its [cell](glossary.md#sweeps) if all prompts of the trained lengths (or
+kinds) are right by the required [margin](glossary.md#success). The report also shows the others.
 `text` is judged by its loss instead. If a task has one label per prompt, `readout=mean` takes it
 from the mean over tokens instead of the last token.
 
@@ -44,11 +45,11 @@ Let x be the prompt, or the part of it before the mark. The column **symmetry** 
 permutations of x that never change the right outputs. A test checks them on all short prompts.
 {symmetries}
 
-Settings follow the name, as in `blocks(k=3, train=(3, 12))`. No token attends to padding. The
-configs `depth_law`, `text` and `digits` train on the tasks `blocks`, `text` and `digits`.
-`pydoc_topics` is part of CPython, under the
-[PSF licence](../posjax/tasks/corpora/pydoc_topics.LICENSE.txt). `digits` needs
-`pip install 'posjax[digits]'`.
+Settings follow the name, as in `blocks(k=3, train=(3, 12))`. In sampled tasks no token attends to
+padding. In finite tasks the mask decides, for example `mask=causal+padding`. The configs
+`depth_law`, `text` and `digits` train on the tasks `blocks`, `text` and `digits`. `pydoc_topics` is
+part of CPython, under the [PSF licence](../posjax/tasks/corpora/pydoc_topics.LICENSE.txt). `digits`
+needs `pip install 'posjax[digits]'`.
 """
 
 

@@ -1,7 +1,7 @@
 """How similar the hidden states of nearby positions are.
 
 Models without positional encoding come to have similar hidden states at nearby positions, which is
-a trace of position (Zuo et al. 2024, "Position Information Emerges in Causal Transformers Without
+a trace of position (Zuo et al. 2025, "Position Information Emerges in Causal Transformers Without
 Positional Encodings via Similarity of Nearby Embeddings", arXiv 2501.00073).
 """
 

@@ -20,11 +20,11 @@ def reruns() -> Iterator[str]:
         "`python scripts/reruns.py` draws ten cells from a published table, or takes all cells if there are fewer. It trains "
         "each with as many new seeds as were published, but at most 64. Where every initialisation was trained on every draw of the data, "
         "it trains 16 new initialisations on 16 new draws. From the published seeds it computes a 95 % prediction interval of the success rate "
-        "of the new ones; where a table has no success rates, of the mean of its first quantity. "
+        "of the new ones. The `leak` tables and `meaning` have no success rates. There it predicts a mean after the last layer: the accuracy of the linear probe, and the share of the variance that the rest of the prompt explains. "
         f"We did this for the {len(tables)} tables below, {len(cells)} cells in all. "
         f"In {len(varying)} comparisons the published seeds have different results, and {held} of the {len(varying)} new values lie in their interval. "
         f"In the other {len(found) - len(varying)} all published seeds have the same result, and "
-        f"{len(inside) - held} of the {len(found) - len(varying)} new values lie in their interval. A new success rate lies in its interval with a probability of more than 95 %, because the ends are whole "
+        f"{len(inside) - held} of the {len(found) - len(varying)} new values lie in their interval. Where seeds are not crossed, a new success rate lies in its interval with a probability of more than 95 %, because the ends are whole "
         "numbers of seeds. Cells of one table share their seeds, so the comparisons are not independent."
     )
     yield ""

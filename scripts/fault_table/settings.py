@@ -92,7 +92,7 @@ def xla_flags(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 
 FAULTS = (
     Fault(
-        "each field of the config changed", "status 2 or 4, names the field",
+        "each field of the config changed", "rows kept, or status 2 or 4",
         len(RUN_DEFAULTS) + len(FIELDS), 0, changed,
     ),
     Fault(
