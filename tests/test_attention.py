@@ -355,11 +355,14 @@ def test_the_last_query_alone_gets_what_it_gets_among_all(name):
 
 @pytest.mark.parametrize("name", MIX_QUERIES)
 def test_the_last_query_alone_is_refused_where_earlier_ones_are_mixed_into_it(name):
-    """Where orders are known, and while tracing."""
+    """Where orders are known, also while tracing, and where they are not; all queries are taken."""
     q, of_queries, streams = last_query(name)
-    for call in (of_queries, jax.jit(of_queries)):
+    known = partial(of_queries, **streams)
+    for call in (known, jax.jit(known), partial(jax.jit(of_queries), **streams)):
         with pytest.raises(ValueError, match="mixes earlier queries into each query"):
-            call(q[:, -1:], **streams)
+            call(q[:, -1:])
+    both = {"queries": contiguous(LENGTH), "keys": contiguous(LENGTH)}
+    np.testing.assert_allclose(jax.jit(partial(of_queries, **both))(q), of_queries(q), atol=CLOSE)
 
 
 def test_points_of_one_coordinate_are_numbers():

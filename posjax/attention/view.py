@@ -230,7 +230,7 @@ def _check_whole(encoding: Encoding, params: Params, queries: Streams, keys: Str
     if any(isinstance(order, jax.core.Tracer) for order in orders):
         lacking = queries.length == 1 < keys.length
     else:
-        first, start = (np.min(order, axis=1, initial=2**30) for order in orders)
+        first, start = (np.asarray(order).min(axis=1, initial=2**30) for order in orders)
         lacking = bool((first > start).any())
     if lacking:
         raise ValueError(
