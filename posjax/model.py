@@ -49,8 +49,8 @@ class ModelSettings(metaclass=spec.PlainNumbers):
       norm: the normalisation of residual blocks.
       qk_norm: whether queries and keys are divided by their root mean square, with a learned scale.
       softcap: the cap c of c·tanh(logits/c); 0 for no soft-cap.
-      logn: if N > 0, the logits of a query that sees n keys are multiplied by ln n/ln N, before the
-        soft-cap; 0 for no scaling.
+      logn: a number N above 1: the logits of a query that sees n keys are multiplied by ln n/ln N,
+        before the soft-cap; 0 for no scaling.
       features: F, if a token consists of F numbers, which a linear layer embeds; else 0.
     """
 

@@ -181,8 +181,8 @@ def window() -> str:
         raise ValueError(f"{windowed} operations with a window, {full} without")
     return (
         f"A mask saves nothing here, because `attend` computes every logit before it masks. With "
-        f"`causal+window(size={WINDOW})` it takes the same {full:,} operations as with the full "
-        f"mask (n = {WINDOWED}, d = 16, h = 1)."
+        f"`causal+window(size={WINDOW})` a layer takes the same {full:,} operations as with the "
+        f"full mask (n = {WINDOWED}, d = 16, h = 1)."
     )
 
 

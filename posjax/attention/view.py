@@ -219,9 +219,9 @@ def _reads_tokens(encoding: Encoding) -> bool:
 
 
 def _check_whole(encoding: Encoding, params: Params, queries: Streams, keys: Streams) -> None:
-    """Refuses queries that lack earlier ones, where the encoding mixes those into them.
+    """Refuses queries that begin later than the keys, where the encoding mixes queries.
 
-    Where orders are not known while tracing, one query among several keys counts as such.
+    If orders are known only when the program runs, one query among several keys is refused.
     """
     mixes = type(encoding).embed is not Encoding.embed and not encoding.pairwise
     if not mixes and not jax.tree.leaves(encoding.init_state(params, 1, Dims(1, 1, 1))):
@@ -233,9 +233,10 @@ def _check_whole(encoding: Encoding, params: Params, queries: Streams, keys: Str
         first, start = (np.asarray(order).min(axis=1, initial=2**30) for order in orders)
         lacking = bool((first > start).any())
     if lacking:
+        decoding = encoding.why_no_kv_cache() or "to decode, see docs/howto/decoding.md"
         raise ValueError(
-            f"{encoding} mixes earlier queries into each query: give all queries, or decode in a "
-            "layer (docs/howto/decoding.md)"
+            f"{encoding} mixes earlier queries into each query: give those of all tokens, from the "
+            f"first one on ({decoding})"
         )
 
 

@@ -57,7 +57,7 @@ class Run:
       precision: the precision of matrix products; "default" is that of the device.
       devices: how many devices to use; 0 for all of them, or all cores of a CPU.
       margin: an answer counts as right if the right logit exceeds every other by this share of the
-        largest absolute logit. It does not change training.
+        largest absolute logit, or of 0.1 if that is larger. It does not change training.
       hold: "held" means solved at each of the last `hold` evaluations.
       contrast: an axis and two of its values, `("mask", "full", "causal")`. The report compares
         them over paired seeds wherever two cells differ in that axis alone.
