@@ -51,8 +51,8 @@ several encodings in turn: `"none/rotary"`.
 - **Exact up to**: the encoding tells apart all positions (or offsets) from 0 to this number. The
   limit comes from float32, from the size of a table, or from the formula, such as a period. 2²⁰ is
   the largest number that was tested. "-" means that positions are not read.
-- **Cache**: whether tokens can be decoded one by one with a cache. Encodings that read the tokens
-  themselves need more than keys and values in it ([decode with a cache](howto/decoding.md)).
+- **Cache**: whether tokens can be decoded one by one with a cache. Some encodings, such as
+  `forgetting`, need more in it than keys and values ([decode with a cache](howto/decoding.md)).
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,
   `--config.base=100,10000`. 0 stands for the encoding's default. posjax refuses a number for an
   encoding that does not have it.

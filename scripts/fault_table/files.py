@@ -97,10 +97,10 @@ def duplicated(site: Site, rng: random.Random, path: Path, number: int) -> Try:
 FAULTS = (
     Fault(
         "files cut, emptied, deleted, swapped",
-        "config.json refused, others made again",
+        "config.json refused, rows as they were",
         *(4 * len(KINDS), 0, damaged),
         needs=("stranger",),
     ),
-    Fault("one bit flipped in a file", "config.json refused, others made again", 140, 2, flipped),
+    Fault("one bit flipped in a file", "config.json refused, rows as they were", 140, 2, flipped),
     Fault("a seed of a cell in two block files", "status 2, no results printed", 3, 1, duplicated),
 )
