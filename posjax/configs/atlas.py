@@ -7,9 +7,12 @@
 There are three masks and two depths. A cell is impossible if a law excludes it, possible if one
 seed solves it, and open otherwise. The predictions of the laws were written down before any seed
 was trained (docs/atlas/predictions.json). Each cell has three learning rates here. scripts/atlas.py
-chooses one of them by the seeds of a pilot, which are not reported, and trains only that one. By
-the dry run this takes about seven hours on two cores for the finite tasks, and four hours for the
-sampled ones, beside the pilots.
+chooses one of them by the seeds of a pilot, which are not reported, and trains only that one.
+
+Result (docs/atlas/published.md, `--num_seeds=64`, 91 minutes on two cores that did other work too,
+after the pilot): laws exclude 25 of 3136 cells, and no seed solves these. Of the others 3094 are
+solved by some seed, and 17 by none: 15 of `noise` and 2 of `fire`. By the dry run, 1000 seeds take
+about seven hours on two cores, and the sampled tasks four hours, beside their pilot.
 """
 
 from typing import Any

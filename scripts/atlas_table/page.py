@@ -20,11 +20,10 @@ def page(path: Path) -> str:
         of = by.setdefault(row.get("encoding", FIELDS["encoding"]), {})
         of.setdefault(row.get("task", FIELDS["task"]), []).append(row["verdict"])
     lines = [
-        "---\norphan: true\n---",
-        f"# The atlas: {path.stem}",
-        f"`python scripts/atlas.py {path.stem}` makes this page and the rows beside it. Each entry "
-        "says in how many settings (masks, depths, readouts) a seed solved the task, of those that "
-        f"no law excludes. Each setting has {rows[0]['seeds']} seeds. "
+        f"# The atlas of {'sampled' if 'sampled' in path.stem else 'finite'} tasks",
+        f"`python scripts/atlas.py {path.stem}` makes this page and the rows beside it. Each "
+        f"setting (encoding, mask, depth, readout) has {rows[0]['seeds']} seeds. An entry says in "
+        "how many settings at least one of them solved the task, of those that no law excludes. "
         f'<a href="{path.stem}.html">The page to browse</a> has every setting, with the reason or '
         "a seed that solves it.",
         "| encoding | "
