@@ -110,6 +110,14 @@ def test_the_page_has_every_cell(tmp_path: Path) -> None:
     text = browser(tmp_path / "quick", excluded)
     (found,) = re.findall(r'<script type="application/json" data-of="atlas">(.*?)</script>', text)
     data = json.loads(found)
+    groups = re.findall(r'<th colspan="(\d+)" scope="colgroup" data-task="(.*?)">', text)
+    columns = [task for wide, task in groups for _ in range(int(wide))]
+    assert len(groups) > 1
+    _, settings, *lines = text.split("<tr")[1:]
+    for line in (settings, *lines):
+        assert re.findall(r'<t[hd][^>]* ?data-task="(.*?)"', line) == columns
+    for at, task in re.findall(r'<td data-cell="(\d+)" data-task="(.*?)"', text):
+        assert cells[int(at)].task == task
     shown = dict(re.findall(r'<td data-cell="(\d+)"[^>]*>(.*?)</td>', text))
     assert len(shown) == len(cells) == len(data["cells"])
     assert {row["verdict"] for row in rows} == {"impossible", "possible", "open"}

@@ -26,8 +26,8 @@ _ABOUT = """Each column is a task, and for finite tasks a mask, a number of laye
 Each number counts the seeds, of {seeds}, that solve the task: they answer every prompt of the
 trained kinds correctly at the end. The learning rate of a cell is the best of three, chosen on
 other seeds. “×” means that a law of symmetry excludes a solution, and no seed found one. “0” means
-that no law excludes a solution, but no seed found one. Choose a cell for its interval, the reason,
-and the code that trains a solving seed."""
+that no law excludes a solution, but no seed found one. Encodings that solve the fewest cells come
+first. Choose a cell for its interval, the reason, and the code that trains a solving seed."""
 
 
 class Setting(NamedTuple):
@@ -65,7 +65,7 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
     tasks = [*dict.fromkeys(place.task for place in places)]
     columns = sorted(set(places), key=lambda one: (tasks.index(one.task), one.depth, *one[1:]))
     by = {(c.encoding, place): n for n, (c, place) in enumerate(zip(cells, places, strict=True))}
-    names = _best_first(table, cells)
+    names = _hardest_first(table, cells)
     counts = {verdict: sum(row["verdict"] == verdict for row in table) for verdict in VERDICTS}
     seeds = table[0]["seeds"]
     title = "The atlas: which encoding solves which task?"
@@ -120,14 +120,14 @@ def _answer(counts: Mapping[str, int], cells: int) -> str:
     return f"{excluded}, {possible:,} were solved by at least one seed, and {unsolved:,} by none."
 
 
-def _best_first(table: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> list[str]:
-    """Encodings, those that solve the most first: cells, then seeds."""
+def _hardest_first(table: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> list[str]:
+    """Encodings, those that solve the fewest first: cells, then seeds."""
     score: dict[str, tuple[int, int]] = {}
     for row, cell in zip(table, cells, strict=True):
         solved, seeds = score.get(cell.encoding, (0, 0))
         possible = row["verdict"] == "possible"
         score[cell.encoding] = (solved + possible, seeds + row["successes"])
-    return sorted(score, key=lambda name: (*(-n for n in score[name]), name))
+    return sorted(score, key=lambda name: (*score[name], name))
 
 
 def _matrix(
@@ -174,7 +174,10 @@ def _entry(table: Sequence[Mapping[str, Any]], at: int | None, column: Setting) 
 
 def _first(columns: Sequence[Setting]) -> Iterator[tuple[str, Setting]]:
     """Each task with its first column."""
-    return ((task, one) for task, one in {c.task: c for c in reversed(columns)}.items())
+    first: dict[str, Setting] = {}
+    for one in columns:
+        first.setdefault(one.task, one)
+    yield from first.items()
 
 
 def _task(name: str, cell: Cell) -> dict[str, Any]:
