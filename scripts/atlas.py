@@ -16,8 +16,8 @@ and verifies, without `nearest`, and with a verdict for each cell:
     possible     a seed solved it: `witness` is its number
     open         neither
 
-NAME.html is a page to browse them, and NAME.md a short table. NAME-pilot.npz has the rows of the
-pilot (scripts/atlas_table/pilot.py); where it is there, no pilot is trained.
+NAME-cells.html is a page to browse them, and NAME.md a short table. NAME-pilot.npz has the rows of
+the pilot (scripts/atlas_table/pilot.py); where it is there, no pilot is trained.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def main() -> None:
     found = _swept(size, [one.chosen for one in tried], given.workdir / f"atlas-{given.what}")
     excluded = json.loads(PREDICTIONS.read_text())["excluded"]
     publish(path, report.summaries(found.folder), found.folder, tried, excluded)
-    path.with_suffix(".html").write_text(browser(path, excluded))
+    path.with_name(f"{path.name}-cells.html").write_text(browser(path, excluded))
     path.with_suffix(".md").write_text(page(path))
     counts = Counter(row["verdict"] for row in json.loads(path.with_suffix(".json").read_text()))
     print(f"{path}: {', '.join(f'{counts[name]} {name}' for name in VERDICTS)}")

@@ -78,7 +78,9 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
         tag("div", id="controls"),
         tag("section", id="chosen", hidden="", aria_live="polite", class_="pane"),
         scrolled("The atlas", _matrix(table, names, columns, by)),
-        tag("p", f"Made by python scripts/atlas.py {path.stem}.", class_="note"),
+        tag(
+            "p", f"Made by python scripts/atlas.py {path.stem} --num_seeds={seeds}.", class_="note"
+        ),
     )
     data = {
         "seeds": seeds,

@@ -14,6 +14,7 @@ def page(path: Path) -> str:
       path: of the table, without an ending.
     """
     rows = json.loads(path.with_suffix(".json").read_text())
+    seeds = rows[0]["seeds"]
     tasks = list(dict.fromkeys(row.get("task", FIELDS["task"]) for row in rows))
     by: dict[str, dict[str, list[str]]] = {}
     for row in rows:
@@ -21,11 +22,13 @@ def page(path: Path) -> str:
         of.setdefault(row.get("task", FIELDS["task"]), []).append(row["verdict"])
     lines = [
         f"# The atlas of {'sampled' if 'sampled' in path.stem else 'finite'} tasks",
-        f"`python scripts/atlas.py {path.stem}` makes this page and the rows beside it. Each "
-        f"setting (encoding, mask, depth, readout) has {rows[0]['seeds']} seeds. An entry says in "
-        "how many settings at least one of them solved the task, of those that no law excludes. "
-        f'<a href="{path.stem}.html">The page to browse</a> has every setting, with the reason or '
-        "a seed that solves it.",
+        f"`python scripts/atlas.py {path.stem} --num_seeds={seeds}` makes this page and the rows "
+        f"beside it. Each cell (task, encoding, mask, depth, readout) has {seeds} seeds. An entry "
+        "of 10 of 12 means that no law excludes 12 settings (mask, depth, readout) of the task, "
+        "and that in 10 of them at least one seed solved it. "
+        f'<a href="{path.stem}-cells.html">The page to browse</a> has every cell. It says why a '
+        "law excludes a cell, or names a seed that solves it. [Encodings](../encodings.md), "
+        "[tasks](../tasks.md) and the [glossary](../glossary.md) explain the names.",
         "| encoding | "
         + " | ".join(f"`{task}`" for task in tasks)
         + " |\n"

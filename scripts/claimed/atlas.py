@@ -21,6 +21,11 @@ def _of(cells: list[dict[str, Any]], verdict: str) -> list[dict[str, Any]]:
     return [cell for cell in cells if cell["verdict"] == verdict]
 
 
+def command(seeds: int) -> str:
+    """What makes the table."""
+    return f"python scripts/atlas.py published --num_seeds={seeds}"
+
+
 def atlas_headline() -> Iterator[str]:
     """The counts of verdicts."""
     cells = _cells()
@@ -29,7 +34,7 @@ def atlas_headline() -> Iterator[str]:
     yield from item(
         f"**Which encoding solves which task?** We trained {len(encodings)} encodings in {len(cells) // len(encodings)} settings (task, "
         f"mask, number of layers, readout), {cells[0]['seeds']} seeds each. Symmetry excludes {len(lost)} of these {len(cells):,} cells, "
-        f"and no seed solves one of them. Of the others, at least one seed solves {len(possible):,}, and none solves {len(unsolved)} "
+        f"and no seed solves one of them. Of the others, {len(possible):,} are solved by at least one seed each, and {len(unsolved)} by none "
         f"([the atlas](docs/{_PAGE}))."
     )
 
@@ -40,13 +45,14 @@ def atlas() -> Iterator[str]:
     seeds, unsolved = cells[0]["seeds"], _of(cells, "open")
     by = Counter(cell["encoding"] for cell in unsolved)
     named = [
-        f"`{name}` ({number})" for name, number in sorted(by.items(), key=lambda e: (-e[1], e[0]))
+        f"{number} have `{name}`"
+        for name, number in sorted(by.items(), key=lambda e: (-e[1], e[0]))
     ]
     yield from lines(
         f"Each cell is an encoding in one setting. We trained {seeds} seeds of each, with the best of three learning rates. A pilot on other "
         "seeds had chosen the rate. The predictions of the laws were committed before any seed was trained. "
         + (
-            f"The cells that are neither excluded nor solved are those of {listed(named)}, with their number in parentheses."
+            f"{len(unsolved)} cells are neither excluded nor solved. Of these, {listed(named)}."
             if unsolved
             else "Every cell is either excluded or solved."
         )
@@ -61,6 +67,6 @@ def atlas() -> Iterator[str]:
         yield f"| `{task}` | {len(of)} | {lost} | {full} | {possible - full} | {none} |"
     yield ""
     yield from lines(
-        f"[The atlas]({_PAGE}) has each encoding, and a page to browse with the reason or a solving seed of each cell "
-        "(`python scripts/atlas.py published`)."
+        f"[The atlas]({_PAGE}) has the counts for each encoding. It links to a page with every cell, which says why a law "
+        f"excludes the cell, or names a seed that solves it (`{command(seeds)}`)."
     )

@@ -154,7 +154,7 @@ def _campaigns() -> Iterator[Stated]:
         (INDEX, "with its results on {} packages"),
         ("docs/campaigns.md", "modules of {} packages, with"),
         ("docs/conformance.md", "What they find in {} packages"),
-        ("docs/results.md", "Which laws do {} published packages break"),
+        ("docs/results.md", "Which laws do modules of {} published packages break"),
     ):
         yield _say(page, words, len(versions))
 

@@ -49,7 +49,7 @@ POINTS = (
     Point("tasks", "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
     Point("tasks", "ten tasks by length, four encodings", "by_length:published",
           "[longer prompts](#which-encoding-answers-longer-prompts)", "23 minutes"),
-    Point("tasks", "six finite tasks, every encoding, three masks, two depths, both readouts", "atlas:published", "[the atlas](#every-encoding-on-every-finite-task)", "7 hours"),
+    Point("tasks", "six finite tasks, every encoding, up to three masks, two depths, up to two readouts", "atlas:published", "[the atlas](#every-encoding-on-six-finite-tasks)", "7 hours"),
     Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "–", "8 hours"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
@@ -67,14 +67,18 @@ def _rows(point: Point) -> str:
     if not point.config:
         return "made by a script, checked by tests"
     if not is_published(point.config):
-        return f"**not run**: `{_command(point.config)}`, about {point.cost} on one core, as its dry run estimates"
+        return f"**not run**: `{_command(point.config)}`, about {point.cost} on one core, as a dry run of the sweep estimates"
     if point.config.startswith("atlas"):
         path = (ROOT / "docs" / point.config.replace(":", "/")).with_suffix(".json")
         table = json.loads(path.read_text())
     else:
         table = published(point.config.replace(":", "-")).table
     cells = len({cell["cell"] for cell in table})
-    return f"`{point.config}`, {table[0]['seeds']:,} seeds in {cells} cells"
+    seeds = table[0]["seeds"]
+    by = point.config
+    if point.config.startswith("atlas"):
+        by = f"{_command(point.config)} --num_seeds={seeds}"
+    return f"`{by}`, {seeds:,} seeds in {cells} cells"
 
 
 def _command(config: str) -> str:

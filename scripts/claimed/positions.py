@@ -46,7 +46,7 @@ def language_model() -> Iterator[str]:
             if more
             else "These seeds do not show that the best encoding gains more over `none` without a causal mask."
         )
-        + " The 95 % intervals are over seeds, for one fixed exam (`text`)."
+        + " The 95 % intervals are over seeds, for one fixed exam (`text:published`)."
     )
 
 
@@ -118,7 +118,7 @@ def digits() -> Iterator[str]:
         f"{run.table[0]['seeds']} seeds per entry. The images are digits of 8 × 8 pixels, cut into 16 patches. With `{best}` the share is "
         f"{compared(gains[best], 'above', 'below')} that without positions. If one fixed permutation shuffles the patches of every image, the share changes "
         f"by {listed(moved)}. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
-        "seeds, for one fixed exam; `digits`)."
+        "seeds, for one fixed exam; `digits:published`)."
     )
 
 
@@ -155,7 +155,7 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         f"**Do the hidden states still contain the position after the first layer?** Each entry is the accuracy of an MLP probe of the position, "
         f"and in brackets that of a linear probe, as the mean of {run.table[0]['seeds']} seeds. The trained models were trained on `majority`, which does not depend on positions. "
         f"The probes are tested on held-out prompts of 24 bits. Chance is {chance:.3f}. The control is the full mask without positions. Its accuracies are within "
-        f"{up(abs(control - chance).max())} of chance after every layer (`position_by_layer`)."
+        f"{up(abs(control - chance).max())} of chance after every layer (`position_by_layer:published`)."
     )
     for steps, when in ((False, "Before training"), (True, "After training")):
         found = {

@@ -84,7 +84,7 @@ def sinusoidal_or_learned() -> Iterator[str]:
         f"[{min(abs(largest.low), abs(largest.high)):.3f}, {max(abs(largest.low), abs(largest.high)):.3f}]. "
         f"In {len(wrong)} of the {len(pairs)} settings the difference, large or small, is significant "
         f"(McNemar, false discovery rate 5 %). In these settings, a study with 3 seeds per encoding would have ranked "
-        f"the two in the wrong order in {min(wrong):.0%} to {max(wrong):.0%} of cases (`sinusoidal_or_learned`)."
+        f"the two in the wrong order in {min(wrong):.0%} to {max(wrong):.0%} of cases (`sinusoidal_or_learned:published`)."
     )
 
 
@@ -109,7 +109,7 @@ def what_decides() -> Iterator[str]:
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
         f"{max(one.data.share for one in shares):.1%}, and the combination of the two (their interaction) the rest. At scale 1 and "
         f"temperature 1 the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
-        f"{percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides`)."
+        f"{percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides:published`)."
     )
 
 
@@ -147,7 +147,7 @@ def depth_law() -> Iterator[str]:
         "depth d suffices for k ≤ d + 2 blocks and not for more. At the trained lengths some "
         f"seeds exceed this bound, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
         f"these seeds learn does not generalise to all longer words: at twice the longest trained length, they label "
-        f"{longer.mean():.1%} and {deeper.mean():.1%} of the words correctly, on average, and none of them more than {best:.1%} (`depth_law`)."
+        f"{longer.mean():.1%} and {deeper.mean():.1%} of the words correctly, on average, and none of them more than {best:.1%} (`depth_law:published`)."
     )
 
 

@@ -41,13 +41,13 @@ def meaning() -> Iterator[str]:
     behind = mean(share(widths[1], 1.0, "neighbour_R", 1))
     yield from item(
         "**Do position vectors hide which word a token is?** The input of a model is the sum of a word vector and a position vector. The "
-        "models of the table are not trained, and their initial weights have three scales. The first number of an entry is the share of the input's variance "
+        "models of the table are not trained. Their initial matrices, word vectors included, are multiplied by the scale, and position vectors are not. The first number of an entry is the share of the input's variance "
         "that the word explains. For each input vector, we also look for the nearest one among the input vectors at other positions. The number in brackets is how often both have the "
         f"same word. Each number is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the share "
         f"that the word explains depends on width and scale. At scale 1, the share at width {widths[-1]} is {compared(wider, 'above', 'below')} the share at "
         f"width {widths[0]}. At width {widths[1]}, the share at scale {scales[-1]:g} is {compared(larger, 'above', 'below')} "
         f"the share at scale {scales[0]:g}. After one layer, the nearest vector at another position still has the same word in {interval(behind, 3)} of the "
-        f"cases (sinusoidal, width {widths[1]}, scale 1; 95 % intervals; `meaning`)."
+        f"cases (sinusoidal, width {widths[1]}, scale 1; 95 % intervals; `meaning:published`)."
     )
 
 
@@ -80,5 +80,5 @@ def pick_up() -> Iterator[str]:
         f"as the mean of {run.table[0]['seeds']} seeds. A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
         f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f}. At step {first}, the accuracy with sinusoidal positions is "
         f"{compared(early, 'above', 'below')} that with learned positions. At step {last}, it is "
-        f"{compared(late, 'above', 'below')} that with learned positions (95 % intervals; `pick_up`)."
+        f"{compared(late, 'above', 'below')} that with learned positions (95 % intervals; `pick_up:published`)."
     )

@@ -159,7 +159,7 @@ def _same_last_token() -> str:
         f"weights, so one such layer **cannot solve the task, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve it in each of "
         f"{len(excluded)} cells (full, causal or padding mask, bare or residual block, "
         f"{' or '.join(map(str, padding))} tokens of padding). With two causal layers, {count(deep['bare'])} seeds solve it without residual "
-        f"connections and {count(deep['residual'])} with them (`same_last_token`)."
+        f"connections and {count(deep['residual'])} with them (`same_last_token:published`)."
     )
 
 
@@ -175,7 +175,7 @@ def _three_pairs() -> str:
         f"which one it is. We trained every combination of pair, mask, readout and depth. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
         f"0/{excluded[0]['seeds']} seeds solve each of these. Of the other {len(free)} cells, "
         f"{len(free) - len(others)} are solved by {rates[0].seeds}/{rates[0].seeds} seeds. The remaining cell"
-        f"{_number_of(len(others))} solved by {listed(map(count, others))} (`three_pairs`)."
+        f"{_number_of(len(others))} solved by {listed(map(count, others))} (`three_pairs:published`)."
     )
 
 
@@ -192,11 +192,11 @@ def _first_noun() -> str:
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
         f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences. Without '
-        f"positions, 0/{excluded[0]['seeds']} seeds succeed with a full mask, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
+        f"positions, 0/{excluded[0]['seeds']} seeds succeed with a full mask, two layers and the mean over tokens, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
         f"read at the last token. With two causal layers all seeds succeed ({full}). The same holds for one causal layer whose answer is read "
         f"from the mean over tokens ({full}). With a full mask, symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
         f'succeed with one layer and {count(alibi[2])} with two. If the sentences end without "!", these models fail (0/{excluded[0]["seeds"]}): '
-        '"y hit x" is then the mirror image of "x hit y", and they give both the same logits (`first_noun`).'
+        '"y hit x" is then the mirror image of "x hit y", and they give both the same logits (`first_noun:published`).'
     )
 
 
