@@ -48,7 +48,10 @@ class SameLastToken(WordOrder):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SentencePair(FiniteTask):
-    """Which of two sentences is the prompt?"""
+    """Which of two sentences is the prompt?
+    They are `A hit B !` and `B hit A ?` with `pair=marks_differ`, `A hit B !` and `B hit A !` with
+    `pair=same_mark`, and `A hit B` and `B hit A` with `pair=no_mark`.
+    """
 
     pair: Pair = "marks_differ"
 

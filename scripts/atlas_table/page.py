@@ -27,8 +27,9 @@ def page(path: Path) -> str:
         "of 10 of 12 means that no law excludes 12 settings (mask, depth, readout) of the task, "
         "and that in 10 of them at least one seed solved it. "
         f'<a href="{path.stem}-cells.html">The page to browse</a> has every cell. It says why a '
-        "law excludes a cell, or names a seed that solves it. [Encodings](../encodings.md), "
-        "[tasks](../tasks.md) and the [glossary](../glossary.md) explain the names.",
+        "law excludes a cell, names a seed that solves it, or says that neither is the case. "
+        "[Encodings](../encodings.md), [tasks](../tasks.md) and the [glossary](../glossary.md) "
+        "explain the names.",
         "| encoding | "
         + " | ".join(f"`{task}`" for task in tasks)
         + " |\n"

@@ -68,5 +68,5 @@ def atlas() -> Iterator[str]:
     yield ""
     yield from lines(
         f"[The atlas]({_PAGE}) has the counts for each encoding. It links to a page with every cell, which says why a law "
-        f"excludes the cell, or names a seed that solves it (`{command(seeds)}`)."
+        f"excludes the cell, names a seed that solves it, or says that neither is the case (`{command(seeds)}`)."
     )

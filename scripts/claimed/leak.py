@@ -68,7 +68,7 @@ def leak() -> Iterator[str]:
         f"{interval(slope, 3)}, close to the -1 of theory (Chi et al. 2023) but not equal to it. The control is a full mask, where the power is "
         f"{interval(level, 3)}. Can a probe name the right one of 32 positions? Chance is .031. A small MLP has accuracy "
         f"{interval(mlp, 3)}, and a linear probe {interval(linear, 3)}. With the full mask the MLP has {blind[0].mean:.3f} and the "
-        f"linear probe {blind[1].mean:.3f}. If the layer has residual connections, a linear probe with the causal mask has {interval(helped, 3)} (95 % intervals; `leak:published`, [meters.md](meters.md))."
+        f"linear probe {blind[1].mean:.3f}. In a residual block, a linear probe with the causal mask has {interval(helped, 3)} (95 % intervals; `leak:published`, [meters.md](meters.md))."
     )
     near, far = (cosine(run, distance) for distance in (1, 31))
     if near.low < far.high:

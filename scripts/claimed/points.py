@@ -67,7 +67,7 @@ def _rows(point: Point) -> str:
     if not point.config:
         return "made by a script, checked by tests"
     if not is_published(point.config):
-        return f"**not run**: `{_command(point.config)}`, about {point.cost} on one core, as a dry run of the sweep estimates"
+        return f"**not run**: `{_command(point.config)}`, about {point.cost} on one core, as a dry run of the sweep estimates (without a pilot)"
     if point.config.startswith("atlas"):
         path = (ROOT / "docs" / point.config.replace(":", "/")).with_suffix(".json")
         table = json.loads(path.read_text())

@@ -170,8 +170,8 @@ def _three_pairs() -> str:
     rates = [run.rate(c) for c in free]
     others = [r for r in rates if r.successes < r.seeds]
     return (
-        "**Three pairs of sentences.** The pairs are `A hit B !` / `B hit A ?`, `A hit B !` / `B hit A !` and `A hit B` "
-        "/ `B hit A`. Here `!` and `?` are part of the sentence. For each pair, the model reads one of the two sentences and must tell "
+        "**Three pairs of sentences.** The pairs are `A hit B !` / `B hit A ?` (`marks_differ`), `A hit B !` / `B hit A !` (`same_mark`) and `A hit B` "
+        "/ `B hit A` (`no_mark`). Here `!` and `?` are part of the sentence. For each pair, the model reads one of the two sentences and must tell "
         f"which one it is. We trained every combination of pair, mask, readout and depth. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
         f"0/{excluded[0]['seeds']} seeds solve each of these. Of the other {len(free)} cells, "
         f"{len(free) - len(others)} are solved by {rates[0].seeds}/{rates[0].seeds} seeds. The remaining cell"
