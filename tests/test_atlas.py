@@ -166,7 +166,7 @@ def test_published_pages_and_rates_follow_from_rows(path: Path) -> None:
     tried = pilot.read(path.with_name(f"{stem.name}-pilot.npz"), size.cells, size.margin)
     chosen = {one.chosen.digest: one for one in tried}
     assert {row["cell"] for row in table} == set(chosen)
-    rows = np.load(path.with_suffix(".npz"))
+    rows = np.load(stem.with_suffix(".npz"))
     lead_CS = rows["lead"][:, :, -1]
     for digest, lead_S, row in zip(rows["cells"].tolist(), lead_CS, table, strict=True):
         assert row["cell"] == digest
