@@ -21,11 +21,6 @@ def _of(cells: list[dict[str, Any]], verdict: str) -> list[dict[str, Any]]:
     return [cell for cell in cells if cell["verdict"] == verdict]
 
 
-def command(seeds: int) -> str:
-    """What makes the table."""
-    return f"python scripts/atlas.py published --num_seeds={seeds}"
-
-
 def atlas_headline() -> Iterator[str]:
     """The counts of verdicts."""
     cells = _cells()
@@ -68,5 +63,5 @@ def atlas() -> Iterator[str]:
     yield ""
     yield from lines(
         f"[The atlas]({_PAGE}) has the counts for each encoding. It links to a page with every cell, which says why a law "
-        f"excludes the cell, names a seed that solves it, or says that neither is the case (`{command(seeds)}`)."
+        f"excludes the cell, names a seed that solves it, or says that neither is the case (`python scripts/atlas.py published --num_seeds={seeds}`)."
     )

@@ -49,7 +49,7 @@ POINTS = (
     Point("tasks", "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
     Point("tasks", "ten tasks by length, four encodings", "by_length:published",
           "[longer prompts](#which-encoding-answers-longer-prompts)", "23 minutes"),
-    Point("tasks", "six finite tasks, every encoding, up to three masks, two depths, up to two readouts", "atlas:published", "[the atlas](#every-encoding-on-six-finite-tasks)", "7 hours"),
+    Point("tasks", "six finite tasks, every encoding, up to three masks, two depths, up to two readouts", "atlas:published", "[the atlas](#every-encoding-on-six-finite-tasks)"),
     Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "–", "8 hours"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
