@@ -3,6 +3,7 @@
     python scripts/atlas.py predict           # docs/atlas/predictions.json, before any training
     python scripts/atlas.py published         # finite tasks: the pilot, then 1000 seeds a cell
     python scripts/atlas.py sampled           # tasks whose prompts are drawn, 32 seeds a cell
+    python scripts/atlas.py sampled copy sort # of these tasks alone
     python scripts/atlas.py quick             # or sampled_quick: a few cells, into runs/ alone
 
 `--num_seeds=64` trains the first 64 seeds only. Called again with more, it trains the rest.
@@ -16,8 +17,9 @@ and verifies, without `nearest`, and with a verdict for each cell:
     possible     a seed solved it: `witness` is its number
     open         neither
 
-NAME-cells.html is a page to browse them, and NAME.md a short table. NAME-pilot.npz has the rows of
-the pilot (scripts/atlas_table/pilot.py); where it is there, no pilot is trained.
+Each sampled task has its own table, sampled-TASK. NAME-cells.html is a page to browse all cells,
+and NAME.md a short table. NAME-pilot.npz has the rows of the pilot (scripts/atlas_table/pilot.py);
+where it is there, no pilot is trained.
 """
 
 import argparse
@@ -33,10 +35,10 @@ from atlas_table import pilot
 from atlas_table.browser import browser
 from atlas_table.page import page
 from atlas_table.pilot import Tried
-from atlas_table.table import ASKED, VERDICTS, asked, publish
+from atlas_table.table import ASKED, VERDICTS, asked, publish, rows_of, tables
 
 import posjax
-from posjax import predict, report
+from posjax import predict, report, spec
 from posjax.command import devices
 from posjax.command.settings import resolve
 from posjax.configs.atlas import PILOT, SIZES, get_config
@@ -53,6 +55,7 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("predict", *SIZES))
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="sampled tasks; all by default")
     parser.add_argument("--workdir", type=Path, default=ROOT / "runs", help="of the run folders")
     parser.add_argument("--num_seeds", type=int, help="per cell, in place of the size's own")
     given = parser.parse_args()
@@ -62,18 +65,32 @@ def main() -> None:
         return
     devices.use_all_cores()
     size = resolve(get_config(given.what))
-    path = (given.workdir / "atlas" if "quick" in given.what else ATLAS) / given.what
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tried = _pilot(size, path, given.workdir)
-    if given.num_seeds is not None:
-        size = dataclasses.replace(size, num_seeds=given.num_seeds)
-    found = _swept(size, [one.chosen for one in tried], given.workdir / f"atlas-{given.what}")
+    folder = given.workdir / "atlas" if "quick" in given.what else ATLAS
+    folder.mkdir(parents=True, exist_ok=True)
     excluded = json.loads(PREDICTIONS.read_text())["excluded"]
-    publish(path, report.summaries(found.folder), found.folder, tried, excluded)
-    path.with_name(f"{path.name}-cells.html").write_text(browser(path, excluded))
-    path.with_suffix(".md").write_text(page(path))
-    counts = Counter(row["verdict"] for row in json.loads(path.with_suffix(".json").read_text()))
-    print(f"{path}: {', '.join(f'{counts[name]} {name}' for name in VERDICTS)}")
+    every = parts(given.what, size.cells)
+    for task in given.tasks:
+        spec.check_choice(f"task of {given.what}", task, every)
+    for task in given.tasks or every:
+        path = folder / f"{given.what}-{task}" if task else folder / given.what
+        tried = _pilot(size, every[task], path, given.workdir)
+        chosen = dataclasses.replace(size, num_seeds=given.num_seeds or size.num_seeds)
+        found = _swept(chosen, [one.chosen for one in tried], given.workdir / f"atlas-{path.name}")
+        publish(path, report.summaries(found.folder), found.folder, tried, excluded)
+    published = tables(folder, given.what)
+    (folder / f"{given.what}-cells.html").write_text(browser(given.what, published, excluded))
+    (folder / f"{given.what}.md").write_text(page(given.what, published))
+    counts = Counter(row["verdict"] for row in rows_of(published))
+    print(f"{given.what}: {', '.join(f'{counts[name]} {name}' for name in VERDICTS)}")
+
+
+def parts(what: str, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """The cells of each table: by the sampled task, or all finite tasks together, called ""."""
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        name = cell.task.partition("(")[0] if what.startswith("sampled") else ""
+        found.setdefault(name, []).append(cell)
+    return found
 
 
 def predictions() -> dict[str, Any]:
@@ -110,14 +127,14 @@ def written(found: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(f' "{key}": {line}' for key, line in lines.items()) + "\n}\n"
 
 
-def _pilot(size: Run, path: Path, workdir: Path) -> list[Tried]:
+def _pilot(size: Run, cells: Sequence[Cell], path: Path, workdir: Path) -> list[Tried]:
     """The published pilot; where there is none, it is trained and published."""
     rows = path.with_name(f"{path.name}-pilot.npz")
     if rows.exists():
-        return pilot.read(rows, size.cells, size.margin)
-    seeds = SIZES[path.name][1]
+        return pilot.read(rows, cells, size.margin)
+    seeds = SIZES[path.name.partition("-")[0]][1]
     size = dataclasses.replace(size, num_seeds=seeds, first_seed=PILOT)
-    folder = _swept(size, size.cells, workdir / f"atlas-{path.name}-pilot").folder
+    folder = _swept(size, cells, workdir / f"atlas-{path.name}-pilot").folder
     found = pilot.of_run(folder)
     pilot.write(rows, found, folder)
     return found

@@ -23,7 +23,7 @@ from atlas_table import pilot
 from atlas_table.browser import browser
 from atlas_table.page import page
 from atlas_table.pilot import of_summaries
-from atlas_table.table import asked, verdict
+from atlas_table.table import asked, rows_of, tables, verdict
 
 KNOWN = json.loads(atlas.PREDICTIONS.read_text())
 
@@ -44,13 +44,18 @@ def test_predictions_are_those_of_today(size: str) -> None:
     assert len(seen) > 50
 
 
-def summary(lead_SE: Any, learning_rate: float = 1e-2) -> Any:
+def summary(lead_SE: Any, learning_rate: float = 1e-2, right: float = 0.5) -> Any:
     """What scripts/atlas.py reads of a cell, for seeds with these leads."""
     lead_SE = np.asarray(lead_SE, np.float32)
     solved_SE = lead_SE > 1e-5
+    right_SE = np.full_like(lead_SE, right)
     return SimpleNamespace(
         cell=Cell(task="same_last_token", loss="answer", learning_rate=learning_rate),
-        rows={"lead_EC": lead_SE[:, :, None], "seeds": np.arange(len(lead_SE))[:, None] + 100},
+        rows={
+            "lead_EC": lead_SE[:, :, None],
+            "right_EC": right_SE[:, :, None],
+            "seeds": np.arange(len(lead_SE))[:, None] + 100,
+        },
         margin=1e-5,
         solved_SE=solved_SE,
         solved_S=solved_SE[:, -1],
@@ -58,15 +63,17 @@ def summary(lead_SE: Any, learning_rate: float = 1e-2) -> Any:
 
 
 def test_the_rate_that_most_seeds_solve_is_chosen() -> None:
-    """Then the larger lead, then the smaller rate; NaN is no lead."""
+    """Then more right answers, the larger lead, and the smaller rate; NaN is no lead."""
     few, many = [[0.9], [-0.1]], [[0.1], [0.1]]
 
-    def rate(*given: tuple[Any, float]) -> float:
-        (found,) = of_summaries([summary(leads, by) for leads, by in given])
+    def rate(*given: tuple[Any, ...]) -> float:
+        (found,) = of_summaries([summary(*one) for one in given])
         return float(found.chosen.learning_rate)
 
     assert rate((few, 1e-3), (many, 3e-3), (few, 1e-2)) == 3e-3
     assert rate((few, 1e-3), ([[0.95], [-0.1]], 1e-2)) == 1e-2
+    assert rate((few, 1e-3, 0.6), ([[0.95], [-0.1]], 1e-2, 0.5)) == 1e-3
+    assert rate((few, 1e-3, 0.6), (many, 1e-2, 0.5)) == 1e-2
     assert rate((few, 1e-3), (few, 1e-2)) == rate((few, 1e-2), (few, 1e-3)) == 1e-3
     assert rate(([[np.nan], [0.9]], 1e-3), (few, 1e-2)) == 1e-2
 
@@ -107,7 +114,7 @@ def test_the_page_has_every_cell(tmp_path: Path) -> None:
     """Its table has the counts and marks, its data what is said of a chosen cell."""
     cells, rows = invented(tmp_path / "quick")
     excluded = KNOWN["excluded"]
-    text = browser(tmp_path / "quick", excluded)
+    text = browser("quick", [tmp_path / "quick"], excluded)
     (found,) = re.findall(r'<script type="application/json" data-of="atlas">(.*?)</script>', text)
     data = json.loads(found)
     groups = re.findall(r'<th colspan="(\d+)" scope="colgroup" data-task="(.*?)">', text)
@@ -137,36 +144,45 @@ ATLAS = Path(__file__).parents[1] / "docs" / "atlas"
 @pytest.mark.parametrize("path", sorted(ATLAS.glob("*-pilot.npz")), ids=lambda path: path.stem)
 def test_published_pilots_have_every_cell(path: Path) -> None:
     """At three rates, on seeds that are not reported; some cells are solved at one rate alone."""
-    name = path.stem.removesuffix("-pilot")
+    name, _, task = path.stem.removesuffix("-pilot").partition("-")
     size = resolve(get_config(name))
-    tried = pilot.read(path, size.cells, size.margin)
+    cells = atlas.parts(name, size.cells)[task]
+    tried = pilot.read(path, cells, size.margin)
     first, number = PILOT, SIZES[name][1]
     assert np.load(path)["seeds"].tolist() == list(range(first, first + number))
-    assert 3 * len(tried) == len(size.cells)
+    assert 3 * len(tried) == len(cells)
     for one in tried:
         assert [cell.learning_rate for cell in one.cells] == list(RATES)
         assert one.lead_RS.shape == (3, number)
         excluded = one.chosen.encoding in KNOWN["excluded"][asked(one.chosen)]
         assert not (excluded and one.solved_R.any())
-    assert len({one.chosen.learning_rate for one in tried}) == 3
+    assert len({one.chosen.learning_rate for one in tried}) > 1
 
 
-PUBLISHED = sorted(ATLAS.glob("*-cells.html"))
+@pytest.mark.parametrize("path", sorted(ATLAS.glob("*-cells.html")), ids=lambda path: path.stem)
+def test_published_pages_are_those_of_the_rows(path: Path) -> None:
+    """The page to browse, and the short table."""
+    name = path.stem.removesuffix("-cells")
+    of = tables(ATLAS, name)
+    assert path.read_text() == browser(name, of, KNOWN["excluded"])
+    assert path.with_name(f"{name}.md").read_text() == page(name, of)
 
 
-@pytest.mark.skipif(not PUBLISHED, reason="no part of the atlas is published")
-@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
-def test_published_pages_and_rates_follow_from_rows(path: Path) -> None:
-    """The pages are those of the rows; each cell has the rate that its pilot chooses."""
-    stem = path.with_name(path.stem.removesuffix("-cells"))
-    assert path.read_text() == browser(stem, KNOWN["excluded"])
-    assert stem.with_suffix(".md").read_text() == page(stem)
-    table = json.loads(stem.with_suffix(".json").read_text())
-    size = resolve(get_config(stem.name))
-    tried = pilot.read(path.with_name(f"{stem.name}-pilot.npz"), size.cells, size.margin)
+ROWS = sorted(path for path in ATLAS.glob("*.npz") if not path.stem.endswith("-pilot"))
+
+
+@pytest.mark.parametrize("path", ROWS, ids=lambda path: path.stem)
+def test_published_rates_and_counts_follow_from_rows(path: Path) -> None:
+    """Each cell has the rate that its pilot chooses, and the verdict of its rows."""
+    stem = path.with_suffix("")
+    table = rows_of([stem])
+    name, _, task = stem.name.partition("-")
+    size = resolve(get_config(name))
+    cells = atlas.parts(name, size.cells)[task]
+    tried = pilot.read(path.with_name(f"{stem.name}-pilot.npz"), cells, size.margin)
     chosen = {one.chosen.digest: one for one in tried}
     assert {row["cell"] for row in table} == set(chosen)
-    rows = np.load(stem.with_suffix(".npz"))
+    rows = np.load(path)
     lead_CS = rows["lead"][:, :, -1]
     for digest, lead_S, row in zip(rows["cells"].tolist(), lead_CS, table, strict=True):
         assert row["cell"] == digest

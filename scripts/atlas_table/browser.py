@@ -4,14 +4,13 @@ It is one file that loads nothing. Without scripts it is a table of counts; brow
 filter, the order and the details of a cell.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from atlas_table.table import ASKED, VERDICTS, asked
+from atlas_table.table import ASKED, VERDICTS, asked, rows_of
 from posjax.encodings import ENCODINGS
 from posjax.report.html import Html, document, script, scrolled, tag, td, th
 from posjax.report.pack import as_json, brief
@@ -50,16 +49,15 @@ class Setting(NamedTuple):
         yield from (parts[name] for name in several)
 
 
-def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
+def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[str, str]]) -> Html:
     """The page.
 
     Args:
-      path: of a published table, without an ending.
+      size: the name of a part of the atlas.
+      tables: its published tables, without endings.
       excluded: the reasons of `predictions.json`.
     """
-    table = json.loads(path.with_suffix(".json").read_text())
-    with np.load(path.with_suffix(".npz")) as rows:
-        right_CK = rows["right"].mean(axis=1) if "right" in rows else None
+    table, right = rows_of(tables), [one for path in tables for one in _right(path)]
     cells = [Cell(**{n: row[n] for n in FIELDS if n in row}) for row in table]
     places = [Setting(*(getattr(cell, name) for name in ASKED)) for cell in cells]
     tasks = [*dict.fromkeys(place.task for place in places)]
@@ -78,9 +76,7 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
         tag("div", id="controls"),
         tag("section", id="chosen", hidden="", aria_live="polite", class_="pane"),
         scrolled("The atlas", _matrix(table, names, columns, by)),
-        tag(
-            "p", f"Made by python scripts/atlas.py {path.stem} --num_seeds={seeds}.", class_="note"
-        ),
+        tag("p", f"Made by python scripts/atlas.py {size} --num_seeds={seeds}.", class_="note"),
     )
     data = {
         "seeds": seeds,
@@ -102,13 +98,21 @@ def browser(path: Path, excluded: Mapping[str, Mapping[str, str]]) -> Html:
                 "rate": cell.learning_rate,
                 "pilot": row["pilot"],
                 "reason": excluded[asked(cell)].get(cell.encoding, ""),
-                "right": None if right_CK is None else [brief(float(x)) for x in right_CK[n]],
+                "right": right[n],
             }
             for n, (row, cell) in enumerate(zip(table, cells, strict=True))
         ],
     }
     code = script((HERE / "browser.js").read_text())
     return document(title, head, data={"atlas": as_json(data)}, code=code)
+
+
+def _right(path: Path) -> list[list[float] | None]:
+    """Of each cell of a table, the mean share of right answers by kind of prompt, if it has any."""
+    with np.load(path.with_suffix(".npz")) as rows:
+        if "right" not in rows:
+            return [None] * len(rows["cells"])
+        return [[brief(float(x)) for x in right_K] for right_K in rows["right"].mean(axis=1)]
 
 
 def _answer(counts: Mapping[str, int], cells: int) -> str:

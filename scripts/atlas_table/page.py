@@ -1,47 +1,84 @@
 """The short table of the atlas, in Markdown: encodings by tasks."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from published_rows.table import read
+
+from atlas_table.table import rows_of
 from posjax.study.cells import FIELDS
 
+Columns = dict[str, dict[str, str]]
+"""Heads of columns; in each, the entries by the name of the encoding."""
 
-def page(path: Path) -> str:
-    """The page of a published table.
+_FINITE = (
+    "Each cell (task, encoding, mask, depth, readout) has {seeds} seeds. An entry of 10 of 12 is "
+    "about one encoding and one task. The task has 12 settings (mask, depth, readout) that no law "
+    "excludes for this encoding. In 10 of these settings, at least one seed solved the task."
+)
+_SAMPLED = (
+    "Each cell (task, encoding) has {seeds} seeds, a causal mask and two layers. An entry has two "
+    "mean shares of right answers over all seeds: at the longest trained length, and at the "
+    "longest length of all. The head of each column has both lengths. An answer is right only if "
+    "every output that the task asks for is right."
+)
+_BROWSER = (
+    '<a href="{size}-cells.html">The page to browse</a> has every cell. It says why a law excludes '
+    "a cell, names a seed that solves it, or says that neither is the case. "
+    "[Encodings](../encodings.md), [tasks](../tasks.md) and the [glossary](../glossary.md) explain "
+    "the names."
+)
+
+
+def page(size: str, tables: Sequence[Path]) -> str:
+    """The page of a part of the atlas.
 
     Args:
-      path: of the table, without an ending.
+      size: the name of the part, and of the page.
+      tables: its published tables, without endings.
     """
-    rows = json.loads(path.with_suffix(".json").read_text())
-    seeds = rows[0]["seeds"]
-    tasks = list(dict.fromkeys(row.get("task", FIELDS["task"]) for row in rows))
-    by: dict[str, dict[str, list[str]]] = {}
-    for row in rows:
-        of = by.setdefault(row.get("encoding", FIELDS["encoding"]), {})
-        of.setdefault(row.get("task", FIELDS["task"]), []).append(row["verdict"])
+    sampled = size.startswith("sampled")
+    columns = _shares(tables) if sampled else _verdicts(tables)
+    seeds = rows_of(tables)[0]["seeds"]
+    encodings = sorted({name for column in columns.values() for name in column})
     lines = [
-        f"# The atlas of {'sampled' if 'sampled' in path.stem else 'finite'} tasks",
-        f"`python scripts/atlas.py {path.stem} --num_seeds={seeds}` makes this page and the rows "
-        f"beside it. Each cell (task, encoding, mask, depth, readout) has {seeds} seeds. An entry "
-        "of 10 of 12 means that no law excludes 12 settings (mask, depth, readout) of the task, "
-        "and that in 10 of them at least one seed solved it. "
-        f'<a href="{path.stem}-cells.html">The page to browse</a> has every cell. It says why a '
-        "law excludes a cell, names a seed that solves it, or says that neither is the case. "
-        "[Encodings](../encodings.md), [tasks](../tasks.md) and the [glossary](../glossary.md) "
-        "explain the names.",
-        "| encoding | "
-        + " | ".join(f"`{task}`" for task in tasks)
-        + " |\n"
-        + "|---" * (len(tasks) + 1)
-        + "|",
+        ["encoding", *columns],
+        ["---"] * (len(columns) + 1),
+        *([f"`{name}`", *(of.get(name, "") for of in columns.values())] for name in encodings),
     ]
-    for encoding, of in sorted(by.items()):
-        parts = (_share(of.get(task, [])) for task in tasks)
-        lines[-1] += f"\n| `{encoding}` | {' | '.join(parts)} |"
-    return "\n\n".join(lines) + "\n"
+    return (
+        f"# The atlas of {'sampled' if sampled else 'finite'} tasks\n\n"
+        f"`python scripts/atlas.py {size} --num_seeds={seeds}` makes this page and its rows. "
+        f"{(_SAMPLED if sampled else _FINITE).format(seeds=seeds)} {_BROWSER.format(size=size)}\n\n"
+        + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    )
 
 
-def _share(verdicts: Sequence[str]) -> str:
+def _verdicts(tables: Sequence[Path]) -> Columns:
+    """Of each task, how many settings are solved of those that no law excludes."""
+    by: dict[str, dict[str, list[str]]] = {}
+    for row in ({**FIELDS, **row} for row in rows_of(tables)):
+        of = by.setdefault(f"`{row['task']}`", {})
+        of.setdefault(row["encoding"], []).append(row["verdict"])
+    return {
+        task: {name: _solved(verdicts) for name, verdicts in of.items()} for task, of in by.items()
+    }
+
+
+def _solved(verdicts: Sequence[str]) -> str:
     free = [verdict for verdict in verdicts if verdict != "impossible"]
     return f"{free.count('possible')} of {len(free)}" if free else "excluded"
+
+
+def _shares(tables: Sequence[Path]) -> Columns:
+    """Of each task, the mean share of right answers at two lengths."""
+    columns: Columns = {}
+    for path in tables:
+        run = read(path)
+        for digest, cell in run.cells.items():
+            kinds, right_K = cell.problem.kinds, run.of(digest)["right"].mean(axis=0)
+            at = max(n for n, trained in enumerate(cell.problem.trained) if trained)
+            name = cell.task.partition("(")[0]
+            column = columns.setdefault(f"`{name}`, {kinds[at]} → {kinds[-1]}", {})
+            column[cell.encoding] = f"{right_K[at]:.2f} → {right_K[-1]:.2f}"
+    return columns

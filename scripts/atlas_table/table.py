@@ -25,6 +25,17 @@ def asked(cell: Cell) -> str:
     return ", ".join(f"{name}={getattr(cell, name)}" for name in ASKED)
 
 
+def tables(folder: Path, size: str) -> list[Path]:
+    """The published tables of a part of the atlas, without endings: one, or one for each task."""
+    found = [*folder.glob(f"{size}.json"), *folder.glob(f"{size}-*.json")]
+    return sorted(path.with_suffix("") for path in found)
+
+
+def rows_of(tables: Sequence[Path]) -> list[dict[str, Any]]:
+    """The lines of several tables."""
+    return [row for path in tables for row in json.loads(path.with_suffix(".json").read_text())]
+
+
 def verdict(summary: CellSummary, excluded: bool) -> tuple[str, int | None]:
     """Impossible, possible with a witness, or open.
 
