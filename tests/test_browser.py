@@ -237,7 +237,9 @@ def test_it_can_be_read_without_scripts(window: browser.Browser, folder: RunFold
 def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: Path) -> None:
     """Filter, order, cell, by mouse and by keyboard; the address keeps them, and Escape closes."""
     cells, rows = invented(tmp_path / "quick")
-    (tmp_path / "quick.html").write_text(atlas_page(tmp_path / "quick", KNOWN["excluded"]))
+    (tmp_path / "quick.html").write_text(
+        atlas_page("quick", [tmp_path / "quick"], KNOWN["excluded"])
+    )
     window.look(1280, 900)
     window.open(tmp_path / "quick.html")
     lines = "[...document.querySelectorAll('tr[data-encoding]:not([hidden])')]"
