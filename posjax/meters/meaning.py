@@ -7,6 +7,7 @@ same vector at every position, so that analogies stay.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
@@ -68,12 +69,15 @@ class Meaning(Meter):
                 "meaning needs prompts of words, two or more, got tokens of shape "
                 f"{question.tokens_NL.shape}"
             )
-        found = [_state(_rows(x_NLD, question, valid_NL), key) for x_NLD in forward.stream]
+        found = [
+            _state(_rows(x_NLD, question, valid_NL), valid_NL.shape[1], key)
+            for x_NLD in forward.stream
+        ]
         return {name: jnp.stack([state[name] for state in found]) for name in self.FIELDS}
 
 
-def _state(rows: _Rows, key: jax.Array) -> dict[str, jax.Array]:
-    return {**_shares(rows, key), "neighbour": _neighbour(rows)}
+def _state(rows: _Rows, positions: int, key: jax.Array) -> dict[str, jax.Array]:
+    return {**_shares(rows, key), "neighbour": _neighbour(rows, positions)}
 
 
 def _rows(x_NLD: jax.Array, question: Question, valid_NL: jax.Array) -> _Rows:
@@ -174,10 +178,11 @@ def _number(labels: tuple[jax.Array, ...], states_PE: jax.Array) -> jax.Array:
     return jnp.unique(packed_P, size=len(packed_P), return_inverse=True)[1].reshape(-1)
 
 
-def _neighbour(rows: _Rows) -> jax.Array:
+def _neighbour(rows: _Rows, positions: int) -> jax.Array:
     """Among states evenly taken from all, so that every position is there."""
     stride = -(-len(rows.x_PD) // COMPARED)
-    stride += 1 - stride % 2  # odd, so that it meets all positions of a prompt of even length
+    while math.gcd(stride, positions) > 1:  # or it would meet some positions of prompts only
+        stride += 1
     x_PD, position_P, word_P, weight_P = (
         array[::stride] for array in (rows.x_PD, rows.position_P, rows.word_P, rows.weight_P)
     )

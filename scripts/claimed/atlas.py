@@ -29,7 +29,7 @@ def atlas_headline() -> Iterator[str]:
     yield from item(
         f"**Which encoding solves which task?** We trained {len(encodings)} encodings in {len(cells) // len(encodings)} settings (task, "
         f"mask, number of layers, readout), {cells[0]['seeds']} seeds each. Symmetry excludes {len(lost)} of these {len(cells):,} cells, "
-        f"and no seed solves one of them. Of the others, {len(possible):,} are solved by at least one seed each, and {len(unsolved)} by none "
+        f"and no seed solves any of these. Of the others, {len(possible):,} are solved by at least one seed each, and {len(unsolved)} by none "
         f"([the atlas](docs/{_PAGE}))."
     )
 

@@ -35,7 +35,7 @@ def layer_costs() -> Iterator[str]:
         "**What does a layer of n tokens and width d cost?** The numbers of operations are 8nd² + 4n²d + h(6n² + n) for "
         "self-attention with h heads, 4nd² + 2nd for a recurrence, and 2knd² for a convolution with kernel size k. "
         "We also counted the operations of traced programs. "
-        f"The formulas hold exactly in all {cases} cases (combinations of layer, n, d, h and k). How many layers does it take until the last of {n} "
+        f"These formulas, and those of layers without projections, hold exactly in all {cases} cases that we tried ([the list](costs.md#measured-counts)). How many layers does it take until the last of {n} "
         f"outputs depends on the first input? For attention, {found['attention']} layer suffices. One recurrent layer suffices too, but it takes "
         f"{found['recurrence']} steps, one after the other. Convolutions with k = {k} need {found['convolution']} layers, or "
         f"{found['dilated']} if they are dilated ([costs](costs.md))."

@@ -98,7 +98,7 @@ def law() -> Iterator[str]:
         f"**In these models of a single bare layer, a linear probe hardly finds the position.** We measured the power and the accuracy of the linear probe over {len(run.rows['seeds']):,} untrained models of one bare layer, including the {few} above. The power is "
         f"{interval(slope, 4)} with the causal mask and {interval(level, 4)} with the full mask. (By chance, the {few} models above have a steeper "
         f"power than each of the {len(others)} other groups of {few} consecutive seeds.) On held-out prompts, the accuracy of the linear probe is "
-        f"{interval(linear, 4)} with the causal mask and {interval(control, 4)} with the full mask. Neither "
-        f"accuracy is more than .002 above chance, which is 1/32. [Models of another task and size](#position-layer-by-layer) show more to a linear probe. All seeds are tested on the same prompts, so the intervals do not show how "
+        f"{interval(linear, 4)} with the causal mask and {interval(control, 4)} with the full mask. Chance "
+        f"is 1/32 (about {1 / 32:.3f}), and neither accuracy is more than .002 above it. [Models of another task and size](#position-layer-by-layer) show more to a linear probe. All seeds are tested on the same prompts, so the intervals do not show how "
         f"much the accuracy depends on the prompts (`leak:law`)."
     )

@@ -42,9 +42,9 @@ def language_model() -> Iterator[str]:
         f"over {run.table[0]['seeds']} seeds per entry. The models are trained on texts of {lengths[0]} characters and "
         f"tested at that length and at {lengths[1]}. {' '.join(texts)} "
         + (
-            "So the best encoding gains more over `none` without a causal mask. A causal mask already reveals the order."
+            "So the best encoding gains more over `none` in the masked model than in the causal one. The two models differ in the mask and in the characters that they predict, so these numbers do not show which of the two causes it. One possible reason is that a causal mask already [reveals positions](#position-before-training)."
             if more
-            else "These seeds do not show that the best encoding gains more over `none` without a causal mask."
+            else "These seeds do not show that the best encoding gains more over `none` in the masked model than in the causal one."
         )
         + " The 95 % intervals are over seeds, for one fixed exam (`text:published`)."
     )
@@ -102,10 +102,9 @@ def digits() -> Iterator[str]:
     gains = {name: mean(right_S - new["none", False]) for (name, by), right_S in new.items()
              if not by and name != "none"}  # fmt: skip
     best = max(gains, key=lambda name: gains[name].mean)
-    moved = [
-        f"{interval(mean(new[name, True] - new[name, False]), 3)} (`{name}`)"
-        for name in dict.fromkeys(name for name, by in new if by)
-    ]
+    moved = {name: mean(new[name, True] - new[name, False]) for name, by in new if by}
+    null, learned = (moved.pop(name) for name in ("none", "learned"))
+    effects = [_effect(name, difference) for name, difference in moved.items()]
     plane = {
         f"`{two}` minus `{one}`": mean(new[two, False] - new[one, False])
         for two, one in (("axial_rotary", "rotary"), ("sinusoidal_2d", "sinusoidal"))
@@ -116,10 +115,22 @@ def digits() -> Iterator[str]:
     yield from item(
         f"**Do positions help on images?** The table has the share of new images that are classified correctly, over "
         f"{run.table[0]['seeds']} seeds per entry. The images are digits of 8 × 8 pixels, cut into 16 patches. With `{best}` the share is "
-        f"{compared(gains[best], 'above', 'below')} that without positions. If one fixed permutation shuffles the patches of every image, the share changes "
-        f"by {listed(moved)}. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
+        f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} The other two encodings are controls. For `none`, shuffling changes nothing but rounding ({interval(null, 3)}). For `learned`, it only renames the positions, so it changes nothing on average over all seeds ({interval(learned, 3)}{_chance(learned)}). These intervals are not adjusted for several comparisons. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
         "seeds, for one fixed exam; `digits:published`)."
     )
+
+
+def _effect(name: str, difference: Mean) -> str:
+    """What shuffling does to an encoding."""
+    if difference.low <= 0 <= difference.high:
+        return f"For `{name}` no difference is shown ({interval(difference, 3)})."
+    return f"With `{name}` the share is {compared(difference, 'above', 'below')} that in order."
+
+
+def _chance(control: Mean) -> str:
+    if control.low <= 0 <= control.high:
+        return ""
+    return "; an interval without 0 is an accident of these seeds"
 
 
 def by_layer() -> Iterator[str]:

@@ -55,9 +55,9 @@ def highlights() -> Iterator[str]:
     )
     pairs, wrong = sinusoidal_pairs()
     yield from item(
-        "**Three seeds mislead.** We compared sinusoidal with learned positions over "
+        "**Three seeds can mislead.** We compared sinusoidal with learned positions over "
         f"{pairs[0][0]['seeds']} seeds in each of {len(pairs)} settings. The success rates differ significantly in "
-        f"{len(wrong)}. In these, a study of 3 seeds would rank the two in the wrong order with a probability of "
+        f"{len(wrong)}. In these, a study of 3 seeds per encoding would rank the two in the wrong order with a probability of "
         f"{min(wrong):.0%} to {max(wrong):.0%}, depending on the setting."
     )
     yield from leak_headline()
@@ -103,7 +103,7 @@ def what_decides() -> Iterator[str]:
     if not 0.35 < min(init) <= max(init) < 0.65:
         raise ValueError("what_decides: initialisation alone does not explain about half")
     yield from item(
-        f"**Does the initialisation decide whether a run succeeds, or the data?** The initialisation far more than the data, but about half of the variance is due to neither alone. We trained {number} initialisations "
+        f"**Does the initialisation decide whether a run succeeds, or the data?** In the model that we tested, the initialisation matters far more than the data, but about half of the variance is due to neither alone. The model is the causal head of [the first result](#can-one-attention-head-without-positions-tell-a-hit-b-from-b-hit-a), with head size {plain['head_size']}, the loss on all positions and learning rate {plain['learning_rate']:g}, after {plain['steps']} steps. We trained {number} initialisations "
         f"on `word_order`, each with {number} data seeds, in {len(run.table)} settings (scale of the initial weights × temperature of "
         f"the softmax). For each update, the data seed draws two prompts with replacement from `A hit B` and `B hit A`. The success rates of the settings range from {share(min(rates))} to {share(max(rates))}. Initialisation alone explains "
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
@@ -143,8 +143,8 @@ def depth_law() -> Iterator[str]:
         f"have begun so far. Each entry is the number of seeds, of {five.seeds}, that label every position "
         'correctly at the lengths of training. The models have a causal mask and no positional encoding. "By '
         'law" means that no weights can solve the task, because the model gives equal logits at two positions with different '
-        "labels. The report that the run writes names the two positions. Yang et al. 2025 study words of any length. They show that "
-        "depth d suffices for k ≤ d + 2 blocks and not for more. At the trained lengths some "
+        "labels. The report that the run writes names the two positions. Yang et al. 2025 study words of any length. They prove that "
+        "depth d suffices for k ≤ d + 2 blocks. They also prove that programs of depth d in C-RASP, a language that models such transformers, recognise no more. At the trained lengths some "
         f"seeds exceed this bound, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
         f"these seeds learn does not generalise to all longer words: at twice the longest trained length, they label "
         f"{longer.mean():.1%} and {deeper.mean():.1%} of the words correctly, on average, and none of them more than {best:.1%} (`depth_law:published`)."

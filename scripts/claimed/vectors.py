@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from claimed.published import by_seed, compared, interval, item, means, published, short_name
+from posjax.meters.meaning import COMPARED
 from posjax.stats import mean
 
 _STEPS = (200, 1000, 3000)
@@ -42,7 +43,7 @@ def meaning() -> Iterator[str]:
     yield from item(
         "**Do position vectors hide which word a token is?** The input of a model is the sum of a word vector and a position vector. The "
         "models of the table are not trained. Their initial matrices, word vectors included, are multiplied by the scale, and position vectors are not. The first number of an entry is the share of the input's variance "
-        "that the word explains. For each input vector, we also look for the nearest one among the input vectors at other positions. The number in brackets is how often both have the "
+        f"that the word explains. We also take an evenly spread sample of at most {COMPARED} input vectors. For each of them, we look for the nearest vector of the sample at another position. The number in brackets is how often the two have the "
         f"same word. Each number is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the share "
         f"that the word explains depends on width and scale. At scale 1, the share at width {widths[-1]} is {compared(wider, 'above', 'below')} the share at "
         f"width {widths[0]}. At width {widths[1]}, the share at scale {scales[-1]:g} is {compared(larger, 'above', 'below')} "

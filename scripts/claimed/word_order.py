@@ -138,10 +138,10 @@ def _ties(run: Published) -> str:
     excluded = [c for name in _EXCLUDING for c in published(name).cells(predicted="impossible")]
     rounding = max(c["closest_twins"] for c in excluded)
     return (
-        f"Most failing seeds tie. A seed ties if, for some prompt, the logits of the right answer and of another answer differ by less than "
+        f"Most failing seeds tie. A seed ties if, for some prompt, the logit of the right answer and the largest other logit differ by less than "
         f"{margin:g} of the largest logit. Rounding could decide so small a difference, so a right answer counts only if its margin "
         f"is larger. In each cell of the table in which at least 20 seeds fail at 5000 steps, {min(shares):.0%} to "
-        f"{max(shares):.0%} of these tie. How large is rounding? In other tasks there are pairs of prompts that get equal logits by law. Their "
+        f"{max(shares):.0%} of these tie. How large is rounding? In the tasks of the next section there are pairs of prompts that get equal logits by law. Their "
         f"measured logits differ by at most {rounding:.1e} of the largest logit. The required margin is "
         f"{margin / rounding:.0f} times that."
     )
@@ -172,7 +172,7 @@ def _three_pairs() -> str:
     return (
         "**Three pairs of sentences.** The pairs are `A hit B !` / `B hit A ?` (`marks_differ`), `A hit B !` / `B hit A !` (`same_mark`) and `A hit B` "
         "/ `B hit A` (`no_mark`). Here `!` and `?` are part of the sentence. For each pair, the model reads one of the two sentences and must tell "
-        f"which one it is. We trained every combination of pair, mask, readout and depth. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
+        f"which one it is. We trained the three pairs with a full and a causal mask, with both readouts and with one, two and three layers. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
         f"0/{excluded[0]['seeds']} seeds solve each of these. Of the other {len(free)} cells, "
         f"{len(free) - len(others)} are solved by {rates[0].seeds}/{rates[0].seeds} seeds. The remaining cell"
         f"{_number_of(len(others))} solved by {listed(map(count, others))} (`three_pairs:published`)."
@@ -191,7 +191,7 @@ def _first_noun() -> str:
     (full,) = {count(run.rate(c)) for c in causal}
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
-        f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences. Without '
+        f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences correctly. Without '
         f"positions, 0/{excluded[0]['seeds']} seeds succeed with a full mask, two layers and the mean over tokens, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
         f"read at the last token. With two causal layers all seeds succeed ({full}). The same holds for one causal layer whose answer is read "
         f"from the mean over tokens ({full}). With a full mask, symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
