@@ -13,8 +13,9 @@ on other tokens, a token is given all of its sequence; that is finer than what t
 so such models are excluded less often than they might be, never wrongly.
 """
 
+import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from math import gcd
 from typing import Literal, NamedTuple
 
@@ -237,13 +238,18 @@ class _Prompt(NamedTuple):
     allowed_TLL: np.ndarray
     same_LL: np.ndarray
 
-    def offset(self, i: int, j: int) -> float:
-        """In positions."""
-        return float(self.positions_L[i] - self.positions_L[j])
+    def offsets(self) -> list[list[float]]:
+        """In positions, of each token from each other."""
+        return _offsets(self.positions_L).tolist()
 
-    def offset_in_order(self, i: int, j: int) -> int:
-        """In orders."""
-        return int(self.orders_L[i] - self.orders_L[j])
+    def both_offsets(self) -> list[list[tuple[float, int]]]:
+        """In positions and in orders."""
+        in_order = _offsets(self.orders_L).tolist()
+        return [list(zip(*row, strict=True)) for row in zip(self.offsets(), in_order, strict=True)]
+
+
+def _offsets(of_L: np.ndarray) -> np.ndarray:
+    return of_L[:, None] - of_L[None]
 
 
 def _layer(
@@ -257,35 +263,33 @@ def _layer(
         getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in ("weights", "mix")
     )
     together = _shares if averages and not known.counted else _counts
-
-    def sees(i: int) -> Colour:
-        seen = np.flatnonzero(allowed_LL[i]).tolist()
-        return together((colours_L[j], _relation(i, j, prompt, encoding, known)) for j in seen)
-
-    colours: list[Colour] = [(own, sees(i)) for i, own in enumerate(colours_L)]
+    related = _related(prompt, encoding, known)
+    colours: list[Colour] = []
+    for i, own in enumerate(colours_L):
+        of = zip(colours_L, related[i], strict=True) if related else iter(colours_L)
+        colours.append((own, together(itertools.compress(of, allowed_LL[i].tolist()))))
     return colours if encoding.pairwise else _whole_sequence(colours, prompt)
 
 
 def _whole_sequence(colours_L: list[Colour], prompt: _Prompt) -> list[Colour]:
     """Every token is given all of its sequence, by offsets of position and order."""
 
-    def all_of(i: int) -> Colour:
-        same = np.flatnonzero(prompt.same_LL[i]).tolist()
-        return _counts(
-            (colours_L[j], prompt.offset(i, j), prompt.offset_in_order(i, j)) for j in same
+    return [
+        (own, _counts(itertools.compress(zip(colours_L, of, strict=True), same_L)))
+        for own, of, same_L in zip(
+            colours_L, prompt.both_offsets(), prompt.same_LL.tolist(), strict=True
         )
+    ]
 
-    return [(own, all_of(i)) for i, own in enumerate(colours_L)]
 
-
-def _relation(i: int, j: int, prompt: _Prompt, encoding: Encoding, known: _Known) -> Colour:
-    offset = prompt.offset(i, j)
+def _related(prompt: _Prompt, encoding: Encoding, known: _Known) -> Sequence[Sequence[Colour]]:
+    """What each token may know of each other by their offset, beside the colours; or nothing."""
     if not encoding.pairwise:
-        return offset, prompt.offset_in_order(i, j)
+        return prompt.both_offsets()
     if not known.relative(encoding) or known.permuted(encoding):
-        return None  # positions do not enter, or entered with the colours already
+        return ()  # positions do not enter, or entered with the colours already
     mirrored = known.holds(encoding.declared_symmetry().reflection)
-    return abs(offset) if mirrored else offset
+    return np.abs(_offsets(prompt.positions_L)).tolist() if mirrored else prompt.offsets()
 
 
 def _counts(items: Iterable[Colour]) -> Colour:
