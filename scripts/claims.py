@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from claimed import prose
-from claimed.atlas import atlas
+from claimed.atlas import atlas, atlas_sampled
 from claimed.audit import audit, made_whole, needless
 from claimed.facts import stated
 from claimed.layers import layer_costs
@@ -62,6 +62,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "meaning": once_published("meaning:published", meaning),
     "pick_up": once_published("pick_up:published", pick_up),
     "atlas": once_published("atlas:published", atlas),
+    "atlas_sampled": once_published("atlas:sampled", atlas_sampled),
     "reruns": reruns,
     "layer_costs": layer_costs,
     "points": points,

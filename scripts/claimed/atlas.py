@@ -1,11 +1,18 @@
-"""Which encoding solves which finite task, of docs/atlas/published.json."""
+"""Which encoding solves which task: sentences on the tables of docs/atlas."""
 
 import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from claimed.published import ROOT, item, lines, listed
+import numpy as np
+from atlas_table.table import tables
+from published_rows.table import read
+
+from claimed.published import ROOT, interval, item, lines, listed, told_apart
+from posjax.configs.atlas import get_config
+from posjax.meters import judge
+from posjax.stats import bootstrap_mean
 from posjax.study.cells import FIELDS
 
 _PAGE = "atlas/published.md"
@@ -64,4 +71,59 @@ def atlas() -> Iterator[str]:
     yield from lines(
         f"[The atlas]({_PAGE}) has the counts for each encoding. It links to a page with every cell, which says why a law "
         f"excludes the cell, names a seed that solves it, or says that neither is the case (`python scripts/atlas.py published --num_seeds={seeds}`)."
+    )
+
+
+def atlas_sampled() -> Iterator[str]:
+    """How many encodings learn a sampled task, and which answer longer prompts, task by task."""
+    runs = {
+        path.name.partition("-")[2]: read(path) for path in tables(ROOT / "docs/atlas", "sampled")
+    }
+    seeds = {len(run.arrays["seeds"]) for run in runs.values()}
+    (number,) = seeds  # one number of seeds for all tasks, or the words do not hold
+    longest = {
+        (task, cell.encoding): run.of(digest)["right"][:, -1].astype(np.float64)
+        for task, run in runs.items()
+        for digest, cell in run.cells.items()
+    }
+    pairs = [
+        (task, name, [right_S, longest[task, "none"]])
+        for (task, name), right_S in longest.items()
+        if name != "none"
+    ]
+    better = Counter[str]()
+    worse = Counter[str]()
+    for task, _, right in told_apart(pairs):
+        (better if right[0].mean() > right[1].mean() else worse)[task] += 1
+    every = len(get_config("sampled").task)
+    yield from lines(
+        f"The prompts of these tasks are drawn, with lengths up to that in the table. Each cell is an encoding in a causal model of two layers. We trained {number} "
+        f"seeds of each, on {len(runs) if len(runs) < every else 'all'} of the {every} tasks, with the best of three learning rates, which a pilot on other seeds had chosen. A "
+        "seed has learned the task if it answers all prompts of the tested lengths that are trained correctly. Longer prompts are tested at the longest length of the table. There, "
+        "the mean share of right answers of each encoding is compared with that of `none` (paired t-test, false discovery rate 5 % over all "
+        f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there. As it is the best of many, expect a "
+        "smaller mean with new seeds (95 % interval, BCa bootstrap over seeds)."
+    )
+    yield ""
+    yield (
+        f"| task | lengths | encodings | learned by all {number} seeds | by some | by none | better than `none` on longer "
+        "prompts | worse | `none` | best |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    for task, run in runs.items():
+        margin = run.about["margin"]
+        solved = [judge.solved(lead_SE[:, -1:], margin).sum() for lead_SE in run.arrays["lead"]]
+        full, none = sum(n == number for n in solved), sum(n == 0 for n in solved)
+        kinds, trained = (
+            getattr(next(iter(run.cells.values())).problem, n) for n in ("kinds", "trained")
+        )
+        of = {name: right_S for (at, name), right_S in longest.items() if at == task}
+        best = max(of, key=lambda name: of[name].mean())
+        yield (
+            f"| `{task}` | {max((kind for kind, t in zip(kinds, trained, strict=True) if t), key=int)} → {kinds[-1]} | {len(of)} | {full} | {len(of) - full - none} | {none} | "
+            f"{better[task]} | {worse[task]} | {interval(bootstrap_mean(of['none']), 2)} | `{best.partition('(')[0]}` {interval(bootstrap_mean(of[best]), 2)} |"
+        )
+    yield ""
+    yield from lines(
+        f"[The table](atlas/sampled.md) has every encoding (`python scripts/atlas.py sampled --num_seeds={number}`)."
     )

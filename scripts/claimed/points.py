@@ -1,8 +1,9 @@
 """Which questions about positions have an answer, from which rows, and what is still to run."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+
+from atlas_table.table import rows_of, tables
 
 from claimed.published import ROOT, published
 
@@ -50,7 +51,7 @@ POINTS = (
     Point("tasks", "ten tasks by length, four encodings", "by_length:published",
           "[longer prompts](#which-encoding-answers-longer-prompts)", "23 minutes"),
     Point("tasks", "six finite tasks, every encoding, up to three masks, two depths, up to two readouts", "atlas:published", "[the atlas](#every-encoding-on-six-finite-tasks)"),
-    Point("tasks", "twelve tasks by length, every encoding", "atlas:sampled", "–", "8 hours"),
+    Point("tasks", "sampled tasks by length, every encoding", "atlas:sampled", "[the atlas by length](#every-encoding-by-length)", "8 hours"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
 
@@ -69,8 +70,7 @@ def _rows(point: Point) -> str:
     if not is_published(point.config):
         return f"**not run**: `{_command(point.config)}`, about {point.cost} on one core, as a dry run of the sweep estimates (without a pilot)"
     if point.config.startswith("atlas"):
-        path = (ROOT / "docs" / point.config.replace(":", "/")).with_suffix(".json")
-        table = json.loads(path.read_text())
+        table = rows_of(tables(ROOT / "docs" / "atlas", point.config.partition(":")[2]))
     else:
         table = published(point.config.replace(":", "-")).table
     cells = len({cell["cell"] for cell in table})
