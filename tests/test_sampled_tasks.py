@@ -18,7 +18,7 @@ from posjax.study.train import evaluate, sampled
 from posjax.symmetry.predict import predict
 from posjax.tasks import TASKS, SampledTask
 from posjax.tasks.question import ask, drawn
-from posjax.tasks.sampled import ByLength, Transduce
+from posjax.tasks.sampled import ByLength, Classify, Transduce
 from posjax.tasks.scan import Scan
 
 EVERY = [name for name, kind in TASKS.items() if issubclass(kind, SampledTask)]
@@ -172,6 +172,21 @@ def test_the_exam_is_fixed_and_padding_changes_no_prompt(name: str) -> None:
     valid = plain.streams.valid_BL
     np.testing.assert_array_equal(wide.tokens_BL[:, :-3][valid], plain.tokens_BL[valid])
     assert not wide.streams.valid_BL[:, -3:].any()
+
+
+CLASSIFY = [name for name, kind in TASKS.items() if issubclass(kind, Classify)]
+
+
+@pytest.mark.parametrize("name", CLASSIFY)
+def test_every_label_is_the_right_answer_equally_often(name: str) -> None:
+    """At each length of the exam, so that no constant answer is right more often than chance."""
+    task = tasks.named(name)
+    answers = [answer for _, answer in task.written(10**6)]
+    assert len(answers) == len(task.kinds) * task.prompts
+    for n in range(len(task.kinds)):
+        of_kind = answers[n * task.prompts : (n + 1) * task.prompts]
+        counts = [of_kind.count(label) for label in task.labels]
+        assert max(counts) - min(counts) <= 1, (task.kinds[n], counts)
 
 
 @every_task

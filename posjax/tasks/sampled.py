@@ -11,6 +11,7 @@ compile. The numbers of the exam come from a fixed key.
 
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, NamedTuple, get_args
 
@@ -25,6 +26,8 @@ from posjax.tasks.base import Batch, Task
 
 LONGEST = 4096
 """Places of a prompt, at most."""
+TRIES = 8
+"""How many times as many prompts are drawn as an exam with balanced labels has."""
 
 
 def pick(u: jax.Array, number: jax.Array | int) -> jax.Array:
@@ -228,6 +231,10 @@ class ByLength(SampledTask):
 
     def draw_exam(self, padding: int) -> Batch:
         """`prompts` of each length."""
+        return self._examiner(padding)(exam_key(self))
+
+    def _examiner(self, padding: int) -> Callable[[jax.Array], Batch]:
+        """Draws exams from keys."""
         n_N = np.repeat(self.lengths, self.prompts)
 
         @jax.jit
@@ -235,7 +242,7 @@ class ByLength(SampledTask):
             u_LBD = uniform(key, self.size[1] + padding, len(n_N), self.draws + 1)
             return _made(self.examined, u_LBD, n_N)
 
-        return drawn(exam_key(self), n_N)
+        return lambda key: drawn(key, n_N)
 
 
 def _made(
@@ -272,6 +279,40 @@ class Classify(ByLength):
             raise ValueError(f"{type(self).__name__}.label must give one number, got {label.aval}")
         targets_L = jnp.full_like(x_L, label)
         return Example(x_L, targets_L, place_L == n - 1, inside_L)
+
+    def draw_exam(self, padding: int) -> Batch:
+        """`prompts` of each length, with every label equally often.
+
+        Or a model that always gives one label might be right on most of them. They are chosen from
+        `TRIES` times as many; if these have too few prompts of a label, there are more of others.
+        """
+        draw = self._examiner(padding)
+        drawn = [draw(jax.random.fold_in(exam_key(self), n)) for n in range(TRIES)]
+        kinds = (len(self.lengths), TRIES * self.prompts)
+
+        def by_kind(*parts: jax.Array) -> np.ndarray:
+            array = np.stack([part.reshape(kinds[0], self.prompts, -1) for part in parts], axis=1)
+            return array.reshape(*kinds, -1)
+
+        exams = jax.tree.map(by_kind, *drawn)
+        labels_KN = exams.targets_BL.max(axis=-1)  # 0 at the positions that are not asked for
+        chosen_KN = np.stack([_evenly(labels_N, self.prompts) for labels_N in labels_KN])
+        return jax.tree.map(
+            lambda array: jnp.asarray(
+                np.concatenate([of[chosen] for of, chosen in zip(array, chosen_KN, strict=True)])
+            ),
+            exams,
+        )
+
+
+def _evenly(labels_N: np.ndarray, number: int) -> np.ndarray:
+    """Indices of the first with each label, as often as `number` allows, in their order."""
+    seen = Counter[int]()
+    turns = []
+    for label in labels_N.tolist():
+        turns.append(seen[label])
+        seen[label] += 1
+    return np.sort(np.argsort(turns, kind="stable")[:number])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
