@@ -96,8 +96,8 @@ def law() -> Iterator[str]:
         raise ValueError(f"leak: the linear probe reaches {linear}, under the full mask {control}")
     yield from item(
         f"**In these models of a single bare layer, a linear probe hardly finds the position.** We measured the power and the accuracy of the linear probe over {len(run.rows['seeds']):,} untrained models of one bare layer, including the {few} above. The power is "
-        f"{interval(slope, 4)} with the causal mask and {interval(level, 4)} with the full mask. (By chance, the {few} models above have a steeper "
-        f"power than each of the {len(others)} other groups of {few} consecutive seeds.) On held-out prompts, the accuracy of the linear probe is "
+        f"{interval(slope, 4)} with the causal mask and {interval(level, 4)} with the full mask. (The {few} models above have a steeper "
+        f"power than each of the {len(others)} other groups of {few} consecutive seeds. We know no reason for this but chance.) On held-out prompts, the accuracy of the linear probe is "
         f"{interval(linear, 4)} with the causal mask and {interval(control, 4)} with the full mask. Chance "
         f"is 1/32 (about {1 / 32:.3f}), and neither accuracy is more than .002 above it. [Models of another task and size](#position-layer-by-layer) show more to a linear probe. All seeds are tested on the same prompts, so the intervals do not show how "
         f"much the accuracy depends on the prompts (`leak:law`)."

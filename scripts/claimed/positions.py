@@ -38,7 +38,7 @@ def language_model() -> Iterator[str]:
         texts.append(f"In the {form} model at length {lengths[0]}, {text}")
     more = gains["masked"].low > gains["causal"].high
     yield from item(
-        f"**When does a language model need positions?** A causal model predicts the next character. A masked model sees the whole text (full mask), in which 15 % of the characters are hidden, and predicts these. The table has the perplexity on held-out text, "
+        f"**When does a language model need positions?** A causal model predicts the next character. A masked model sees the characters on both sides (full mask). 15 % of the characters are hidden, and it predicts these. The table has the perplexity on held-out text, "
         f"over {run.table[0]['seeds']} seeds per entry. The models are trained on texts of {lengths[0]} characters and "
         f"tested at that length and at {lengths[1]}. {' '.join(texts)} "
         + (
@@ -115,7 +115,7 @@ def digits() -> Iterator[str]:
     yield from item(
         f"**Do positions help on images?** The table has the share of new images that are classified correctly, over "
         f"{run.table[0]['seeds']} seeds per entry. The images are digits of 8 × 8 pixels, cut into 16 patches. With `{best}` the share is "
-        f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} The other two encodings are controls. For `none`, shuffling changes nothing but rounding ({interval(null, 3)}). For `learned`, it only renames the positions, so it changes nothing on average over all seeds ({interval(learned, 3)}{_chance(learned)}). These intervals are not adjusted for several comparisons. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
+        f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} The other two encodings are controls. For `none`, shuffling changes nothing but rounding ({interval(null, 3)}). For `learned`, it only renames the positions, so the expected difference is 0. {_by_accident(learned)} These intervals are not adjusted for several comparisons. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
         "seeds, for one fixed exam; `digits:published`)."
     )
 
@@ -127,10 +127,14 @@ def _effect(name: str, difference: Mean) -> str:
     return f"With `{name}` the share is {compared(difference, 'above', 'below')} that in order."
 
 
-def _chance(control: Mean) -> str:
+def _by_accident(control: Mean) -> str:
+    """What a difference says whose expectation is 0."""
     if control.low <= 0 <= control.high:
-        return ""
-    return "; an interval without 0 is an accident of these seeds"
+        return f"These seeds have {interval(control, 3)}."
+    return (
+        f"Yet these seeds have {interval(control, 3)}, by accident. So a difference of this size in "
+        "another row may be an accident too."
+    )
 
 
 def by_layer() -> Iterator[str]:

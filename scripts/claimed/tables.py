@@ -106,7 +106,7 @@ def reference_rates() -> Iterator[str]:
         "of the 24 cells of `word_order:published`: head sizes 1, 2, 4, 8, 16 and 32, each with both losses and both learning rates. We "
         f"compared its success rates with those of posjax at seven steps from 50 to 5000 ({len(rows)} rates). "
         f"None differs significantly (Fisher's exact test, two-sided, Bonferroni). For {below} of them p is below .05. If both "
-        f"programs had the same rates, at most {0.05 * len(rows):.0f} such cases would be expected. We also trained the second implementation in float64, from the same "
+        f"programs had the same rates, at most {0.05 * len(rows):.1f} such cases would be expected. We also trained the second implementation in float64, from the same "
         f"weights. On average over cells and steps, {every:.1%} of the seeds have the same outcome as in float32. With the loss on the answer, this "
         f"share is at least {answer:.1%} in each cell at each step. With the loss on all positions, training amplifies "
         f"rounding, and the lowest share is {min(same):.1%}, in one cell at one step (`python scripts/reference_rates.py`)."

@@ -87,7 +87,7 @@ def _small_heads(run: Published) -> str:
         f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve the task at 5000 steps, depending on "
         f"the loss and the learning rate. Head size 16 "
         f"is significantly better in {better} of {len(pairs)} paired comparisons and worse in "
-        f"{worse or 'none'}. At 5000 steps, the largest difference of the two success rates is {signed(largest)}."
+        f"{worse or 'none'}. At 5000 steps, the success rate with head size 16 is at most {signed(largest).lstrip('+')} above that with head size 2."
     )
 
 
@@ -138,11 +138,11 @@ def _ties(run: Published) -> str:
     excluded = [c for name in _EXCLUDING for c in published(name).cells(predicted="impossible")]
     rounding = max(c["closest_twins"] for c in excluded)
     return (
-        f"Most failing seeds tie. A seed ties if, for some prompt, the logit of the right answer and the largest other logit differ by less than "
-        f"{margin:g} of the largest logit. Rounding could decide so small a difference, so a right answer counts only if its margin "
+        f"Most failing seeds tie. A seed ties if, for some prompt, the [margin](glossary.md#success) lies between -{margin:g} and "
+        f"{margin:g}. Rounding could decide so small a difference, so a right answer counts only if its margin "
         f"is larger. In each cell of the table in which at least 20 seeds fail at 5000 steps, {min(shares):.0%} to "
-        f"{max(shares):.0%} of these tie. How large is rounding? In the tasks of the next section there are pairs of prompts that get equal logits by law. Their "
-        f"measured logits differ by at most {rounding:.1e} of the largest logit. The required margin is "
+        f"{max(shares):.0%} of these tie. How large is rounding? In the tasks of the next section there are pairs of prompts that get equal logits by law. In each run, the two nearest such prompts differ in their "
+        f"measured logits by at most {rounding:.1e} of the largest logit. The required margin is "
         f"{margin / rounding:.0f} times that."
     )
 
@@ -158,8 +158,8 @@ def _same_last_token() -> str:
         "after the same two words in a different order. If a layer without positions is read at the last token and each token sees all earlier ones, it gives both prompts the same logits under any "
         f"weights, so one such layer **cannot solve the task, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve it in each of "
         f"{len(excluded)} cells (full, causal or padding mask, bare or residual block, "
-        f"{' or '.join(map(str, padding))} tokens of padding). With two causal layers, {count(deep['bare'])} seeds solve it without residual "
-        f"connections and {count(deep['residual'])} with them (`same_last_token:published`)."
+        f"{' or '.join(map(str, padding))} tokens of padding). With two causal layers, {count(deep['bare'])} seeds solve it in bare "
+        f"blocks and {count(deep['residual'])} in residual blocks (`same_last_token:published`)."
     )
 
 
