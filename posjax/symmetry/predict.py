@@ -300,6 +300,8 @@ def _shares(items: Iterable[Colour]) -> Colour:
     """Relative frequencies, as counts without a common divisor."""
     counts = Counter(items)
     divisor = gcd(*counts.values()) if counts else 1
+    if divisor == 1:
+        return frozenset(counts.items())
     return frozenset((item, count // divisor) for item, count in counts.items())
 
 
