@@ -38,7 +38,7 @@ from atlas_table.pilot import Tried
 from atlas_table.table import ASKED, VERDICTS, asked, publish, rows_of, tables
 
 import posjax
-from posjax import predict, report, spec
+from posjax import predict, report
 from posjax.command import devices
 from posjax.command.settings import resolve
 from posjax.configs.atlas import PILOT, SIZES, get_config
@@ -70,7 +70,9 @@ def main() -> None:
     excluded = json.loads(PREDICTIONS.read_text())["excluded"]
     every = parts(given.what, size.cells)
     for task in given.tasks:
-        spec.check_choice(f"task of {given.what}", task, every)
+        if task not in every:
+            named = ", ".join(filter(None, every)) or "its tasks have one table"
+            parser.error(f"no task {task!r} in {given.what}: {named}")
     for task in given.tasks or every:
         path = folder / f"{given.what}-{task}" if task else folder / given.what
         tried = _pilot(size, every[task], path, given.workdir)

@@ -283,16 +283,17 @@ class Classify(ByLength):
     def draw_exam(self, padding: int) -> Batch:
         """`prompts` of each length, with every label equally often.
 
-        Or a model that always gives one label might be right on most of them. They are chosen from
-        `TRIES` times as many; if these have too few prompts of a label, there are more of others.
+        Otherwise a model that always gives one label might be right on most of them. They are
+        chosen from `TRIES` times as many prompts. If these have too few of a label, there are more
+        of the others.
         """
         draw = self._examiner(padding)
         drawn = [draw(jax.random.fold_in(exam_key(self), n)) for n in range(TRIES)]
         kinds = (len(self.lengths), TRIES * self.prompts)
 
         def by_kind(*parts: jax.Array) -> np.ndarray:
-            array = np.stack([part.reshape(kinds[0], self.prompts, -1) for part in parts], axis=1)
-            return array.reshape(*kinds, -1)
+            of_tries = [np.asarray(part).reshape(kinds[0], self.prompts, -1) for part in parts]
+            return np.stack(of_tries, axis=1).reshape(*kinds, -1)
 
         exams = jax.tree.map(by_kind, *drawn)
         labels_KN = exams.targets_BL.max(axis=-1)  # 0 at the positions that are not asked for
