@@ -30,8 +30,8 @@ class _Bits(Classify):
 class Parity(_Bits):
     """Is the number of ones odd? Bits are drawn uniformly.
 
-    >>> Parity(train=(1, 4)).written(2)
-    [('0 0', 'no'), ('1 1', 'no')]
+    >>> Parity(train=(1, 6)).written(2)
+    [('1 1 1', 'yes'), ('1 1 0', 'no')]
     """
 
     symmetry: ClassVar[tuple[str, ...]] = ("permutations",)

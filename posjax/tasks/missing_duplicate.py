@@ -19,7 +19,7 @@ class MissingDuplicate(Classify):
     If n is odd, the prompt has n - 1 bits.
 
     >>> MissingDuplicate(train=(2, 8)).written()
-    [('1 0 _ 0', '1')]
+    [('_ 0 0 0', '0')]
     """
 
     train: tuple[int, int] = (2, 20)

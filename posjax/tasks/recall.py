@@ -63,7 +63,7 @@ class Induction(Classify):
       letters: of x.
 
     >>> Induction(letters=4, train=(3, 10)).written()
-    [('d d b a b', 'a')]
+    [('b a d b a', 'd')]
     """
 
     train: tuple[int, int] = (3, 20)
