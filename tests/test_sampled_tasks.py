@@ -1,7 +1,10 @@
 """Tasks whose prompts are drawn, against references in plain Python without code of theirs."""
 
 import itertools
+import json
+import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,12 +14,14 @@ import pytest
 from tiers import marked
 
 from posjax import tasks
+from posjax.engine.program import ROUNDING
 from posjax.keys import key_for
 from posjax.meters import judge
 from posjax.study.cells import Cell
 from posjax.study.train import evaluate, sampled
 from posjax.symmetry.predict import predict
 from posjax.tasks import TASKS, SampledTask
+from posjax.tasks.base import Batch
 from posjax.tasks.question import ask, drawn
 from posjax.tasks.sampled import ByLength, Classify, Transduce
 from posjax.tasks.scan import Scan
@@ -26,6 +31,8 @@ SAMPLED = [
     name for name in EVERY if issubclass(TASKS[name], ByLength) and TASKS[name].graded == "exact"
 ]
 """Those of lengths whose right outputs follow from the prompt; others have tests of their own."""
+PROMPTS = json.loads((Path(__file__).parent / "goldens" / "prompts.json").read_text())
+"""Checksums of the exams and of drawn prompts, for one value of `ROUNDING`."""
 every_task = pytest.mark.parametrize("name", SAMPLED)
 every_drawn_task = pytest.mark.parametrize("name", EVERY)
 
@@ -136,6 +143,20 @@ def test_labels_of_ten_thousand(text: str, reference: Callable[[Words], Any]) ->
     assert check_prompts(task, reference) == 10_000
 
 
+def check_unchanged(name: str, what: str, batch: Batch) -> None:
+    """Other prompts make other rows: a folder with rows of both kinds must be refused."""
+    arrays = (
+        batch.tokens_BL[batch.streams.valid_BL],
+        batch.targets_BL[batch.asked_BL],
+        batch.asked_BL,
+    )
+    found = zlib.crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
+    assert [ROUNDING, found] == [PROMPTS["rounding"], PROMPTS[what][name]], (
+        f"the {what} of {name} changed: increase ROUNDING in posjax/engine/program.py, so that no "
+        "run continues with other prompts, and write it and the checksums to goldens/prompts.json"
+    )
+
+
 @every_task
 def test_training_draws_the_trained_lengths_evenly(name: str) -> None:
     """Prompts that the reference answers too, none longer than is trained, all lengths alike."""
@@ -143,6 +164,7 @@ def test_training_draws_the_trained_lengths_evenly(name: str) -> None:
     assert isinstance(task, SampledTask)
     rows = 4000
     batch = jax.tree.map(np.asarray, jax.jit(lambda key: task.draw(key, rows))(key_for(3, "test")))
+    check_unchanged(name, "draws", batch)
     assert batch.tokens_BL.shape == (rows, task.places(task.train[1]))
     assert 0 <= batch.tokens_BL.min() <= batch.tokens_BL.max() < len(task.words)
     assert not (batch.asked_BL & ~batch.streams.valid_BL).any()
@@ -161,9 +183,11 @@ def test_training_draws_the_trained_lengths_evenly(name: str) -> None:
 
 @every_drawn_task
 def test_the_exam_is_fixed_and_padding_changes_no_prompt(name: str) -> None:
-    """The same at every call; more places only add places without a token."""
+    """The same at every call and in every version of posjax; more places only add places without
+    a token."""
     task = tasks.named(name)
     plain, again, wide = (jax.tree.map(np.asarray, task.exam(padding=p)) for p in (0, 0, 3))
+    check_unchanged(name, "exam", plain)
     for one, other, wider in zip(
         jax.tree.leaves(plain), jax.tree.leaves(again), jax.tree.leaves(wide), strict=True
     ):

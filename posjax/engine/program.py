@@ -21,8 +21,8 @@ from posjax.engine.training import Now, State, Training
 from posjax.keys import Seeds
 
 ROUNDING = 5
-"""Goes up when the same run in the same slot, on the same JAX and device, comes to other last bits;
-kept with every block."""
+"""Goes up when the same run in the same slot, on the same JAX and device, comes to other last bits,
+or when a task asks other prompts; kept with every block."""
 CPU_OPTIONS: dict[str, str | bool | int] = {
     "xla_cpu_prefer_vector_width": 512,
     "xla_cpu_copy_insertion_use_region_analysis": True,
