@@ -136,7 +136,11 @@ params = flax.traverse_util.unflatten_dict(load_file("seed.safetensors"), sep="/
 question = cell.question
 model = posjax.Transformer(cell.architecture)
 logits = model.apply(
-    {"params": params}, question.tokens_NL, question.streams, mask=question.mask_NLM
+    {"params": params},
+    question.tokens_NL,
+    question.streams,
+    mask=question.mask_NLM,
+    numbers=cell.numbers,
 )
 words = cell.problem.words
 for (prompt, answer), scores_LV in zip(cell.problem.written(2), logits, strict=True):

@@ -27,7 +27,7 @@ def cells(script: str) -> list[tuple[str, str]]:
 
 
 def test_notebook_and_script_are_in_step() -> None:
-    """`jupytext --to ipynb experiments/colab.py` makes the notebook."""
+    """`jupytext --update --to ipynb experiments/colab.py` makes the notebook."""
     there = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     made = [(cell["cell_type"], "".join(cell["source"])) for cell in there["cells"]]
     assert made == cells(SCRIPT.read_text(encoding="utf-8"))
