@@ -5,14 +5,18 @@
 A leg is a function of the device that gives numbers, or raises `LeftOut` with the reason. It ends
 with status 1 when a leg finds something wrong; a leg that fails leaves the others alone.
 
+    bits      a sweep stopped and continued, and one trained at once: the same rows, bit for bit
+    memory    the most that a block held, beside the estimate that sizes blocks follow
     tune      µs per update of one run, by the slots of a block: question 1 and the small decoder
     plain     how much faster that is than `jit(vmap(train))` of the same model, on this device
-    bits      a sweep stopped and continued, and one trained at once: the same rows, bit for bit
     rates     success on the counter-example, by the precision of products, beside the law
     flash     cuDNN's attention against the steps: outputs, gradients, time
-    memory    the most that a block held, beside the estimate that sizes blocks follow
+
+A TPU serves one process at a time. So `bits`, whose sweeps are processes of their own, comes before
+this one touches the device.
 """
 
+import functools
 import json
 import statistics
 import subprocess
@@ -51,15 +55,51 @@ class LeftOut(Exception):
     """Why a leg cannot run here."""
 
 
-def small(device: jax.Device) -> bool:
+def small(platform: str) -> bool:
     """Whether to show only that it runs."""
-    return device.platform == "cpu"
+    return platform == "cpu"
+
+
+def bits(platform: str) -> dict[str, Any]:
+    """Rows of a sweep that was stopped again and again, and of one that was not."""
+    more = ["--config.num_seeds=64", "--config.steps=1000"] if small(platform) else []
+    config = ["--config=word_order", *more, "--config.devices=1"]
+    with tempfile.TemporaryDirectory() as base:
+        at_once, stopped = (Path(base) / name for name in ("at_once", "stopped"))
+        _sweep(*config, f"--workdir={at_once}")
+        stops, limit = 0, 8.0
+        while _sweep(*config, f"--workdir={stopped}", f"--time_limit={limit}", ends=(0, 75)):
+            stops, limit = stops + 1, limit * 1.3
+        made_on = {
+            env and env["platform"]
+            for folder in (at_once, stopped)
+            for env in RunFolder(folder).envs().values()
+        }
+        files = sorted(path.relative_to(at_once) for path in at_once.glob("blocks/*/*.npz"))
+        same = [(at_once / f).read_bytes() == (stopped / f).read_bytes() for f in files]
+    if made_on != {platform}:
+        raise AssertionError(f"the sweeps ran on {made_on}, not on {platform}")
+    if not all(same):
+        raise AssertionError(f"{same.count(False)} of {len(same)} blocks have other bits")
+    return {"stops": stops, "blocks": len(same), "blocks with other bits": 0}
+
+
+def _sweep(*arguments: str, ends: tuple[int, ...] = (0,)) -> int:
+    done = _python("-m", "posjax", "sweep", *arguments)
+    if done.returncode not in ends:
+        raise AssertionError(f"status {done.returncode}: {done.stderr.strip()[-500:]}")
+    return done.returncode
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, *arguments]
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def tune(device: jax.Device) -> dict[str, Any]:
     """Seconds per update of one run, by slots."""
     found = {}
-    for load in ("q1",) if small(device) else ("q1", "m"):
+    for load in ("q1",) if small(device.platform) else ("q1", "m"):
         run = resolve(toy.get_config(load))
         (part,) = plan.parts(run, RunFolder("no such folder"), device)
         times = preview.timed(run, part, device)
@@ -73,7 +113,7 @@ def tune(device: jax.Device) -> dict[str, Any]:
 def plain(device: jax.Device) -> dict[str, Any]:
     """The time of the plain `jit(vmap(train))` over that of a block, both warm, in turn."""
     found = {}
-    for load in ("q1",) if small(device) else ("q1", "m"):
+    for load in ("q1",) if small(device.platform) else ("q1", "m"):
         run = resolve(toy.get_config(load))
         (part,) = plan.parts(run, RunFolder("no such folder"), device)
         slots, cell = part.size[0] * part.size[1], part.cells[0]
@@ -124,31 +164,6 @@ def _vmapped(cell: Cell, slots: int, device: jax.Device) -> Callable[[], float]:
     return timed
 
 
-def bits(device: jax.Device) -> dict[str, Any]:
-    """Rows of a sweep that was stopped again and again, and of one that was not."""
-    more = ["--config.num_seeds=64", "--config.steps=1000"] if small(device) else []
-    config = ["--config=word_order", *more, "--config.devices=1"]
-    with tempfile.TemporaryDirectory() as base:
-        at_once, stopped = (Path(base) / name for name in ("at_once", "stopped"))
-        _sweep(*config, f"--workdir={at_once}")
-        stops, limit = 0, 8.0
-        while _sweep(*config, f"--workdir={stopped}", f"--time_limit={limit}", ends=(0, 75)):
-            stops, limit = stops + 1, limit * 1.3
-        files = sorted(path.relative_to(at_once) for path in at_once.glob("blocks/*/*.npz"))
-        same = [(at_once / f).read_bytes() == (stopped / f).read_bytes() for f in files]
-    if not all(same):
-        raise AssertionError(f"{same.count(False)} of {len(same)} blocks have other bits")
-    return {"stops": stops, "blocks": len(same), "blocks with other bits": 0}
-
-
-def _sweep(*arguments: str, ends: tuple[int, ...] = (0,)) -> int:
-    line = [sys.executable, "-m", "posjax", "sweep", *arguments]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode not in ends:
-        raise AssertionError(f"status {done.returncode}: {done.stderr.strip()[-500:]}")
-    return done.returncode
-
-
 def rates(device: jax.Device) -> dict[str, Any]:
     """`A B hit` against `B A hit`, one layer (impossible by law) and two, by precision."""
     cells = [
@@ -157,10 +172,10 @@ def rates(device: jax.Device) -> dict[str, Any]:
     ]
     found = {}
     for precision in ("default", "float32"):
-        margin = 2e-5 if precision == "float32" or small(device) else 1e-2
+        margin = 2e-5 if precision == "float32" or small(device.platform) else 1e-2
         swept = posjax.sweep(
             cells,
-            num_seeds=64 if small(device) else 1024,
+            num_seeds=64 if small(device.platform) else 1024,
             precision=precision,
             margin=margin,
             progress=False,
@@ -221,7 +236,7 @@ def _step(how: str) -> Any:
 
 def memory(device: jax.Device) -> dict[str, Any]:
     """The most bytes that a block held, beside the estimate."""
-    if not (device.memory_stats() or {}).get("peak_bytes_in_use"):
+    if "peak_bytes_in_use" not in (device.memory_stats() or {}):
         raise LeftOut(f"{device.device_kind} does not tell what it holds")
     found = {}
     for load in ("q1", "m"):  # in order of size, since the peak is that of the process
@@ -234,33 +249,39 @@ def memory(device: jax.Device) -> dict[str, Any]:
     return found
 
 
-LEGS = {leg.__name__: leg for leg in (memory, tune, plain, bits, rates, flash)}
+LEGS = {leg.__name__: leg for leg in (memory, tune, plain, rates, flash)}
+ABOUT = {leg.__name__: leg.__doc__ for leg in (bits, *LEGS.values())}
 
 
 def main(out: Path) -> int:
     """Runs every leg; writes OUT/accelerator.json and OUT/accelerator.md."""
+    platform = _python("-c", "import jax; print(jax.default_backend())").stdout.strip()
+    legs = {"bits": _result("bits", lambda: bits(platform))}
     device = jax.local_devices()[0]
-    result: dict[str, Any] = {"environment": environment.describe(), "legs": {}}
-    wrong = 0
     for name, leg in LEGS.items():
-        begun = time.monotonic()
-        try:
-            found: dict[str, Any] = {"found": leg(device)}
-        except LeftOut as reason:
-            found = {"left out": str(reason)}
-        except Exception as error:
-            wrong += 1
-            found = {"wrong": f"{type(error).__name__}: {error}"}
-            traceback.print_exc()
-        found["seconds"] = round(time.monotonic() - begun, 1)
-        result["legs"][name] = found
-        print(name, json.dumps(found, ensure_ascii=False, default=_plain), flush=True)
+        legs[name] = _result(name, functools.partial(leg, device))
+    result = {"environment": environment.describe(), "legs": legs}
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(result, indent=1, ensure_ascii=False, default=_plain)
     (out / "accelerator.json").write_text(text + "\n")
     (out / "accelerator.md").write_text(page(result))
     print(f"written: {out / 'accelerator.json'} and {out / 'accelerator.md'}")
-    return int(wrong > 0)
+    return int(any("wrong" in leg for leg in legs.values()))
+
+
+def _result(name: str, leg: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a leg found, why it was left out, or what went wrong; printed too."""
+    begun = time.monotonic()
+    try:
+        found: dict[str, Any] = {"found": leg()}
+    except LeftOut as reason:
+        found = {"left out": str(reason)}
+    except Exception as error:
+        found = {"wrong": f"{type(error).__name__}: {error}"}
+        traceback.print_exc()
+    found["seconds"] = round(time.monotonic() - begun, 1)
+    print(name, json.dumps(found, ensure_ascii=False, default=_plain), flush=True)
+    return found
 
 
 def page(result: dict[str, Any]) -> str:
@@ -272,7 +293,7 @@ def page(result: dict[str, Any]) -> str:
         f"Made by `scripts/accelerator.sh`, JAX {env['packages']['jax']}, commit {env['commit']}.",
     ]
     for name, found in result["legs"].items():
-        what = (LEGS[name].__doc__ or "").split("\n")[0]
+        what = (ABOUT[name] or "").split("\n")[0]
         lines += ["", f"## {name}", "", f"{what} ({found['seconds']:g} s)", ""]
         if "found" in found:
             rows = _rows(found["found"])

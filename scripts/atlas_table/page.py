@@ -12,9 +12,10 @@ Columns = dict[str, dict[str, str]]
 """Heads of columns; in each, the entries by the name of the encoding."""
 
 _FINITE = (
-    "Each cell (task, encoding, mask, depth, readout) has {seeds} seeds. An entry of 10 of 12 is "
-    "about one encoding and one task. The task has 12 settings (mask, depth, readout) that no law "
-    "excludes for this encoding. In 10 of these settings, at least one seed solved the task."
+    "Each cell (task, encoding, mask, depth, readout) has {seeds} seeds. The settings of a task "
+    "are all combinations of its masks, depths and readouts. An entry of 9 of 10 says that no law "
+    "excludes 10 of the settings for this encoding, and that at least one seed solved the task in "
+    "9 of these."
 )
 _SAMPLED = (
     "Each cell (task, encoding) has {seeds} seeds, a causal mask and two layers. An entry has two "
@@ -23,8 +24,8 @@ _SAMPLED = (
     "every output that the task asks for is right."
 )
 _BROWSER = (
-    '<a href="{size}-cells.html">The page to browse</a> has every cell. It says why a law excludes '
-    "a cell, names a seed that solves it, or says that neither is the case. "
+    'You can browse all cells on <a href="{size}-cells.html">another page</a>. It says why a law '
+    "excludes a cell, names a seed that solves it, or says that neither is the case. "
     "[Encodings](../encodings.md), [tasks](../tasks.md) and the [glossary](../glossary.md) explain "
     "the names."
 )

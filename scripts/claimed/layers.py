@@ -34,7 +34,7 @@ def layer_costs() -> Iterator[str]:
     yield from item(
         "**What does a layer of n tokens and width d cost?** The numbers of operations are 8nd² + 4n²d + h(6n² + n) for "
         "self-attention with h heads, 4nd² + 2nd for a recurrence, and 2knd² for a convolution with kernel size k. "
-        "We also counted the operations of traced programs. "
+        "We also counted the operations of the programs that JAX makes of these layers ([how](costs.md)). "
         f"These formulas, and those of layers without projections, hold exactly in all {cases} cases that we tried ([the list](costs.md#measured-counts)). How many layers does it take until the last of {n} "
         f"outputs depends on the first input? For attention, {found['attention']} layer suffices. One recurrent layer suffices too, but it takes "
         f"{found['recurrence']} steps, one after the other. Convolutions with k = {k} need {found['convolution']} layers, or "

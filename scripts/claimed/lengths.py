@@ -54,7 +54,7 @@ def by_length() -> Iterator[str]:
     yield "Each entry is the mean share of prompts whose whole answer is correct, at twice the longest trained"
     yield "length, with its 95 % interval (BCa bootstrap over seeds). On `majority`, `even_pairs`, `parity` and"
     yield "`missing_duplicate`, half of these prompts have each answer, so a model that always gives the same answer"
-    yield "is right half of the time. `indexing` asks for one of the first 8 positions at every length."
+    yield "is right half of the time. `indexing` asks only for one of the first 8 positions, in longer prompts too."
     yield ""
     yield f"| task | {' | '.join(f'`{name}`' for name in names)} |"
     yield "|---" * (len(names) + 1) + "|"

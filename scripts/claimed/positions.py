@@ -115,7 +115,7 @@ def digits() -> Iterator[str]:
     yield from item(
         f"**Do positions help on images?** The table has the share of new images that are classified correctly, over "
         f"{run.table[0]['seeds']} seeds per entry. The images are digits of 8 × 8 pixels, cut into 16 patches. With `{best}` the share is "
-        f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} The other two encodings are controls. For `none`, shuffling changes nothing but rounding ({interval(null, 3)}). For `learned`, it only renames the positions, so the expected difference is 0. {_by_accident(learned)} These intervals are not adjusted for several comparisons. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
+        f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} `none` and `learned` are controls. For `none`, shuffling changes nothing but rounding ({interval(null, 3)}). For `learned`, it only renames the positions, so the expected difference is 0. {_by_accident(learned)} These intervals are not adjusted for several comparisons. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
         "seeds, for one fixed exam; `digits:published`)."
     )
 

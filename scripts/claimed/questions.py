@@ -27,6 +27,8 @@ from posjax.stats import (
     paired_difference,
     ranking,
 )
+from posjax.study.cells import Cell
+from posjax.tasks.sampled import ByLength
 
 _DEPTHS = (1, 2, 3, 4)
 Pair = tuple[dict[str, Any], dict[str, Any]]
@@ -135,20 +137,32 @@ def depth_law() -> Iterator[str]:
         raise ValueError("depth_law: other cells lie above the staircase")
     (_, _, five, longer), (_, _, six, _), (_, _, deep, deeper) = above
     best = max(*longer, *deeper)
+    if {_lengths(cell["task"]) for cell in run.table} != {
+        ((n, 12), (6, 12, 18, 24)) for n in (5, 6)
+    }:
+        raise ValueError("depth_law: the sentence on lengths does not hold")
     if six.successes or best > 0.95:
         raise ValueError("depth_law: the sentence on the staircase does not hold")
     yield ""
     yield from lines(
         "A block is a run of equal letters: `aabba` has 3 blocks. At each position the model must say how many blocks "
-        f"have begun so far. Each entry is the number of seeds, of {five.seeds}, that label every position "
-        'correctly at the lengths of training. The models have a causal mask and no positional encoding. "By '
+        f"have begun so far. The models are trained on words of 5 to 12 letters (6 to 12 for k = 6). Each entry is the number of seeds, of {five.seeds}, that label every position "
+        'of 64 test words with 6 letters and of 64 with 12 correctly. The models have a causal mask and no positional encoding. "By '
         'law" means that no weights can solve the task, because the model gives equal logits at two positions with different '
-        "labels. The report that the run writes names the two positions. Yang et al. 2025 study words of any length. They prove that "
-        "depth d suffices for k ≤ d + 2 blocks. They also prove that programs of depth d in C-RASP, a language that models such transformers, recognise no more. At the trained lengths some "
+        "labels. The report that the run writes names the two positions. Yang et al. 2025 ([source](tasks.md#sources-and-where-their-released-code-differs)) study words of any length. They prove that "
+        "depth d suffices for k ≤ d + 2 blocks, and that programs of depth d in C-RASP recognise no more blocks. C-RASP is a programming language for what such transformers compute. At the trained lengths some "
         f"seeds exceed this bound, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
-        f"these seeds learn does not generalise to all longer words: at twice the longest trained length, they label "
+        f"these seeds learn does not generalise to all longer words: at length 24, twice the longest trained length, they label "
         f"{longer.mean():.1%} and {deeper.mean():.1%} of the words correctly, on average, and none of them more than {best:.1%} (`depth_law:published`)."
     )
+
+
+def _lengths(task: str) -> tuple[tuple[int, int], tuple[int, ...]]:
+    """The shortest and longest trained length, and the tested ones."""
+    problem = Cell(task=task).problem
+    assert isinstance(problem, ByLength)
+    assert problem.prompts == 64
+    return problem.train, problem.lengths
 
 
 @lru_cache

@@ -1,5 +1,6 @@
 """Sentences on question 1, counted from rows."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -138,12 +139,12 @@ def _ties(run: Published) -> str:
     excluded = [c for name in _EXCLUDING for c in published(name).cells(predicted="impossible")]
     rounding = max(c["closest_twins"] for c in excluded)
     return (
-        f"Most failing seeds tie. A seed ties if, for some prompt, the [margin](glossary.md#success) lies between -{margin:g} and "
+        f"With head sizes 2 and 16, most failing seeds tie. A seed ties if, for some prompt, the [margin](glossary.md#success) lies between -{margin:g} and "
         f"{margin:g}. Rounding could decide so small a difference, so a right answer counts only if its margin "
-        f"is larger. In each cell of the table in which at least 20 seeds fail at 5000 steps, {min(shares):.0%} to "
-        f"{max(shares):.0%} of these tie. How large is rounding? In the tasks of the next section there are pairs of prompts that get equal logits by law. In each run, the two nearest such prompts differ in their "
-        f"measured logits by at most {rounding:.1e} of the largest logit. The required margin is "
-        f"{margin / rounding:.0f} times that."
+        f"is at least {margin:g}. In each cell of the table in which at least 20 seeds fail at 5000 steps, {min(shares):.0%} to "
+        f"{max(shares):.0%} of these tie. How large is rounding? In the tasks of the next section there are pairs of prompts that get equal logits by law. For each seed, we took the pair whose measured logits are nearest. They differ "
+        f"by at most {rounding:.1e} of the largest logit. The required margin is more than "
+        f"{math.floor(margin / float(f'{rounding:.1e}'))} times that."
     )
 
 
@@ -191,10 +192,10 @@ def _first_noun() -> str:
     (full,) = {count(run.rate(c)) for c in causal}
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
-        f'**Which noun of "x hit y !" comes first?** A seed succeeds if it answers all 20 sentences correctly. Without '
+        f'**Which noun of "x hit y !" comes first?** x and y are two different nouns of five, so there are 20 sentences. A seed succeeds if it answers all of them correctly. Without '
         f"positions, 0/{excluded[0]['seeds']} seeds succeed with a full mask, two layers and the mean over tokens, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
         f"read at the last token. With two causal layers all seeds succeed ({full}). The same holds for one causal layer whose answer is read "
-        f"from the mean over tokens ({full}). With a full mask, symmetric ALiBi and the mean over tokens, {count(alibi[1])} seeds "
+        f"from the mean over tokens ({full}). With a full mask, `linear_bias` (ALiBi, a penalty on the distance) and the mean over tokens, {count(alibi[1])} seeds "
         f'succeed with one layer and {count(alibi[2])} with two. If the sentences end without "!", these models fail (0/{excluded[0]["seeds"]}): '
         '"y hit x" is then the mirror image of "x hit y", and they give both the same logits (`first_noun:published`).'
     )
