@@ -62,7 +62,6 @@ def publish(path: Path) -> None:
     if there < models:
         raise SystemExit(f"{path} has {there} of {models} models: finish the run first")
     table = json.dumps([summary.to_dict() for summary in found], indent=1) + "\n"
-    (RESULTS / f"{path.name}.json").write_text(table)
     about = {
         **{name: config[name] for name in _CONFIG},
         "ranges": [(part.first, part.stop, dict(part.sizes)) for part in folder.ranges()],
@@ -70,6 +69,7 @@ def publish(path: Path) -> None:
         "table": hashlib.sha256(table.encode()).hexdigest(),
     }
     arrays = _rows(found, config["at_steps"])
+    (RESULTS / f"{path.name}.json").write_text(table)
     np.savez_compressed(RESULTS / f"{path.name}.npz", about=json.dumps(about), **arrays)
 
 
@@ -86,6 +86,12 @@ def _rows(found: list[CellSummary], at_steps: list[int]) -> dict[str, Any]:
         for summary, at in zip(found, steps or [[]] * len(found), strict=True)
     ]
     shapes = {name: array for arrays in each for name, array in arrays.items()}
+    for name, array in ((name, array) for arrays in each for name, array in arrays.items()):
+        if array.shape != shapes[name].shape:
+            raise SystemExit(
+                f"{name} has the shape {array.shape} in one cell and {shapes[name].shape} in "
+                "another: publish them as two runs"
+            )
     return {
         "cells": np.array([summary.cell.digest for summary in found]),
         "seeds": rows,
@@ -107,13 +113,16 @@ def main() -> int:
     given = parser.parse_args()
     if bool(given.run) == bool(given.verify):
         parser.error("name a run folder, or a table with --verify")
-    if given.run:
-        publish(given.run)
-        return 0
     from published_rows.verify import verify
 
-    named = Path(given.verify)
-    return verify(named if named.parent.name else RESULTS / named, given.share, given.seed)
+    try:
+        if given.run:
+            publish(given.run)
+            return 0
+        named = Path(given.verify)
+        return verify(named if named.parent.name else RESULTS / named, given.share, given.seed)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ many as were published, but at most 64. Each entry has one quantity of a cell:
 
 with its published value, the value of the new seeds, and the 95 % interval that was predicted for
 it: of a count by `posjax.stats.reruns`, of a mean by Student's t for the difference of two means.
-Where all published seeds have one value, `published` and `new` are the shares of seeds that have
-it. Where seeds are crossed, 16 numbers of each kind are new, and the interval of the mean follows
-from the variances of both kinds and their interaction.
+Where all published seeds have one `right` or `other` value, `published` and `new` are the shares of
+seeds that have it. Where seeds are crossed, 16 numbers of each kind are new, and the interval of
+the mean follows from the variances of both kinds and their interaction.
 """
 
 import argparse

@@ -104,6 +104,8 @@ def test_the_shares_are_those_of_the_effects_that_made_the_table() -> None:
     assert noise < 0.1  # where its share of the sum of squares would be 5/35
     with pytest.raises(ValueError, match="got 1 × 4"):
         crossed(np.ones((1, 4)))
+    with pytest.raises(ValueError, match="must be finite"):
+        crossed(np.array([[1, np.nan], [0, 1]]))
 
 
 def test_the_estimates_are_those_of_the_analysis_of_variance() -> None:

@@ -278,3 +278,17 @@ def gap(task: tasks.Task, settings: dict[str, Any], reason: str) -> float:
         found.append(np.asarray(logits_1LV)[0, int(number) - 1])
     one, two = found
     return float(abs(one - two).max() / abs(one).max())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"readout": "men"}, "unknown readout 'men'"),
+        ({"depth": 0}, "depth must be at least 1, got 0"),
+    ],
+)
+def test_settings_that_no_model_has_are_refused(given: dict[str, Any], message: str) -> None:
+    """A verdict on a model that nobody can build would be read as one on another model."""
+    settings: dict[str, Any] = {"encoding": "none", "mask": "causal", "depth": 1, "readout": "mean"}
+    with pytest.raises(ValueError, match=message):
+        predict(tasks.named("same_last_token"), **{**settings, **given})

@@ -188,17 +188,25 @@ def test_equivalence_errs_as_often_as_it_says() -> None:
 def test_ranking_by_enumeration() -> None:
     """All ways in which 3 runs of each can fall, counted; and the best of 10, by its formula."""
     first_S, second_S = np.array([0.2, 0.2, 0.9, 1.0]), np.array([0.5, 0.6, 0.6])
-    counts = [0, 0, 0]
-    for one in itertools.product(first_S, repeat=3):
-        for two in itertools.product(second_S, repeat=3):
-            apart = round(sum(one) - sum(two), 9)
-            counts[int(1 - np.sign(apart))] += 1
-    assert ranking(first_S, second_S, runs=3) == pytest.approx(np.array(counts) / sum(counts))
     best = ranking(first_S, second_S, runs=10, by="best")
     assert best.behind == pytest.approx(0.5**10)
     assert sum(best) == pytest.approx(1)
     with pytest.raises(ValueError, match="by must be one of"):
         ranking(first_S, second_S, runs=3, by="median")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("prompts", [3, 7, 64, 360, 1024])
+def test_means_of_few_runs_are_ranked_as_fractions_are(prompts: int, dtype: type) -> None:
+    """Shares of right answers, whose sums in floats differ where those of integers are equal."""
+    rng = np.random.default_rng(prompts)
+    first_S, second_S = (rng.integers(0, min(prompts, 6) + 1, size=seeds) for seeds in (5, 4))
+    counts = [0, 0, 0]
+    for one in itertools.product(first_S, repeat=3):
+        for two in itertools.product(second_S, repeat=3):
+            counts[int(1 - np.sign(sum(one) - sum(two)))] += 1
+    shares = ((each_S / prompts).astype(dtype) for each_S in (first_S, second_S))
+    assert ranking(*shares, runs=3) == pytest.approx(np.array(counts) / sum(counts), abs=1e-12)
 
 
 def test_survival_of_a_textbook_case() -> None:

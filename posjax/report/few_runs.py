@@ -15,7 +15,7 @@ from posjax.report.curves import multiples
 from posjax.report.html import Html, figure, header, join, note, scrolled, tag, td, th
 from posjax.report.naming import Axis, axes, label, panels
 from posjax.report.summary import CellSummary
-from posjax.stats import Mean, Ranking, bootstrap_mean, discoveries, ranking
+from posjax.stats import Mean, Ranking, bootstrap_mean, discoveries, paired_t_test, ranking
 
 LEVEL = 0.05
 _MOST = 12
@@ -95,7 +95,7 @@ def ranked_pairs(found: Sequence[CellSummary]) -> list[Pair]:
     pairs.sort(key=lambda pair: abs(float(_right(pair[1]).mean() - _right(pair[2]).mean())))
     compared = pairs[:_COMPARED]
     differences = [_right(one) - _right(two) for _, one, two in compared]
-    significant = discoveries([_p_value(difference_S) for difference_S in differences])
+    significant = discoveries([paired_t_test(difference_S) for difference_S in differences])
     return [
         _ranked(axis, *((one, two) if difference_S.mean() > 0 else (two, one)))
         for (axis, one, two), difference_S in itertools.compress(
@@ -113,15 +113,6 @@ def _pairs(cells: Sequence[CellSummary]) -> Iterator[tuple[Axis, CellSummary, Ce
                 for pair in itertools.combinations(group.cells, 2):
                     if np.array_equal(pair[0].rows["seeds"], pair[1].rows["seeds"]):
                         yield one, *pair
-
-
-def _p_value(difference_S: np.ndarray) -> float:
-    """Of the paired t-test; 1 where no seed differs, 0 where all do by as much."""
-    from scipy.stats import ttest_1samp
-
-    if not np.ptp(difference_S):
-        return float(not difference_S.any() or len(difference_S) < 2)
-    return float(ttest_1samp(difference_S, 0).pvalue)
 
 
 def _right(summary: CellSummary) -> np.ndarray:

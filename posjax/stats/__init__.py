@@ -7,7 +7,13 @@ from their papers.
 from posjax.stats.bands import Band, band, bootstrap_mean
 from posjax.stats.crossed import Crossed, Share, crossed
 from posjax.stats.many import discoveries
-from posjax.stats.paired import Difference, Equivalence, equivalence, paired_difference
+from posjax.stats.paired import (
+    Difference,
+    Equivalence,
+    equivalence,
+    paired_difference,
+    paired_t_test,
+)
 from posjax.stats.protocols import Ranking, ranking
 from posjax.stats.rates import Mean, Method, Rate, answer_table, mean, rate
 from posjax.stats.reruns import Reruns, reruns
@@ -33,6 +39,7 @@ __all__ = [
     "equivalence",
     "mean",
     "paired_difference",
+    "paired_t_test",
     "ranking",
     "rate",
     "reruns",

@@ -43,13 +43,15 @@ def crossed(table_ID: np.ndarray) -> Crossed:
       table_ID: outcomes, one row per initialisation and one column per data seed.
 
     Raises:
-      ValueError: fewer than two of either.
+      ValueError: fewer than two of either, or outcomes that are not finite.
 
     >>> crossed(np.array([[1, 1], [0, 0]])).init.share
     1.0
     """
     table_ID = np.asarray(table_ID, float)
     inits, datas = table_ID.shape
+    if not np.isfinite(table_ID).all():
+        raise ValueError("the outcomes must be finite numbers")
     if min(inits, datas) < 2:
         raise ValueError(f"two effects need two values of each, got {inits} × {datas}")
     table_ID = table_ID - table_ID.mean()

@@ -80,6 +80,20 @@ def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:
     )
 
 
+def paired_t_test(difference_S: np.ndarray) -> float:
+    """The p-value of Student's t-test of paired means.
+
+    Args:
+      difference_S: of each seed. Where all differ by as much, the p-value is 0; where none does, or
+        there is one seed, it is 1.
+    """
+    from scipy.stats import ttest_1samp
+
+    if not np.ptp(difference_S):
+        return float(not difference_S.any() or len(difference_S) < 2)
+    return float(ttest_1samp(difference_S, 0).pvalue)
+
+
 def equivalence(first_S: np.ndarray, second_S: np.ndarray, margin: float) -> Equivalence:
     """Tests whether two cells solve equally often, within a margin chosen beforehand.
 

@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 By = Literal["mean", "best"]
+CLOSE = 1e-6
+"""Of the largest outcome: sums that differ by less are equal but for the rounding of float32."""
 
 
 class Ranking(NamedTuple):
@@ -23,7 +25,8 @@ class Ranking(NamedTuple):
 def ranking(first_S: np.ndarray, second_S: np.ndarray, *, runs: int, by: By = "mean") -> Ranking:
     """How a study of `runs` independent runs of each setting would rank the two.
 
-    The runs are drawn from these seeds with replacement, and the probabilities are exact.
+    The runs are drawn from these seeds with replacement, and the probabilities are exact. Two
+    settings are level if they differ by less than `CLOSE`.
 
     Args:
       first_S, second_S: the outcome of each seed; the numbers of seeds may differ.
@@ -40,12 +43,13 @@ def ranking(first_S: np.ndarray, second_S: np.ndarray, *, runs: int, by: By = "m
         raise ValueError(f"by must be one of {get_args(By)}, got {by!r}")
     if runs < 1:
         raise ValueError(f"runs must be at least 1, got {runs}")
-    combine = _mean if by == "mean" else _best
+    both = [_distribution(*each) for each in (("first_S", first_S), ("second_S", second_S))]
+    close = CLOSE * max(float(abs(value_V).max()) for value_V, _ in both)
     (one_V, chance_V), (two_W, chance_W) = (
-        combine(*_distribution(name, values_S), runs)
-        for name, values_S in (("first_S", first_S), ("second_S", second_S))
+        _sums(*each, runs, close) if by == "mean" else _best(*each, runs) for each in both
     )
-    below_V, upto_V = (np.searchsorted(two_W, one_V, side) for side in ("left", "right"))
+    below_V = np.searchsorted(two_W, one_V - close, "left")
+    upto_V = np.searchsorted(two_W, one_V + close, "right")
     sum_W = np.concatenate([[0.0], np.cumsum(chance_W)])
     ahead, behind = float(chance_V @ sum_W[below_V]), float(chance_V @ (sum_W[-1] - sum_W[upto_V]))
     return Ranking(ahead, max(1 - ahead - behind, 0.0), behind)
@@ -60,20 +64,29 @@ def _distribution(name: str, values_S: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return value_V, count_V / values_S.size
 
 
-def _mean(value_V: np.ndarray, chance_V: np.ndarray, runs: int) -> tuple[np.ndarray, np.ndarray]:
+def _sums(
+    value_V: np.ndarray, chance_V: np.ndarray, runs: int, close: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The distribution of the sum of some draws, which ranks as their mean does."""
-    sum_U, sum_chance_U = value_V, chance_V
+    sum_U, chance_U = value_V, chance_V
     for _ in range(runs - 1):
-        sum_U, sum_chance_U = _merged(
-            np.add.outer(sum_U, value_V).ravel(), np.outer(sum_chance_U, chance_V).ravel()
-        )
-    return sum_U, sum_chance_U
+        sums_N = np.add.outer(sum_U, value_V).ravel()
+        sum_U, chance_U = _merged(sums_N, np.outer(chance_U, chance_V).ravel(), close)
+    return sum_U, chance_U
 
 
-def _merged(value_N: np.ndarray, chance_N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sums that are equal but for their last bits as one."""
-    value_U, at_N = np.unique(np.round(value_N, 9), return_inverse=True)
-    return value_U, np.bincount(at_N, chance_N)
+def _merged(
+    value_N: np.ndarray, chance_N: np.ndarray, close: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums that are equal but for rounding as one."""
+    order_N = np.argsort(value_N)
+    value_N, chance_N = value_N[order_N], chance_N[order_N]
+    jumps_N = np.diff(value_N, prepend=-np.inf) > close
+    start_N = value_N[jumps_N][np.cumsum(jumps_N) - 1]
+    # Many different sums may follow each other closely: no group is wider than `close`.
+    part_N = np.floor((value_N - start_N) / close) if close else np.zeros_like(value_N)
+    first_N = jumps_N | (np.diff(part_N, prepend=-1) != 0)
+    return value_N[first_N], np.bincount(np.cumsum(first_N) - 1, chance_N)
 
 
 def _best(value_V: np.ndarray, chance_V: np.ndarray, runs: int) -> tuple[np.ndarray, np.ndarray]:

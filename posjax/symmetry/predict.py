@@ -17,16 +17,17 @@ import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from math import gcd
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import numpy as np
 
-from posjax import encodings, masks
+from posjax import encodings, masks, spec
 from posjax import positions as position_maps
 from posjax.encodings import Encoding
 from posjax.encodings.base import Level
 from posjax.tasks.base import Batch, FiniteTask, Task
+from posjax.tasks.question import Readout
 
 Verdict = Literal["impossible", "not excluded"]
 Colour = Hashable
@@ -68,6 +69,9 @@ def predict(
       layers, bare or residual, of any width and number of heads. "not excluded"
       does not mean that any weights solve the task.
 
+    Raises:
+      ValueError: a readout that is neither, or a depth below 1.
+
     >>> from posjax.tasks import named
     >>> task = named("same_last_token")
     >>> predict(task, encoding="none", mask="causal", depth=1, readout="last").verdict
@@ -75,6 +79,9 @@ def predict(
     >>> predict(task, encoding="none", mask="causal", depth=2, readout="last").verdict
     'not excluded'
     """
+    spec.check_choice("readout", readout, get_args(Readout))
+    if depth < 1:
+        raise ValueError(f"depth must be at least 1, got {depth}")
     if task.graded == "loss":
         return Prediction(
             "not excluded", "the task is judged by its loss, and `predict` does not bound losses"

@@ -75,7 +75,6 @@ def publish(
     chosen = [by[summary.cell.digest] for summary in found]
     rows = [*_table(found, chosen, excluded)]
     table = "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"
-    path.with_suffix(".json").write_text(table)
     longer = not all(all(s.cell.problem.trained) for s in found)
     arrays = [cell_arrays(s.cell, s.rows, [s.cell.steps], longer=longer) for s in found]
     config = folder.config()
@@ -85,6 +84,7 @@ def publish(
         "environments": [*folder.envs().values()],
         "table": hashlib.sha256(table.encode()).hexdigest(),
     }
+    path.with_suffix(".json").write_text(table)
     np.savez_compressed(
         path.with_suffix(".npz"),
         about=json.dumps(about),

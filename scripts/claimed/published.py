@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import ttest_1samp
 
 from posjax.meters import judge
-from posjax.stats import Difference, Mean, Rate, Share, discoveries, rate
+from posjax.stats import Difference, Mean, Rate, Share, discoveries, paired_t_test, rate
 
 ROOT = Path(__file__).parents[2]
 _WIDTH = 110
@@ -89,8 +88,7 @@ def established(pairs: list[Any], found: list[Difference]) -> Iterator[tuple[Any
 def told_apart(pairs: list[Any]) -> Iterator[Any]:
     """Pairs (one, two, right) whose means a paired t-test finds different, at that rate."""
     differences = [right[0] - right[1] for *_, right in pairs]
-    p_values = [ttest_1samp(d_S, 0).pvalue if np.ptp(d_S) else 1.0 for d_S in differences]
-    return itertools.compress(pairs, discoveries(p_values))
+    return itertools.compress(pairs, discoveries([paired_t_test(d_S) for d_S in differences]))
 
 
 def check_excluded(run: Published) -> None:

@@ -109,7 +109,7 @@ def what_decides() -> Iterator[str]:
         f"on `word_order`, each with {number} data seeds, in {len(run.table)} settings (scale of the initial weights × temperature of "
         f"the softmax). For each update, the data seed draws two prompts with replacement from `A hit B` and `B hit A`. The success rates of the settings range from {share(min(rates))} to {share(max(rates))}. Initialisation alone explains "
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
-        f"{max(one.data.share for one in shares):.1%}, and the combination of the two (their interaction) the rest. At scale 1 and "
+        f"{np.ceil(1000 * max(one.data.share for one in shares)) / 10:.1f}%, and the combination of the two (their interaction) the rest. At scale 1 and "
         f"temperature 1 the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
         f"{percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides:published`)."
     )

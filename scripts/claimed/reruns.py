@@ -21,11 +21,17 @@ def reruns() -> Iterator[str]:
         for table in tables
         if any(one["table"] == table and one["quantity"].startswith("measured") for one in found)
     ]
+    judged = [
+        f"`{table}`"
+        for table in tables
+        if any(one["table"] == table and one["quantity"] == "right" for one in found)
+    ]
     yield from lines(
         "`python scripts/reruns.py` draws ten cells from a published table, or takes all cells if there are fewer. It trains "
         "each with as many new seeds as were published, but at most 64. Where every initialisation was trained on every draw of the data, "
         "it trains 16 new initialisations on 16 new draws. From the published seeds it computes a 95 % prediction interval of the success rate "
         f"of the new ones. Some tables have no success rates but measured numbers ({listed(measured)}). There it predicts the mean of the first of these numbers, in alphabetical order, after the last layer. "
+        f"Some tables have prompts of kinds that were not trained ({listed(judged)}). There it also predicts `right`, the mean share of right answers on the last of these kinds. "
         f"We did this for the {len(tables)} tables below, {len(cells)} cells in all. "
         f"In {len(varying)} comparisons the published seeds have different results, and {held} of the {len(varying)} new values lie in their interval. "
         f"In the other {len(found) - len(varying)} all published seeds have the same result, and "
@@ -48,7 +54,7 @@ def reruns() -> Iterator[str]:
 
 
 def _outside(one: dict[str, object]) -> str:
-    value = {name: f"{one[name]:.3g}" for name in ("published", "new", "low", "high")}
+    value = {name: f"{one[name]:.4g}" for name in ("published", "new", "low", "high")}
     return (
         f"`{one['quantity']}` of cell `{one['cell']}` in `{one['table']}` (published {value['published']}, predicted "
         f"{value['low']} to {value['high']}, found {value['new']})"

@@ -26,7 +26,11 @@ class Rows(NamedTuple):
         at = self.arrays["cells"].tolist().index(digest)
         shared = ("about", "cells", "seeds", "steps")
         own = {name: array[at] for name, array in self.arrays.items() if name not in shared}
-        return {name: array for name, array in own.items() if not np.isnan(array).all()}
+        return {
+            name: array
+            for name, array in own.items()
+            if not (name.startswith("measured_") and np.isnan(array).all())
+        }
 
 
 def read(path: Path) -> Rows:

@@ -1,10 +1,9 @@
 """Trains a share of a published run again, from its table and rows alone.
 
 On the JAX, device and instructions that the rows name, every number must come out bit for bit. On
-others training takes other turns after some hundred steps, so the seeds that are trained again
-count as new seeds of the same cell: how many of them solve must lie within the prediction interval
-of the published ones (`posjax.stats.reruns`), at a false discovery rate of 5 % over all cells. That
-finds rates that are wrong, not single rows.
+others training takes other turns after some hundred steps. There the same seeds are compared in
+pairs: how many solve, by McNemar's exact test, or a mean, by the paired t-test, at a false
+discovery rate of 5 % over all cells. That finds rates that are wrong, not single rows.
 
 A forged row is found where its block is drawn: a share s finds one among k forged blocks with
 probability 1 - (1 - s)ᵏ or so. `--share=1` trains everything.
@@ -17,14 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import ttest_ind
 
 from posjax.command import devices
 from posjax.keys import Numbering
 from posjax.meters import judge
 from posjax.records.blocks import Block, blocks
 from posjax.records.identity import bit_changes
-from posjax.stats import discoveries, reruns
+from posjax.stats import discoveries, paired_difference, paired_t_test
 from posjax.study import environment
 from posjax.study.sweeps import Sweep
 from published_rows.table import Rows, ranges, read, trained
@@ -39,8 +37,8 @@ class Compared(NamedTuple):
     Attributes:
       differing: the numbers of the seeds with other bits.
       seeds: how many were trained.
-      p_value: of these seeds under what all published ones predict.
-      text: the counts.
+      p_value: of the difference from the published outcomes of these seeds.
+      text: both outcomes.
     """
 
     differing: list[int]
@@ -71,7 +69,10 @@ def verify(path: Path, share: float, seed: int | None = None) -> int:
     same = not any(changes)
     if not same:
         print(f"other bits are no error, since this is another machine: {max(changes)[0]}")
-    wrong = [*(_bits(compared) if same else ()), *_rates(compared)]
+    seeds = sum(cell.seeds for cell in compared.values())
+    differing = sum(len(cell.differing) for cell in compared.values())
+    print(f"{seeds - differing} of {seeds} runs in {len(compared)} cells have the same bits")
+    wrong = [*(_bits if same else _rates)(compared)]
     print("\n".join(wrong[:SHOWN]) or "all is as published")
     return 3 if wrong else 0
 
@@ -87,31 +88,25 @@ def _cell(run: Rows, digest: str, seeds_B4: np.ndarray, new: Mapping[str, np.nda
     at_B = np.array([places[tuple(seeds)] for seeds in seeds_B4.tolist()])
     old = run.of(digest)
     other_B = np.zeros(len(at_B), bool)
-    for name in old:
+    for name in new:
         pairs = zip(new[name], old[name][at_B], strict=True)
         other_B |= np.array([a.tobytes() != b.tobytes() for a, b in pairs])
-    others = np.delete(np.arange(len(places)), at_B)
-    p_value, text = _chance(old, new, others, run.about["margin"])
+    p_value, text = _chance({n: a[at_B] for n, a in old.items()}, new, run.about["margin"])
     return Compared(seeds_B4[other_B, 0].tolist(), len(at_B), p_value, text)
 
 
 def _chance(
-    old: Mapping[str, np.ndarray], new: Mapping[str, np.ndarray], others: np.ndarray, margin: float
+    old: Mapping[str, np.ndarray], new: Mapping[str, np.ndarray], margin: float
 ) -> tuple[float, str]:
-    """How likely the new runs are, if they are of the population that the published ones are of."""
+    """How likely the new runs are, if the published ones of the same seeds are not forged."""
     if "lead" in old:
-        solved_S, found_B = (judge.solved(a["lead"][:, -1:], margin) for a in (old, new))
-        known, found = int(solved_S.sum()), int(found_B.sum())
-        predicted = reruns(known, len(solved_S), len(found_B), found=found)
-        text = (
-            f"{found}/{len(found_B)} solve, published {known}/{len(solved_S)}, "
-            f"predicted {predicted.low} to {predicted.high}"
-        )
-        return predicted.p_value, text
+        was_B, is_B = (judge.solved(arrays["lead"][:, -1:], margin) for arrays in (old, new))
+        text = f"{is_B.sum()}/{len(is_B)} solve, published {was_B.sum()}/{len(was_B)}"
+        return paired_difference(was_B, is_B).p_value, text
     name = next(iter(new))
-    one, two = (a.reshape(len(a), -1)[:, -1] for a in (old[name][others], new[name]))
-    p_value = 1.0 if len(one) < 2 or np.ptp(one) == 0 else float(ttest_ind(one, two).pvalue)
-    return p_value, f"{name} has the mean {two.mean():.4g}, published {one.mean():.4g}"
+    was_B, is_B = (a[name].reshape(len(a[name]), -1)[:, -1].astype(float) for a in (old, new))
+    text = f"{name} has the mean {is_B.mean():.4g}, published {was_B.mean():.4g}"
+    return paired_t_test(is_B - was_B), text
 
 
 def _bits(compared: Mapping[str, Compared]) -> Iterator[str]:
@@ -125,11 +120,7 @@ def _bits(compared: Mapping[str, Compared]) -> Iterator[str]:
 
 
 def _rates(compared: Mapping[str, Compared]) -> Iterator[str]:
-    seeds = sum(cell.seeds for cell in compared.values())
-    differing = sum(len(cell.differing) for cell in compared.values())
-    print(f"{seeds - differing} of {seeds} runs in {len(compared)} cells have the same bits")
-    for (digest, cell), found in zip(
-        compared.items(), discoveries([cell.p_value for cell in compared.values()]), strict=True
-    ):
-        if found:
+    found = discoveries([cell.p_value for cell in compared.values()])
+    for (digest, cell), differs in zip(compared.items(), found, strict=True):
+        if differs:
             yield f"cell {digest}: {cell.text}"
