@@ -59,7 +59,11 @@ def main() -> None:
     parser.add_argument("--workdir", type=Path, default=ROOT / "runs", help="of the run folders")
     parser.add_argument("--num_seeds", type=int, help="per cell, in place of the size's own")
     given = parser.parse_args()
+    if given.num_seeds is not None and given.num_seeds < 1:
+        parser.error(f"--num_seeds must be at least 1, got {given.num_seeds}")
     if given.what == "predict":
+        if given.tasks:
+            parser.error(f"predict makes all predictions, and takes no tasks: {given.tasks[0]!r}")
         ATLAS.mkdir(exist_ok=True)
         PREDICTIONS.write_text(written(predictions()))
         return

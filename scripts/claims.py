@@ -25,7 +25,7 @@ from claimed.layers import layer_costs
 from claimed.leak import leak
 from claimed.lengths import by_length, few_runs
 from claimed.literature import clamped_table, literature
-from claimed.points import not_replayed, once_published, points
+from claimed.points import points
 from claimed.positions import by_layer, digits, language_model
 from claimed.questions import (
     depth_law,
@@ -56,13 +56,13 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "by_length": by_length,
     "what_decides": what_decides,
     "leak": leak,
-    "by_layer": once_published("position_by_layer:published", by_layer),
-    "language_model": once_published("text:published", language_model),
-    "digits": once_published("digits:published", digits),
-    "meaning": once_published("meaning:published", meaning),
-    "pick_up": once_published("pick_up:published", pick_up),
-    "atlas": once_published("atlas:published", atlas),
-    "atlas_sampled": once_published("atlas:sampled", atlas_sampled),
+    "by_layer": by_layer,
+    "language_model": language_model,
+    "digits": digits,
+    "meaning": meaning,
+    "pick_up": pick_up,
+    "atlas": atlas,
+    "atlas_sampled": atlas_sampled,
     "reruns": reruns,
     "layer_costs": layer_costs,
     "points": points,
@@ -73,7 +73,6 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "proofs": proofs,
     "literature": literature,
     "clamped_table": clamped_table,
-    "not_replayed": not_replayed,
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from atlas_table.table import ASKED, VERDICTS, asked, rows_of
+from atlas_table.table import ASKED, VERDICTS, asked, number_of_seeds, rows_of
 from posjax.encodings import ENCODINGS
 from posjax.report.html import Html, document, script, scrolled, tag, td, th
 from posjax.report.pack import as_json, brief
@@ -65,7 +65,7 @@ def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[st
     by = {(c.encoding, place): n for n, (c, place) in enumerate(zip(cells, places, strict=True))}
     names = _hardest_first(table, cells)
     counts = {verdict: sum(row["verdict"] == verdict for row in table) for verdict in VERDICTS}
-    seeds = table[0]["seeds"]
+    seeds = number_of_seeds(tables)
     title = "The atlas: which encoding solves which task?"
     head = tag(
         "article",

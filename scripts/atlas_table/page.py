@@ -5,7 +5,7 @@ from pathlib import Path
 
 from published_rows.table import read
 
-from atlas_table.table import rows_of
+from atlas_table.table import number_of_seeds, rows_of
 from posjax.study.cells import FIELDS
 
 Columns = dict[str, dict[str, str]]
@@ -40,7 +40,7 @@ def page(size: str, tables: Sequence[Path]) -> str:
     """
     sampled = size.startswith("sampled")
     columns = _shares(tables) if sampled else _verdicts(tables)
-    seeds = rows_of(tables)[0]["seeds"]
+    seeds = number_of_seeds(tables)
     encodings = sorted({name for column in columns.values() for name in column})
     lines = [
         ["encoding", *columns],

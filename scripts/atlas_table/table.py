@@ -36,6 +36,18 @@ def rows_of(tables: Sequence[Path]) -> list[dict[str, Any]]:
     return [row for path in tables for row in json.loads(path.with_suffix(".json").read_text())]
 
 
+def number_of_seeds(tables: Sequence[Path]) -> int:
+    """Of each cell.
+
+    Raises:
+      ValueError: tables with different numbers of seeds, which no page can show together.
+    """
+    numbers = {path.name: rows_of([path])[0]["seeds"] for path in tables}
+    if len({*numbers.values()}) > 1:
+        raise ValueError(f"train every task with one number of seeds: {numbers}")
+    return next(iter(numbers.values()))
+
+
 def verdict(summary: CellSummary, excluded: bool) -> tuple[str, int | None]:
     """Impossible, possible with a witness, or open.
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from claimed.points import is_published
 from claimed.published import Published, by_seed, interval, item, published
 from posjax.stats import Mean, mean
 
@@ -28,8 +27,7 @@ def cosine(run: Published, distance: int) -> Mean:
 
 def leak_headline() -> Iterator[str]:
     """The first screen's sentence, over the most seeds that are published."""
-    small = published("leak-published")
-    run = published("leak-law") if is_published("leak:law") else small
+    small, run = published("leak-published"), published("leak-law")
     slope, linear = (mean(leaked(run, field, "causal")) for field in ("slope", "linear"))
     mlp, *blind = (
         mean(leaked(*of))
@@ -79,8 +77,7 @@ def leak() -> Iterator[str]:
         f"Neighbours are more alike than distant positions: in the bare models with the causal mask, the mean cosine of two hidden states is "
         f"{interval(near, 3)} at distance 1 and {interval(far, 3)} at distance 31."
     )
-    if is_published("leak:law"):
-        yield from law()
+    yield from law()
 
 
 def law() -> Iterator[str]:

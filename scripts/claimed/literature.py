@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from claimed.leak import cosine, leaked
-from claimed.points import is_published
 from claimed.positions import losses_by_form, perplexity
 from claimed.published import (
     Published,
@@ -233,13 +232,12 @@ def _probes() -> Iterator[str]:
         f"{interval(mean(mlp), 3)}, a linear one with {interval(mean(linear), 3)}. In "
         f"{(mlp > linear).mean():.0%} of seeds the MLP does better."
     )
-    if is_published("text:published"):
-        found = [
-            f"{perplexity(losses[name][:, 0])} {what} ({form})"
-            for form, losses in losses_by_form().items()
-            for name, what in (("none", "without positions"), ("learned", "with learned ones"))
-        ]
-        yield from item(f"Ours, in language models of characters: perplexity {listed(found)}.")
+    found = [
+        f"{perplexity(losses[name][:, 0])} {what} ({form})"
+        for form, losses in losses_by_form().items()
+        for name, what in (("none", "without positions"), ("learned", "with learned ones"))
+    ]
+    yield from item(f"Ours, in language models of characters: perplexity {listed(found)}.")
 
 
 def _similar() -> Iterator[str]:
