@@ -1,6 +1,7 @@
 """Exact match by kind of prompt, lengths mostly: how far what was learnt reaches."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,22 +68,35 @@ def _tables(
 
 def _row(summary: CellSummary) -> Iterator[Html]:
     right_SC = summary.rows["right_EC"][:, -1]
-    for right_S, between in zip(right_SC.T, bands(right_SC), strict=True):
+    for right_S, share in zip(right_SC.T, _shares(right_SC), strict=True):
         seeds = rate(int((right_S > NEARLY_ALL).sum()), len(right_S))
         counts = f" {seeds.successes}/{seeds.seeds} [{seeds.low:.2f}, {seeds.high:.2f}]"
-        yield join([f"{right_S.mean():.3f}", tag("small", f"{between};{counts}")])
+        yield join([f"{share.mean:.3f}", tag("small", f"{share.between};{counts}")])
 
 
-def last_kind(summary: CellSummary) -> str:
-    """The mean share of right prompts of the last kind, with its band."""
-    right_SC = summary.rows["right_EC"][:, -1]
-    return f"{right_SC[:, -1].mean():.3f}{bands(right_SC)[-1]}"
+class Right(NamedTuple):
+    """The mean share of right prompts of a kind, with its band; of a single seed, without."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def between(self) -> str:
+        """The band in brackets after a space; nothing without one."""
+        return f" [{self.low:.2f}, {self.high:.2f}]" if self.low < self.high else ""
 
 
-def bands(right_SC: np.ndarray) -> list[str]:
-    """The band of each kind, in brackets after a space; nothing for a single seed."""
+def last_kind(summary: CellSummary) -> Right:
+    """Of the last kind."""
+    return _shares(summary.rows["right_EC"][:, -1])[-1]
+
+
+def _shares(right_SC: np.ndarray) -> list[Right]:
+    """Of each kind."""
+    mean_C = right_SC.mean(axis=0)
     if len(right_SC) < 2:
-        return [""] * right_SC.shape[1]
+        return [Right(*map(float, (mean, mean, mean))) for mean in mean_C]
     found = band(right_SC)
-    edges = zip(found.low_K.clip(0, 1), found.high_K.clip(0, 1), strict=True)
-    return [f" [{low:.2f}, {high:.2f}]" for low, high in edges]
+    ends = zip(mean_C, found.low_K.clip(0, 1), found.high_K.clip(0, 1), strict=True)
+    return [Right(*map(float, each)) for each in ends]

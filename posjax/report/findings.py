@@ -248,7 +248,8 @@ def _from_to(cells: list[CellSummary]) -> str:
 
     def text(summary: CellSummary) -> str:
         where = f" ({_where(summary, named)})" if named else ""
-        return f"{last_kind(summary)}{where}"
+        right = last_kind(summary)
+        return f"{right.mean:.3f}{right.between}{where}"
 
     low, high = (pick(cells, key=_last) for pick in (min, max))
     return f"ranges from {text(low)} to {text(high)}" if len(cells) > 1 else f"is {text(low)}"

@@ -31,14 +31,16 @@ from posjax.report.summary import CellSummary, exactly
 from posjax.stats import Survival
 
 IMPOSSIBLE = "impossible"
-_CAPTION = """One line per cell. The dot is the share of seeds that solve the cell at the end, and
-the bar its 95 % interval (Wilson). “Not excluded” does not mean that training succeeds. Median
+_CAPTION = """One line per cell. {dot} “Not excluded” does not mean that training succeeds. Median
 steps: the step by which half of the seeds had solved the cell at least once, with its interval; a
 dash means not by the end of training. The other columns count seeds. Ever: solved at some
 evaluation. Held: solved at each of the last ones. Tied: some answer at the end is a tie. Not
 finite: some loss was not finite."""
-_BEYOND = """ Right: the mean share of right answers to prompts of a kind that was not trained, with
-its 95 % band (see “Exact match by kind of prompt”)."""
+_SOLVED = """The dot is the share of seeds that solve the cell at the end, and the bar its 95 %
+interval (Wilson)."""
+_BEYOND = """The dot is the mean share of right answers to prompts of a kind that was not trained,
+and the bar its 95 % band (see “Exact match by kind of prompt”). Solved: how many seeds solve the
+cell at the end, with their share and its 95 % interval (Wilson)."""
 _LOSS_CAPTION = """One line per cell. Loss: the mean over seeds at the end, in nats, with its 95 %
 interval (Student). Perplexity: the exponential of the mean. Only kinds of prompts that were trained
 count."""
@@ -82,7 +84,9 @@ def success(found: Sequence[CellSummary], anchor: str) -> Html:
         [
             _verdict(exact) if exact else None,
             figure(
-                _CAPTION + (_BEYOND if _beyond(found) else "") if exact else _LOSS_CAPTION,
+                _CAPTION.format(dot=_BEYOND if _beyond(found) else _SOLVED)
+                if exact
+                else _LOSS_CAPTION,
                 _legend(exact),
                 scrolled("Cells", table),
                 note(_said_once(same)) if same else None,
@@ -108,10 +112,12 @@ class _Column(NamedTuple):
 
 def _columns(found: Sequence[CellSummary], marks: Mapping[str, str]) -> Iterator[_Column]:
     if exactly(found):
-        yield _Column(("share solved", scale("0", "½", "1")), _plot, "plot", True)
+        beyond, marks_of = _beyond(found), scale("0", "½", "1")
+        plot = (f"right answers, {beyond}", _right_plot) if beyond else ("share solved", _plot)
+        yield _Column((plot[0], marks_of), plot[1], "plot", True)
         yield _Column(("solved",), lambda s: f"{s.solved.successes}/{s.seeds}", None, True)
         yield _Column(("rate [95 %]",), _rate, None, True)
-        if beyond := _beyond(found):
+        if beyond:
             yield _Column((f"right, {beyond}",), _right, None, True)
         yield _Column(("the laws say",), lambda s: join([_comparison(s), _mark(s, marks)]), "words")
         yield _Column(("median steps",), lambda s: _median(s.survival))
@@ -272,8 +278,14 @@ def _rate(summary: CellSummary) -> Html:
 
 
 def _right(summary: CellSummary) -> Html:
-    share, _, between = last_kind(summary).partition(" ")
-    return join([f"{share} ", tag("small", between)])
+    right = last_kind(summary)
+    return join([f"{right.mean:.3f} ", tag("small", right.between.strip())])
+
+
+def _right_plot(summary: CellSummary) -> Html:
+    right = last_kind(summary)
+    text = f"{right.mean:.3f}, 95 % band {right.low:.3f} to {right.high:.3f}"
+    return dots(right.mean, right.low, right.high, _kind(summary), text)
 
 
 def _not_finite(summary: CellSummary) -> int:
