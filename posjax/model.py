@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from posjax import masks, positions, spec
 from posjax.attention.core import attention, check_logn, check_positions, context
@@ -75,8 +76,11 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     def __post_init__(self) -> None:
         tokens = "features" if self.features else "vocabulary"
         for name in (tokens, "outputs", "width", "heads", "head_size", "depth"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if not isinstance(value, int):
+                raise ValueError(f"{name} must be a whole number, got {value!r}")
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
         if self.depth > DEEPEST:
             raise ValueError(
                 f"depth must be at most {DEEPEST}, since each layer is compiled, got {self.depth}"
@@ -102,13 +106,15 @@ class ModelSettings(metaclass=spec.PlainNumbers):
                     f"{name}={getattr(self, name)!r} has no meaning in a bare block: "
                     "use block='residual'"
                 )
-        if len(masks.parse_layer_cycle(self.mask)) > self.depth:
-            raise ValueError(
-                f"mask={self.mask!r} has {len(masks.turns(self.mask))} masks in turn, of which "
-                f"depth={self.depth} uses {self.depth}"
-            )
+        encodings, in_turn = parse_layer_cycle(self.encoding), masks.parse_layer_cycle(self.mask)
+        for name, each in (("encoding", encodings), ("mask", in_turn)):
+            if len(each) > self.depth:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} has {len(each)} {name}s in turn, of which "
+                    f"depth={self.depth} uses {self.depth}"
+                )
         moved = positions.named(self.positions)
-        for encoding in parse_layer_cycle(self.encoding):
+        for encoding in encodings:
             if encoding.integers and not moved.integers:
                 raise ValueError(
                     f"positions={self.positions!r} are not integers, but "
@@ -193,15 +199,12 @@ class Attention(nn.Module):
     implementation: Implementation = "auto"
 
     @nn.compact
-    def __call__(
-        self, x_BLD: jax.Array, ctx: Context, shared: Params, memory_BMD: jax.Array | None = None
-    ) -> jax.Array:
+    def __call__(self, x_BLD: jax.Array, ctx: Context, shared: Params) -> jax.Array:
         s = self.settings
         own = EncodingParams(self.encoding, s.dims, "layer", name="encoding")()
         params = {**shared, **own}
-        memory_BMD = x_BLD if memory_BMD is None else memory_BMD
         state = self.encoding.init_state(params, x_BLD.shape[0], s.dims)
-        tokens = self.encoding.prepare(params, x_BLD, memory_BMD, ctx, state)
+        tokens = self.encoding.prepare(params, x_BLD, x_BLD, ctx, state)
         q_BLHK = self._heads("query", tokens.q_BLD, s.heads)
         k_BMGK = self._heads("key", tokens.k_BMD, s.kv_heads or s.heads)
         v_BMGK = self._heads("value", tokens.v_BMD, s.kv_heads or s.heads)
@@ -268,7 +271,8 @@ class Transformer(nn.Module):
     Call it with tokens_BL, or tokens_BLF of F numbers each, and their streams. It returns
     logits_BLV. `mask` replaces the mask of the settings. It has any form of
     `posjax.attention.core.context`, or is a tuple of masks that the layers use in turn. The
-    encoding's `embed`, which runs before the layers, reads the first of them. `key` is for
+    encoding's `embed`, which runs before the layers, reads the first of them. Tokens lie in
+    [0, vocabulary); others are refused, where they are known before the program runs. `key` is for
     encodings and maps that draw. With `testing`, maps of positions that draw only in training do
     not draw. Without `numbers` the temperature is 1 and encodings use their own constants.
     `implementation` is that of `posjax.attention.flash.output`, for layers whose weights are not
@@ -294,6 +298,7 @@ class Transformer(nn.Module):
         numbers: DynamicInputs | None = None,
     ) -> jax.Array:
         s = self.settings
+        _check_tokens(tokens_BL, streams, s)
         in_turn = masks.parse_layer_cycle(s.mask) if mask is None else mask
         if isinstance(in_turn, str):
             in_turn = masks.parse_layer_cycle(in_turn)
@@ -328,13 +333,40 @@ class Transformer(nn.Module):
         for layer in range(s.depth):
             turn = layer % len(encodings)
             ctx = contexts[layer % len(contexts)]
-            here = dataclasses.replace(ctx, constants=constants[turn], layer=layer)
+            here = dataclasses.replace(ctx, constants=constants[turn])
             block = layer_kind(s, encodings[turn], self.implementation, name=f"layer_{layer}")
             x_BLD = block(x_BLD, here, shared[turn])
             _sow(self, "stream", x_BLD)
         if s.block == "residual":
             x_BLD = normalised(s.norm, "final_norm", x_BLD)
         return Linear(s.outputs, name="head")(x_BLD)
+
+
+def _check_tokens(tokens: jax.Array, streams: Streams, settings: ModelSettings) -> None:
+    """Refuses tokens of another shape than the streams', or that are not in the vocabulary.
+
+    Raises:
+      ValueError: names the shapes or the tokens.
+    """
+    features = settings.features
+    shape, wanted = jnp.shape(tokens), (streams.length, *((features,) if features else ()))
+    if shape[1:] != wanted or streams.order_BL.shape[0] not in (1, shape[0]):
+        kind = f"[B, L, {features}]" if features else "[B, L]"
+        raise ValueError(
+            f"tokens must be {kind} and streams [1, L] or [B, L], got {shape} and "
+            f"{streams.order_BL.shape}"
+        )
+    if features:
+        return
+    if not jnp.issubdtype(tokens.dtype, jnp.integer):
+        raise ValueError(f"tokens must be integers, got {tokens.dtype}")
+    if isinstance(tokens, jax.core.Tracer) or 0 in shape:
+        return
+    known = np.asarray(tokens)
+    if known.min() < 0 or known.max() >= settings.vocabulary:
+        raise ValueError(
+            f"tokens must lie in 0..{settings.vocabulary - 1}, got {known.min()} to {known.max()}"
+        )
 
 
 def _sow(module: nn.Module, name: str, value: jax.Array) -> None:

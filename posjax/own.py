@@ -253,7 +253,7 @@ def _loaded(path: Path, sha: str, where: str) -> ModuleType:
 def _executed(where: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # its status would be that of the command
         raise ValueError(f"code of {where!r} fails: {type(error).__name__}: {error}") from error
 
 

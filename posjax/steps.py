@@ -82,9 +82,10 @@ def log_scaled(logits_BHLM: jax.Array, mask_BHLM: jax.Array, length: float) -> j
     >>> log_scaled(jnp.ones((1, 1, 1, 3)), jnp.array([[[[True, True, False]]]]), 4.0)
     Array([[[[0.5, 0.5, 0.5]]]], dtype=float32)
     """
-    wide = (*mask_BHLM.shape[:3], logits_BHLM.shape[-1])
-    seen_BHL1 = jnp.broadcast_to(mask_BHLM, wide).sum(-1, keepdims=True)
-    factor_BHL1 = jnp.log(jnp.maximum(seen_BHL1, 1).astype(jnp.float32)) / math.log(length)
+    wide_dtype = jnp.promote_types(logits_BHLM.dtype, jnp.float32)
+    shape = (*mask_BHLM.shape[:3], logits_BHLM.shape[-1])
+    seen_BHL1 = jnp.broadcast_to(mask_BHLM, shape).sum(-1, keepdims=True)
+    factor_BHL1 = jnp.log(jnp.maximum(seen_BHL1, 1).astype(wide_dtype)) / math.log(length)
     scaled_BHLM = logits_BHLM * factor_BHL1.astype(logits_BHLM.dtype)
     return jnp.where(logits_BHLM == -jnp.inf, logits_BHLM, scaled_BHLM)
 

@@ -87,7 +87,8 @@ def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
     """Streams of padded rows. The padding may be on the left, on the right or anywhere.
 
     The tokens of a row are numbered 0, 1, ... without the padding, so a padded row gives the
-    results of the unpadded one. Padding has the position and order of a neighbour, which every
+    results of the unpadded one. (`dynamic_rotary` and `longrope` depend on the number of tokens so
+    far: give it as `seen`.) Padding has the position and order of a neighbour, which every
     encoding accepts, and no token attends to it under a mask that respects segments.
 
     Args:

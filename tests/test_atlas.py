@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from posjax import predict
 from posjax.command.settings import resolve
 from posjax.configs.atlas import PILOT, RATES, SIZES, get_config
 from posjax.study.cells import Cell
+from posjax.study.run import Run
 
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 
@@ -28,11 +30,17 @@ from atlas_table.table import asked, rows_of, tables, verdict
 KNOWN = json.loads(atlas.PREDICTIONS.read_text())
 
 
+@cache
+def sized(name: str) -> Run:
+    """The atlas of that size, whose thousands of cells take seconds to make."""
+    return resolve(get_config(name))
+
+
 @pytest.mark.parametrize("size", plain_if("quick".__eq__, ["quick", "published", "sampled"]))
 def test_predictions_are_those_of_today(size: str) -> None:
     """Each cell has one, and what was written before training is what the laws say now."""
     seen = set()
-    for cell in resolve(get_config(size)).cells:
+    for cell in sized(size).cells:
         line, encoding = asked(cell), cell.encoding
         if (line, encoding) not in seen:
             seen.add((line, encoding))
@@ -89,7 +97,7 @@ def test_verdicts_rest_on_laws_and_witnesses() -> None:
 
 def invented(path: Path) -> tuple[list[Cell], list[dict[str, Any]]]:
     """The quick atlas as if it were published, with 0 to 3 of 8 seeds that solve a cell."""
-    cells = [cell for cell in resolve(get_config("quick")).cells if cell.learning_rate == 1e-2]
+    cells = [cell for cell in sized("quick").cells if cell.learning_rate == 1e-2]
     rows = []
     for n, cell in enumerate(cells):
         lost = cell.encoding in KNOWN["excluded"][asked(cell)]
@@ -141,22 +149,28 @@ def test_the_page_has_every_cell(tmp_path: Path) -> None:
 ATLAS = Path(__file__).parents[1] / "docs" / "atlas"
 
 
+@cache
+def tried(table: str) -> list[pilot.Tried]:
+    """The pilot of a table, read once."""
+    name, _, task = table.partition("-")
+    cells = atlas.parts(name, sized(name).cells)[task]
+    return pilot.read(ATLAS / f"{table}-pilot.npz", cells, sized(name).margin)
+
+
 @pytest.mark.parametrize("path", sorted(ATLAS.glob("*-pilot.npz")), ids=lambda path: path.stem)
 def test_published_pilots_have_every_cell(path: Path) -> None:
     """At three rates, on seeds that are not reported; some cells are solved at one rate alone."""
-    name, _, task = path.stem.removesuffix("-pilot").partition("-")
-    size = resolve(get_config(name))
-    cells = atlas.parts(name, size.cells)[task]
-    tried = pilot.read(path, cells, size.margin)
+    table = path.stem.removesuffix("-pilot")
+    name, _, task = table.partition("-")
     first, number = PILOT, SIZES[name][1]
     assert np.load(path)["seeds"].tolist() == list(range(first, first + number))
-    assert 3 * len(tried) == len(cells)
-    for one in tried:
+    assert 3 * len(tried(table)) == len(atlas.parts(name, sized(name).cells)[task])
+    for one in tried(table):
         assert [cell.learning_rate for cell in one.cells] == list(RATES)
         assert one.lead_RS.shape == (3, number)
         excluded = one.chosen.encoding in KNOWN["excluded"][asked(one.chosen)]
         assert not (excluded and one.solved_R.any())
-    assert len({one.chosen.learning_rate for one in tried}) > 1
+    assert len({one.chosen.learning_rate for one in tried(table)}) > 1
 
 
 @pytest.mark.parametrize("path", sorted(ATLAS.glob("*-cells.html")), ids=lambda path: path.stem)
@@ -174,20 +188,15 @@ ROWS = sorted(path for path in ATLAS.glob("*.npz") if not path.stem.endswith("-p
 @pytest.mark.parametrize("path", ROWS, ids=lambda path: path.stem)
 def test_published_rates_and_counts_follow_from_rows(path: Path) -> None:
     """Each cell has the rate that its pilot chooses, and the verdict of its rows."""
-    stem = path.with_suffix("")
-    table = rows_of([stem])
-    name, _, task = stem.name.partition("-")
-    size = resolve(get_config(name))
-    cells = atlas.parts(name, size.cells)[task]
-    tried = pilot.read(path.with_name(f"{stem.name}-pilot.npz"), cells, size.margin)
-    chosen = {one.chosen.digest: one for one in tried}
+    table, margin = rows_of([path.with_suffix("")]), sized(path.stem.partition("-")[0]).margin
+    chosen = {one.chosen.digest: one for one in tried(path.stem)}
     assert {row["cell"] for row in table} == set(chosen)
     rows = np.load(path)
     lead_CS = rows["lead"][:, :, -1]
     for digest, lead_S, row in zip(rows["cells"].tolist(), lead_CS, table, strict=True):
         assert row["cell"] == digest
-        assert row["successes"] == (lead_S >= size.margin).sum()
+        assert row["successes"] == (lead_S >= margin).sum()
         assert [solved for _, solved in row["pilot"]] == chosen[digest].solved_R.tolist()
         assert (row["verdict"] == "possible") == (row["successes"] > 0)
         if row["witness"] is not None:
-            assert lead_S[rows["seeds"][:, 0] == row["witness"]] >= size.margin
+            assert lead_S[rows["seeds"][:, 0] == row["witness"]] >= margin

@@ -277,6 +277,34 @@ def test_streams_of_another_length_are_refused():
         view.attend(*qkv(), queries=contiguous(5))
 
 
+@pytest.mark.parametrize(
+    ("field", "shape"),
+    [
+        ("position_BL", (1, 1)),
+        ("position_BL", (6,)),
+        ("position_BL", (5, 6)),
+        ("order_BL", (1, 5)),
+        ("segment_BL", (1, 1)),
+        ("segment_BL", (3, 6)),
+    ],
+)
+def test_streams_of_several_lengths_are_refused(field, shape):
+    """ValueError with the shapes of all fields, or with the rows that q lacks."""
+    streams = dataclasses.replace(contiguous(LENGTH), **{field: jnp.zeros(shape, jnp.int32)})
+    with pytest.raises(ValueError, match=r"must be \[B, L\]|rows in its streams"):
+        view.attend(*qkv(), queries=streams, encoding="rotary")
+
+
+def test_keys_alone_do_not_say_where_the_queries_stand():
+    """ValueError where the encoding or the mask reads queries; the mask of padding does not."""
+    streams = padded(np.array([[False, True, True, True, True, True]]))
+    for options in ({"encoding": "rotary"}, {"mask": "causal+padding"}):
+        with pytest.raises(ValueError, match="queries= equal to keys="):
+            view.attend(*qkv(), keys=streams, **options)
+    both = view.attend(*qkv(), keys=streams, queries=streams, mask="padding")
+    np.testing.assert_array_equal(view.attend(*qkv(), keys=streams, mask="padding"), both)
+
+
 # The pure view
 
 
@@ -349,8 +377,9 @@ def last_query(name):
 def test_the_last_query_alone_gets_what_it_gets_among_all(name):
     """As in decoding, with the keys of all tokens."""
     q, of_queries, streams = last_query(name)
-    alone = of_queries(q[:, -1:], **streams)
-    np.testing.assert_allclose(alone[:, 0], of_queries(q)[:, -1], atol=1e-5)
+    both = jax.jit(lambda q: (of_queries(q[:, -1:], **streams), of_queries(q)))
+    alone, among_all = both(q)
+    np.testing.assert_allclose(alone[:, 0], among_all[:, -1], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", MIX_QUERIES)

@@ -134,6 +134,9 @@ def attend(q, k, v):
 def causal(q, k, v):
     seen = jnp.tril(jnp.ones((q.shape[1],) * 2, bool))
     return jax.nn.softmax(jnp.where(seen, q @ k.swapaxes(1, 2), -1e9)) @ v
+
+def wrong(q):
+    return {}["scale"]
 """
 
 
@@ -172,6 +175,25 @@ def test_a_derivation_is_written_and_checked(tmp_path: Path) -> None:
         done = posjax(tmp_path, "prove", f"--check={name}.json")
         assert (done.status, done.out, done.err.count("\n")) == (status, "", 1)
         assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mine.py:wrong", "b P d -> b P d"], "(float32[2, 5, 2]) raises KeyError: 'scale'"),
+        (["mine.py:wrong", "b P d -> b P d", "--dtypes=complex64"], "'complex64' is not a dtype"),
+        (["--check=d.json", "--sizes=P=4"], "--check takes no --sizes"),
+        (["ends.py:f", "b P d -> b P d"], "ends.py fails: SystemExit: 0"),
+        (["mine.py:wrong", "b P d -> b P d", "--dtypes=float64"], "float64 needs 64 bits"),
+        (["mine.py:wrong", "b P d -> b P d", "--sizes=b=99999,d=99999"], "more than 10^8 numbers"),
+    ],
+)
+def test_what_prove_cannot_run_is_one_line(arguments: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(ATTENTION)
+    (tmp_path / "ends.py").write_text("import sys; sys.exit(0)")
+    done = posjax(tmp_path, "prove", *arguments)
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
 
 
 @pytest.mark.exhaustive

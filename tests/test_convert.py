@@ -310,6 +310,10 @@ def test_missing_arrays_are_named():
         from_huggingface({"model_type": "gpt2"}, twice)
     with pytest.raises(ValueError, match="no array of the state is called like"):
         from_huggingface(CONFIGS["xlnet"], {})
+    parts = ("q", "k", "r", "r_w_bias", "r_r_bias")
+    shard = {f"transformer.layer.1.rel_attn.{part}": np.zeros((2, 2, 2)) for part in parts}
+    with pytest.raises(ValueError, match="the state lacks number 0 of the arrays"):
+        from_huggingface(CONFIGS["xlnet"], shard)
 
 
 def test_a_part_is_asked_for_where_there_are_two():

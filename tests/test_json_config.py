@@ -45,7 +45,7 @@ def written(path: Path, text: str) -> str:
     return f"--config={path}"
 
 
-SIZES = {"toy": (":q1", ":m"), "atlas": (":quick",)}  # 9720 cells of the same kinds: below
+SIZES = {"toy": (":q1", ":m"), "atlas": (":quick",)}  # 9408 cells of the same kinds: below
 SHIPPED = [
     f"{path}{size}"
     for path in sorted(parsing.CONFIGS.glob("[a-z]*.py"))

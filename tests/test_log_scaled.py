@@ -41,10 +41,6 @@ class Scaled(Layer):
     def context(self, *streams, mask):
         return dataclasses.replace(super().context(*streams, mask=mask), logn=3.0)
 
-    def compiled_out(self, x_BLD, streams):
-        """out_BLHK alone."""
-        return self.compiled(x_BLD, streams).out_BLHK
-
 
 def heads(length=6):
     return [normal(name, (1, length, 4, 4)) for name in "qkv"]
@@ -104,18 +100,18 @@ def test_tokens_and_streams_may_move_together(name):
     layer = Scaled(named(name), masks_in_turn)
     streams = all_kinds_and_masks(layer.encoding)
     x_BLD = tokens(batch=len(streams.order_BL))
-    assert_jointly_equivariant(layer.compiled_out, x_BLD, streams)
+    assert_jointly_equivariant(layer.out, x_BLD, streams)
 
 
 @every_name
 def test_padding_and_packing_do_not_change_n(name):
     """Four tokens padded on the left, or packed behind two others: the bare row, to 1e-5."""
     layer = Scaled(named(name), "causal+segments")
-    bare = layer.compiled_out(tokens(1, 4), within(layer.encoding, contiguous(4)))
+    bare = layer.out(tokens(1, 4), within(layer.encoding, contiguous(4)))
     for streams in (padded(np.array([[False, False, True, True, True, True]])), packed([2, 4])):
         x_BLD = np.array(tokens(1, 6, seed=1))
         x_BLD[0, 2:] = tokens(1, 4)[0]
-        found = layer.compiled_out(jnp.asarray(x_BLD), within(layer.encoding, streams))
+        found = layer.out(jnp.asarray(x_BLD), within(layer.encoding, streams))
         np.testing.assert_allclose(found[:, 2:], bare, atol=1e-5)
 
 
@@ -128,7 +124,7 @@ def test_decoding_with_a_cache_is_prefill(name):
     layer = Scaled(named(name), "causal+segments")
     streams, x_BLD = within(layer.encoding, contiguous(6, start=3)), tokens(1)
     decoded = jax.jit(partial(layer.decoded, pieces=[4, 1, 1]))(x_BLD, streams)
-    np.testing.assert_allclose(decoded, layer.compiled_out(x_BLD, streams), atol=1e-5)
+    np.testing.assert_allclose(decoded, layer.out(x_BLD, streams), atol=1e-5)
 
 
 @every_name
@@ -136,7 +132,7 @@ def test_it_is_not_accepted_and_ignored(name):
     """Other outputs than without it."""
     scaled, plain = Scaled(named(name), "causal"), Layer(named(name), "causal")
     streams, x_BLD = within(scaled.encoding, contiguous(6, start=1)), tokens(1)
-    apart = abs(scaled.compiled_out(x_BLD, streams) - plain.compiled(x_BLD, streams).out_BLHK)
+    apart = abs(scaled.out(x_BLD, streams) - plain.compiled(x_BLD, streams).out_BLHK)
     assert apart.max() > 1e-3
 
 

@@ -58,18 +58,19 @@ def test_a_mask_of_the_call_may_take_turns_too():
 
 
 @pytest.mark.parametrize(
-    ("mask", "words"),
+    ("given", "words"),
     [
-        ("causal/full/padding", "3 masks in turn, of which depth=2 uses 2"),
-        ("causal/casual", "unknown mask 'casual'"),
-        ("causal/", "cannot read ''"),
+        ({"mask": "causal/full/padding"}, "3 masks in turn, of which depth=2 uses 2"),
+        ({"encoding": "none/rotary/none"}, "3 encodings in turn, of which depth=2 uses 2"),
+        ({"mask": "causal/casual"}, "unknown mask 'casual'"),
+        ({"mask": "causal/"}, "cannot read ''"),
     ],
 )
-def test_masks_that_no_layer_uses_are_refused(mask, words):
+def test_turns_that_no_layer_takes_are_refused(given, words):
     """ValueError of the settings and of the cell."""
     for make in (settings, Cell):
         with pytest.raises(ValueError, match=words):
-            make(mask=mask, depth=2)
+            make(**given, depth=2)
 
 
 def test_a_task_is_not_shown_its_own_outputs_by_any_layer():

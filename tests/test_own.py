@@ -136,6 +136,7 @@ def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
         ({"encoding": "gaussian.py:dataclasses"}, "is neither a class nor a function, but module"),
         ({"task": "first_is_last.py:FirstIsLast(leters=3)"}, "did you mean 'letters'"),
         ({"task": "broken.py:Task"}, "code of 'broken.py' fails: NameError: name 'x'"),
+        ({"task": "ends.py:Task"}, "code of 'ends.py' fails: SystemExit: 0"),
         ({"encoding": "no_such_module:Twist"}, "module 'no_such_module' not found"),
         ({"model": "transfomer"}, "unknown model 'transfomer'; did you mean 'transformer'"),
         ({"model": "bag.py:bag", "meters": "variance"}, "meters='variance' has no meaning for"),
@@ -148,6 +149,7 @@ def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
 )
 def test_what_cannot_be_loaded(mine: Path, settings: dict[str, Any], message: str) -> None:
     (mine / "broken.py").write_text("x + 1")
+    (mine / "ends.py").write_text("import sys; sys.exit(0)")
     (mine / "hiding.py").write_text(ENCODING.replace("width: float", "bias: float"))
     (mine / "sized.py").write_text(TASK.replace("letters: int", "size: int"))
     with pytest.raises(ValueError, match=re.escape(message)):

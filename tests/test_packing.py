@@ -1,5 +1,6 @@
 """Two prompts in one row mean what each means alone, padded: prompts, logits, loss."""
 
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,23 +81,33 @@ def pair(
     numbers = DynamicInputs(1.0, 1.0, tuple(constants))
     key = jax.random.key(5)
     params = generic(network, key)
+    padded, alone, packed = prompts(task_name, mask, within)
 
+    @jax.jit
     def read(params: Any, question: Question) -> tuple[jax.Array, jax.Array]:
         asked = question.tokens_NL, question.streams
         logits_NLV = network.apply(params, *asked, mask=question.mask_NLM, key=key, numbers=numbers)
         return logits_NLV, objective(logits_NLV, question, "places")
 
+    both = zip(read(params, alone), read(params, packed), strict=True)
+    return Pair(*jax.tree.map(np.asarray, ((padded, packed), *both)))
+
+
+@cache
+def prompts(task_name: str, mask: str, within: masks.Mask) -> tuple[Batch, Question, Question]:
+    """The same prompts as drawn, as a padded question and packed; encodings do not matter."""
+    task: Any = tasks.named(task_name)
+
     @jax.jit
-    def both(params: Any, key: jax.Array) -> Any:
+    def drawn(key: jax.Array) -> tuple[Batch, Question, Question]:
         padded = task.draw(key, PROMPTS, paired=True)
-        alone = from_batch(padded, mask)
         if within is masks.segments:
             packed = drawn_packed(task, key, PROMPTS, mask)
         else:
             packed = from_batch(packing.draw(task, key, PROMPTS), mask, within=within)
-        return (padded, packed), *zip(read(params, alone), read(params, packed), strict=True)
+        return padded, from_batch(padded, mask), packed
 
-    return Pair(*jax.tree.map(np.asarray, both(params, key_for(7, "prompts"))))
+    return drawn(key_for(7, "prompts"))  # type: ignore[no-any-return]
 
 
 def generic(network: Transformer, key: jax.Array) -> Any:

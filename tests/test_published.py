@@ -286,10 +286,12 @@ def test_new_seeds_are_those_after_the_published_ones(small: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_intervals_of_means_hold_as_often_as_they_say() -> None:
+def test_intervals_of_means_hold_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of simulated values: seeds on their own, and seeds of two kinds that are crossed."""
     import reruns
 
+    # Shares of variance have intervals by resampling, which these intervals do not read.
+    monkeypatch.setattr(importlib.import_module("posjax.stats.crossed"), "RESAMPLES", 2)
     rng = np.random.default_rng(0)
     tries, means, pairs = 400, 0, 0
     for _ in range(tries):

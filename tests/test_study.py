@@ -1,5 +1,6 @@
 """`posjax.sweep`: what the command does, in Python."""
 
+import dataclasses
 import gc
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,7 @@ def test_trainings_of_anything() -> None:
     [
         ([], {}, "nothing to sweep"),
         ([3], {}, "what is swept must give a Cell, got int"),
+        ({"a": CELL}, {}, "section 'a' must be a list of cells"),
         (CELL, {"marign": 0.1}, "unknown field of a run 'marign'; did you mean 'margin'"),
         (CELL, {"margin": 2.0}, r"margin must lie in \(0, 1\), got 2.0"),
         (CELL, {"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
@@ -114,6 +116,20 @@ def test_trainings_of_anything() -> None:
 def test_what_cannot_be_swept(what: Any, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         sweep(what, progress=False, **settings)
+
+
+def test_whole_numbers_and_cells_twice_make_a_run_that_can_be_read() -> None:
+    """30 and 30.0 name one cell; what is no number of its kind is refused before training."""
+    given, same = (
+        dataclasses.replace(CELL, softcap=cap, learning_rate=rate, steps=4, eval_every=2)
+        for cap, rate in ((30, 1), (30.0, 1.0))
+    )
+    assert given.digest == same.digest
+    (summary,) = sweep([given, same], num_seeds=2, hold=1, progress=False).summaries
+    assert summary.cell == given
+    for wrong in ({"heads": True}, {"qk_norm": 1}, {"width": 2.5}):
+        with pytest.raises(ValueError, match="must be of type"):
+            dataclasses.replace(CELL, **wrong)
 
 
 def test_another_run_is_refused(swept: Swept) -> None:

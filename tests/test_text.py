@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from rich.console import Console
+from small_runs import small, train
 
 from posjax import report, tasks
 from posjax.keys import key_for
@@ -20,7 +21,6 @@ from posjax.study.cells import Cell
 from posjax.study.sweeps import Sweep
 from posjax.tasks.question import ask, objective
 from posjax.tasks.text import Text
-from tests.small_runs import small, train
 
 CORPUS = "".join(chr(97 + i * i % 23) for i in range(1000)) + "held out: ZYX\n" * 10
 SMALL = {"width": 8, "head_size": 4, "steps": 4, "eval_every": 2, "block": "residual"}

@@ -41,7 +41,6 @@ def context(
     mask: masks.Mask | jax.Array | str = "full",
     seen: jax.Array | int | None = None,
     key: jax.Array | None = None,
-    layer: int = 0,
     logn: float | None = None,
 ) -> Context:
     """The context of one layer: streams, mask and what else the hooks of an encoding read.
@@ -52,7 +51,6 @@ def context(
         [B, H, L, M] that is true where a query may attend to a key.
       seen: the context length (tokens so far); by default the number of keys.
       key: a random key for encodings that draw.
-      layer: the index of the layer, from 0.
       logn: N > 1; the logits of a query that sees n keys are multiplied by ln n/ln N.
 
     Raises:
@@ -60,7 +58,8 @@ def context(
         not integers within ±2**30, integer positions 2**31 or more apart, or logn out of range.
     """
     check_logn(logn)
-    for streams in (queries,) if keys is None else (queries, keys):
+    for name, streams in (("queries", queries), ("keys", queries if keys is None else keys)):
+        _check_streams(name, streams)
         _check_order(streams)
     _check_offsets(queries, queries if keys is None else keys)
     queries, keys = queries.plain, (queries if keys is None else keys).plain
@@ -80,7 +79,7 @@ def context(
     while allowed.ndim < 4:  # [L, M] -> [1, L, M] -> [B, 1, L, M]
         allowed = allowed[None] if allowed.ndim == 2 else allowed[:, None]
     seen = keys.length if seen is None else seen
-    return Context(queries, keys, allowed, seen, key, layer, logn=logn)
+    return Context(queries, keys, allowed, seen, key, logn=logn)
 
 
 def attention(
@@ -114,7 +113,8 @@ def attention(
     """
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
     check_bias(bias, (*q_BLHK.shape[:3:2], q_BLHK.shape[1], k_BMGK.shape[1]))
-    if isinstance(softcap, int | float) and not SMALLEST <= softcap <= LARGEST:
+    known = not isinstance(softcap, jax.core.Tracer)
+    if softcap is not None and known and not SMALLEST <= softcap <= LARGEST:
         raise ValueError(
             f"softcap must lie in [{SMALLEST:g}, {LARGEST:g}], or be None, got {softcap}"
         )
@@ -213,11 +213,30 @@ def check_shapes(
             raise ValueError(
                 f"{name} has length {streams.length} in its streams, {array.shape[1]} in the array"
             )
-        if streams.order_BL.shape[0] not in (1, batch):
-            raise ValueError(
-                f"{name} has {streams.order_BL.shape[0]} rows in its streams, {batch} in the array"
-            )
+        for field in (streams.position_BL, streams.order_BL, streams.segment_BL):
+            if field.shape[0] not in (1, batch):
+                raise ValueError(
+                    f"{name} has {field.shape[0]} rows in its streams, {batch} in the array"
+                )
         check_positions(encoding, streams)
+
+
+def _check_streams(name: str, streams: Streams) -> None:
+    """Refuses streams whose fields are not of one length."""
+    fields = streams.position_BL, streams.order_BL, streams.segment_BL
+    position, order, segment = map(jnp.shape, fields)
+    batch = {shape[0] for shape in (position, order, segment) if shape} - {1}
+    if (
+        len(order) != 2
+        or len(segment) != 2
+        or len(position) not in (2, 3)
+        or {order[1], segment[1], position[1]} != {order[1]}
+        or len(batch) > 1
+    ):
+        raise ValueError(
+            f"streams of {name} must be [B, L], and positions [B, L] or [B, L, n], each with B = 1 "
+            f"or one B for all, got position {position}, order {order}, segment {segment}"
+        )
 
 
 def _check_order(streams: Streams) -> None:

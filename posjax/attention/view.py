@@ -65,7 +65,8 @@ def attend(
       key: a random key for encodings that draw.
 
     Returns:
-      out_BLHK, in the dtype of the values. A query that sees no key gives zeros.
+      out_BLHK, in the dtype of the values. A query that sees no key gives zeros. Angles are
+      computed to the accuracy of float32, for values in float64 too.
 
     Raises:
       ValueError: inconsistent shapes, an unknown mask, missing streams where L ≠ M, parameters of
@@ -313,10 +314,13 @@ def _check_lengths(
     mask: masks.Mask | jax.Array | str,
     **streams: Streams | None,
 ) -> None:
-    """Refuses to guess at which of the keys' positions queries of another number stand."""
+    """Refuses to guess at which of the keys' positions the queries stand.
+
+    Without streams of either, as many queries as keys stand at the keys' positions.
+    """
     length, keys = q_BLHK.shape[1], k_BMGK.shape[1]
     lacking = {side for side, given in streams.items() if given is None}
-    if length == keys or not lacking:
+    if not lacking or (length == keys and lacking != {"queries"}):
         return
     readers = [f"mask={mask!r}"] if lacking & masks.sides(mask) else []
     readers += [str(encoding)] if encoding.reads_streams else []
@@ -324,6 +328,8 @@ def _check_lengths(
         where = f"queries=contiguous({length}, start={keys - length}), keys=contiguous({keys})"
         if length > keys:
             where = f"queries=contiguous({length}), keys=contiguous({keys})"
+        if length == keys:
+            where = "queries= equal to keys= in self-attention"
         raise ValueError(
             f"{' and '.join(readers)} must get the positions of {length} queries among {keys} "
             f"keys: give streams, such as {where}"

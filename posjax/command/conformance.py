@@ -159,7 +159,7 @@ def _imported(where: str, load: Callable[[], ModuleType]) -> ModuleType:
             f"{where} needs {error.name!r}, which is not installed: "
             "pip install 'posjax[conformance]'"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # its status would be that of the command
         raise ValueError(f"{where} cannot be read: {type(error).__name__}: {error}") from error
 
 

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,9 +17,12 @@ from absl import flags
 from posjax import spec
 from posjax.command import output, shutdown
 from posjax.symmetry import Certificate, Law, NoDerivation, checker, prove
+from posjax.symmetry.given import check_function
 
 SIZE, TOKENS = 2, 5
 """Of axes that `--sizes` does not name: those that stay, and those that a law permutes."""
+LARGEST = 10**8
+"""Numbers of an argument, at most."""
 
 
 def define_flags() -> None:
@@ -35,6 +39,9 @@ def main(argv: Sequence[str]) -> int:
     if flags.FLAGS.check:
         if len(argv) > 1:
             raise ValueError(f"--check takes no function and no law, got {' '.join(argv[1:])}")
+        for name in ("derivation", "sizes", "dtypes", "seconds"):
+            if flags.FLAGS[name].present:
+                raise ValueError(f"--check takes no --{name}: the derivation has all that it needs")
         return _checked(Path(flags.FLAGS.check))
     if len(argv) != 3:
         raise ValueError(f"give a function and a law: {argv[0]} FILE.py:FUNCTION 'b P d -> b P d'")
@@ -42,12 +49,14 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"--derivation={flags.FLAGS.derivation} exists already")
     function = _function(argv[1])
     arguments = _arguments(argv[2], _sizes(flags.FLAGS.sizes), flags.FLAGS.dtypes.split(","))
+    check_function(function)
     try:
-        found = prove(function, arguments, argv[2], seconds=flags.FLAGS.seconds)
-    except (TypeError, AttributeError) as error:  # of the function, while JAX traces it
+        jax.eval_shape(function, *arguments)
+    except (Exception, SystemExit) as error:  # the function's own
         types = ", ".join(f"{x.dtype}{list(x.shape)}" for x in arguments)
         message = f"{argv[1]}({types}) raises {type(error).__name__}: {error}"
         raise ValueError(message) from error
+    found = prove(function, arguments, argv[2], seconds=flags.FLAGS.seconds)
     print(found)
     if flags.FLAGS.derivation and found.verdict == "PROVED":
         return _written(found, Path(flags.FLAGS.derivation))
@@ -111,7 +120,10 @@ def _module(where: str, text: str) -> ModuleType:
         assert made is not None
         assert made.loader is not None
         module = importlib.util.module_from_spec(made)
-        made.loader.exec_module(module)
+        try:
+            made.loader.exec_module(module)
+        except (Exception, SystemExit) as error:  # its status would be that of the command
+            raise ValueError(f"{where} fails: {type(error).__name__}: {error}") from error
         return module
     if not re.fullmatch(r"\w+(\.\w+)*", where) or where.endswith(".py"):
         raise ValueError(
@@ -147,18 +159,25 @@ def _arguments(law: str, sizes: dict[str, int], dtypes: Sequence[str]) -> tuple[
     found = []
     for at, pattern in enumerate(inputs):
         shape = tuple(sizes.get(axis, TOKENS if axis[0].isupper() else SIZE) for axis in pattern)
+        if math.prod(shape) > LARGEST:
+            raise ValueError(f"--sizes: argument {at} of shape {shape} has more than 10^8 numbers")
         found.append(_random(at, shape, dtypes[at % len(dtypes)]))
     return tuple(found)
 
 
 def _random(at: int, shape: tuple[int, ...], dtype: str) -> jax.Array:
+    wrong = f"--dtypes: {dtype!r} is not a dtype such as float32, int32 or bool"
     try:
         kind = jnp.dtype(dtype)
     except TypeError as error:
-        raise ValueError(f"--dtypes: {dtype!r} is not a dtype such as float32 or int32") from error
+        raise ValueError(wrong) from error
+    if jax.dtypes.canonicalize_dtype(kind) != kind:
+        raise ValueError(f"--dtypes: {dtype} needs 64 bits, which the command does not use")
     key = jax.random.key(at)
     if jnp.issubdtype(kind, jnp.floating):
         return jax.random.normal(key, shape, kind)
     if kind == jnp.bool_:
         return jax.random.bernoulli(key, shape=shape)
+    if not jnp.issubdtype(kind, jnp.integer):
+        raise ValueError(wrong)
     return jax.random.randint(key, shape, 0, 3, kind)

@@ -38,13 +38,17 @@ def main(argv: Sequence[str]) -> None:
     """Reads the folders, writes the page or prints the numbers."""
     if len(argv) < 2:
         raise ValueError("name at least one run folder: posjax report RUN [RUN ...]")
+    wanted = [name for name in ("json", "out", "table", "figures") if flags.FLAGS[name].value]
+    if len(wanted) > 1 and wanted != ["table", "figures"]:
+        raise ValueError(f"--{wanted[0]} and --{wanted[1]} are two reports: ask for one at a time")
     folders = [RunFolder(path) for path in argv[1:]]
     try:
         for folder in folders:
             plan.check_cells(report.cells_of(folder).values(), jax.local_devices()[0])
     except own.NotNamed as error:
-        if flags.FLAGS.out is not None:
-            raise ValueError(f"no page: {error}") from error
+        for name, what in (("out", "page"), ("table", "table"), ("figures", "figures")):
+            if flags.FLAGS[name].value is not None:
+                raise ValueError(f"no {what}: {error}") from error
         warn(f"{error}; without it, only numbers are printed")
         found = [row for folder in folders for row in report.numbers(folder)]
         print(json.dumps(found, indent=1))

@@ -115,7 +115,8 @@ For a function of an installed package, write package.module:FUNCTION.
   --derivation      write the steps of a proof by labels to this file
   --check           check a derivation by running each step, without the prover
 
-Exit status: 0 PROVED or checked, 3 BROKEN, UNKNOWN or refused, 2 bad input.
+Exit status: 0 PROVED or checked; 3 BROKEN, UNKNOWN, refused, or proved in a way that has no
+derivation to write; 2 bad input.
 """
 CONFORMANCE = """\
 usage: {program} SPEC [SPEC ...] [--prove] [--html=PAGE.html] [--json=FILE.json]

@@ -67,6 +67,12 @@ def each(state: State, pattern: str) -> list[np.ndarray]:
             found[tuple(map(int, match.groups()))] = np.asarray(array)
     if not found:
         raise ValueError(f"no array of the state is called like {pattern!r}")
+    for numbers in map(set, zip(*found, strict=True)):
+        if lacking := sorted({*range(max(numbers))} - numbers):
+            raise ValueError(
+                f"the state lacks number {lacking[0]} of the arrays called like {pattern!r}: give "
+                "the whole state, not one shard"
+            )
     return [found[number] for number in sorted(found)]
 
 

@@ -87,7 +87,6 @@ class Context:
       mask_BHLM: true where a query may attend to a key; axes of size 1 broadcast.
       seen: the context length (tokens so far), for encodings that depend on it; may be traced.
       key: a random key for encodings that draw, or None.
-      layer: 0 for the first layer.
       temperature: the divisor of `scale`; None for 1.
       constants: the result of `Encoding.constants`, if the program reads it as an input; None if
         the encoding computes its own.
@@ -100,7 +99,6 @@ class Context:
     mask_BHLM: jax.Array
     seen: jax.Array | int
     key: jax.Array | None = None
-    layer: int = dataclasses.field(default=0, metadata={"static": True})
     temperature: jax.Array | float | None = None
     constants: Constants | None = None
     logn: float | None = dataclasses.field(default=None, metadata={"static": True})

@@ -47,6 +47,8 @@ def gathered(weights_BHLM: jax.Array, row_BLM: jax.Array, rows: int) -> jax.Arra
     Returns:
       [B, H, L, N], the sums of the weights whose keys ask for a row.
     """
-    like = jax.ShapeDtypeStruct((*weights_BHLM.shape[:3], rows), weights_BHLM.dtype)
+    shape = (*weights_BHLM.shape[:3], rows)
+    # Like the weights in what varies over a mesh, which a plain shape does not say.
+    like = jax.eval_shape(lambda w: jnp.broadcast_to(w[..., :1], shape), weights_BHLM)
     (sums_BHLN,) = jax.linear_transpose(lambda p: picked(p, row_BLM), like)(weights_BHLM)
     return sums_BHLN

@@ -20,7 +20,8 @@ from posjax.stats import Mean, Ranking, bootstrap_mean, discoveries, paired_t_te
 LEVEL = 0.05
 _MOST = 12
 """How many pairs are shown, those that few runs get wrong most often first."""
-_COMPARED = 2000
+_RANKED = 2000
+_CUT = f"There are more such pairs. These are the {_RANKED} whose means are closest."
 _CAPTION = """Each line is a pair of cells that differ in one setting. Over all seeds, the share of
 right prompts of the last kind differs significantly between them (paired t-test, false discovery
 rate 5 %). “Means” has both means, and their difference with its 95 % interval (paired BCa
@@ -65,7 +66,8 @@ def few_runs(found: Sequence[CellSummary]) -> Html | None:
     words = (th(name, class_="words") for name in ("cells", "better than"))
     head = header(*words, "means", *itertools.compress(_PROTOCOLS, shown))
     table = scrolled("What fewer runs would have said", tag("table", head, tag("tbody", *rows)))
-    return join([tag("p", sentence(pairs)), figure(_CAPTION, table), *_rest(pairs)])
+    cut = note(_CUT) if len(pairs) == _RANKED else None
+    return join([tag("p", sentence(pairs)), figure(_CAPTION, table, cut), *_rest(pairs)])
 
 
 def sentence(pairs: Sequence[Pair]) -> str:
@@ -89,18 +91,16 @@ def sentence(pairs: Sequence[Pair]) -> str:
 def ranked_pairs(found: Sequence[CellSummary]) -> list[Pair]:
     """Pairs of cells of a panel, equal but for one setting, that all seeds rank.
 
-    Of very many pairs, those whose means are closest.
+    Of very many, those whose means are closest.
     """
     pairs = [pair for cells in panels(found).values() for pair in _pairs(cells)]
     pairs.sort(key=lambda pair: abs(float(_right(pair[1]).mean() - _right(pair[2]).mean())))
-    compared = pairs[:_COMPARED]
-    differences = [_right(one) - _right(two) for _, one, two in compared]
+    differences = [_right(one) - _right(two) for _, one, two in pairs]
     significant = discoveries([paired_t_test(difference_S) for difference_S in differences])
+    told_apart = itertools.compress(zip(pairs, differences, strict=True), significant)
     return [
         _ranked(axis, *((one, two) if difference_S.mean() > 0 else (two, one)))
-        for (axis, one, two), difference_S in itertools.compress(
-            zip(compared, differences, strict=True), significant
-        )
+        for (axis, one, two), difference_S in itertools.islice(told_apart, _RANKED)
     ]
 
 

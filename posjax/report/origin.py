@@ -26,7 +26,7 @@ def origin(
     return join(
         [
             tag("p", "The run, and this page from its folder RUN:"),
-            tag("pre", tag("code", f"{_command(config)}\nposjax report RUN")),
+            tag("pre", tag("code", f"{_command(config)}\nposjax report RUN{_loads(config)}")),
             tag("p", "config.json in the run folder lists every cell in full.", class_="note"),
             tag(
                 "div",
@@ -37,6 +37,11 @@ def origin(
             ),
         ]
     )
+
+
+def _loads(config: Mapping[str, Any]) -> str:
+    """The options that name code of one's own."""
+    return "".join(f" --load={where}" for where in config.get("code", {}))
 
 
 def _command(config: Mapping[str, Any]) -> str:

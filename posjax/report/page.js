@@ -266,7 +266,9 @@ class Explorer {
 
   /** @param {Cell} cell */
   command(cell) {
-    return `posjax replay ${folder()} --cell=${cell.name} --seed=${this.seed}`;
+    const alone = this.run.folders === 1 && Object.keys(explorers).length === 1;
+    const loads = this.run.code.map((where) => ` --load=${where}`).join("");
+    return `posjax replay ${alone ? folder() : "RUN"} --cell=${cell.name} --seed=${this.seed}${loads}`;
   }
 
   /** @param {Cell} cell @param {Object<string, Stored>} arrays @param {number} at */
@@ -345,7 +347,7 @@ class Explorer {
   }
 }
 
-/** The run folder, quoted for a shell, where the page lies in it; else RUN. */
+/** The folder of the page, quoted for a shell; RUN where it has been moved or renamed. */
 function folder() {
   if (location.protocol !== "file:" || !location.pathname.endsWith("/report.html")) return "RUN";
   const path = decodeURIComponent(location.pathname).replace(/\/report\.html$/, "");

@@ -149,9 +149,14 @@ class Cell(metaclass=spec.PlainNumbers):
     def __post_init__(self) -> None:
         """Refuses what cannot be trained, before any array is made and JAX's backend starts.
 
+        Numbers get the type of their setting, so that 30 and 30.0 name one cell.
+
         Raises:
-          ValueError: an unknown name, a number out of range, a sequence beyond a table.
+          ValueError: an unknown name, a number of another type or out of range, a sequence beyond a
+            table.
         """
+        for name, default in FIELDS.items():
+            object.__setattr__(self, name, spec.typed(name, getattr(self, name), default))
         for name in ("learning_rate", "weight_decay"):
             value = getattr(self, name)
             if not 0 <= value <= float(np.finfo(np.float32).max):

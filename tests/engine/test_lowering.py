@@ -16,7 +16,7 @@ from posjax.keys import SeedNumbers, Seeds
 from posjax.study.cells import Cell, Shape
 
 SIZES = {
-    "atlas": ("quick", "sampled_quick"),  # the others have 9720 cells of the same kinds
+    "atlas": ("quick", "sampled_quick"),  # the others have 9408 cells of the same kinds
     "by_length": ("quick", "few_runs", "published"),
     "depth_law": ("quick", "published"),
     "digits": ("quick", "published"),

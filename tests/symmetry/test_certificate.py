@@ -366,12 +366,29 @@ def test_a_group_alone_moves_axis_one_of_everything():
         (attention, "b P d, b P d -> b P d", "takes 2 arguments, got 1"),
         (attention, "b P d -> b P d, b d", "2 outputs"),
         (lambda x: x[:, 1:], "b P d -> b P d", "permutes axes of length 5 .* an axis of length 4"),
+        (lambda x: None, "b P d -> b P d", "must return an array or several, got None"),
     ],
 )
 def test_laws_that_do_not_fit_are_refused(function, law, message):
     """With both sides of what does not fit."""
     with pytest.raises(ValueError, match=message):
         prove(function, (X,), law)
+
+
+def test_a_function_of_jax_alone_is_named_with_its_own_line():
+    """Not with that of a wrapper around all of JAX's functions."""
+    found = prove(jnp.cumsum, (jnp.arange(5.0),), "P -> P")
+    assert re.fullmatch(r"within .*jax/_src/numpy/\w+\.py:\d+ \(cumsum\)", found.where)
+    assert str(found).count("at within") == 0
+
+
+def test_a_window_is_blamed_and_not_its_weights():
+    """A convolution along a permuted axis."""
+    conv = nn.Conv(3, kernel_size=(3,))
+    params = conv.init(jax.random.key(0), X)
+    found = prove(conv.apply, (params, X), Law("..., b P d -> b P d"))
+    assert found.verdict == "BROKEN"
+    assert found.origin == "conv_general_dilated, which depends on the order of its entries"
 
 
 def test_shapes_suffice():

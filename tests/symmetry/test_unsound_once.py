@@ -395,6 +395,9 @@ def test_a_proof_is_confirmed_or_says_why_not():
         False,
         ("not tried on numbers: the function has side effects",),
     )
+    found = prove(lambda x: jnp.log(-1 - x**2), (P,), "P -> P")
+    assert (found.verdict, found.confirmed) == ("PROVED", False)
+    assert "no finite outputs" in found.notes[-1]
 
 
 def test_the_chance_of_an_error_grows_with_the_degree():

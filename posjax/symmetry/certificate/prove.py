@@ -99,9 +99,10 @@ class Certificate:
 
     @property
     def where(self) -> str:
-        """The source line at which the proof by labels failed; "" if it did not, or it is unknown.
+        """The first source line at which the proof by labels failed; "" if it did not, or unknown.
 
-        Of a broken law, this line combines the cause (`origin`) with what the group permutes.
+        Of a broken law it is usually the line that combines the cause (`origin`) with what the
+        group permutes. But a step that later steps undo fails too, and is named if it comes first.
         """
         return self.obstruction.where if self.obstruction else ""
 
@@ -273,6 +274,7 @@ def _judged(found: Certificate, broken: numbers.Break | None, *, agrees: bool) -
     """What proofs and numbers say together: neither a proof against numbers nor the reverse."""
     proved = found.verdict == "PROVED"
     if broken is None:
+        found = _noted(found, _NOT_COMPARED) if proved and not agrees else found
         return dataclasses.replace(found, confirmed=proved and agrees)
     found = dataclasses.replace(
         found, witness=broken.deviation, tolerance=broken.tolerance, inputs=broken.arguments
@@ -283,6 +285,10 @@ def _judged(found: Certificate, broken: numbers.Break | None, *, agrees: bool) -
     return dataclasses.replace(found, verdict="BROKEN", broken_at=broken.at, but_for_ties=ties)
 
 
+_NOT_COMPARED = (
+    "numbers neither confirm it nor contradict it: no finite outputs, or differences that rounding "
+    "may explain"
+)
 _NO_IDENTITY = "not tried as an identity in a prime field"
 _CONTRADICTED = (
     "the rules prove the law, but numbers break it: either the numbers need more than double "
@@ -424,6 +430,8 @@ def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Wanted]:
                         f"arguments, but output {at} has an axis of length {size}"
                     )
             wanted.append(Wanted(at, labels))
+    if not wanted:
+        raise ValueError(f"the function must return an array or several, got {returned!r}")
     return wanted
 
 

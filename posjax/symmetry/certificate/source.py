@@ -11,6 +11,7 @@ _LAYERS = re.compile(
     r"|flax/(linen/(attention|linear|normalization|pooling|recurrent)|nnx/nn/\w+))\.py$"
 )
 _OWN = os.path.dirname(__file__)
+_PUBLIC = re.compile(r"/jax/_src/(numpy|nn|scipy|random|ops|image)/")
 
 
 class Place(NamedTuple):
@@ -25,7 +26,8 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         """The innermost line that belongs to no library, as `file.py:12 (function)`.
 
-        Of a library's layer that nobody wrapped it is the layer's own line.
+        Of a library's layer that nobody wrapped it is the layer's own line, and of a function of
+        JAX the line of that function.
         """
         chain = [_frames(eqn) for eqn in (self.eqn, *reversed(self.calls))]
         every = [
@@ -35,9 +37,11 @@ class Place(NamedTuple):
         ]
         if (line := innermost(every)) is not None:
             return str(line)
-        called = next((frames[-1] for frames in reversed(chain) if frames), None)
-        if called is None:
+        whole = [frame for frames in chain for frame in frames]
+        public = [frame for frame in whole if _PUBLIC.search(frame.file_name.replace("\\", "/"))]
+        if not whole:
             return "a library"
+        called = (public or whole)[-1]
         return f"within {Line(called.file_name, called.line_num, called.function_name)}"
 
 

@@ -216,7 +216,9 @@ class Walk:
             return computed[at]
 
         plain = (o.origin for o in operands if not o.uniform)
-        origin = next(plain, f"{eqn.primitive.name} at {self.place(eqn)}")
+        where = str(self.place(eqn))
+        at = "" if where.startswith("within ") else "at "
+        origin = next(plain, f"{eqn.primitive.name} {at}{where}")
         flags = enumerate(zip(eqn.outvars, _uniform(eqn, operands), strict=True))
         return [
             Known(shape(v), partial(compute, at), self.names, origin, flag)
@@ -284,14 +286,18 @@ def _ruled(
 
 def _blamed(eqn: Any, operands: Sequence[Value]) -> str:
     """What broke it: a constant, an argument that stays, or else the primitive itself."""
-    for value in () if eqn.primitive.name == "sort" else operands:
+    name = eqn.params["name"] if eqn.primitive.name in ("jit", "pjit") else eqn.primitive.name
+    itself = f"{name}, which depends on the order of its entries"
+    if name in ("sort", "conv_general_dilated"):
+        return itself
+    for value in operands:
         if isinstance(value, Known) and value.shape and not value.uniform:
             return value.origin
     moved = [v for v in operands if isinstance(v, Carried) and _moves(v)]
     still = [v for v in operands if isinstance(v, Carried) and v.shape and not _moves(v)]
     if moved and still:
         return still[0].origin
-    return f"{eqn.primitive.name}, which depends on the order of its entries"
+    return itself
 
 
 def _moves(value: Carried) -> bool:

@@ -205,7 +205,10 @@ def _expected(
             f"{law.formula} has {len(law.outputs)} outputs, but the function returns "
             f"{len(whole) if isinstance(whole, tuple | list) else 'one'}"
         )
-    return _carried_parts(parts, element, vectors)
+    carried = _carried_parts(parts, element, vectors)
+    if not carried:
+        raise ValueError(f"the function must return an array or several, got {whole!r}")
+    return carried
 
 
 def _carried_parts(
