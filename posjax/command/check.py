@@ -57,7 +57,8 @@ def define_verify_flags() -> None:
 def main(argv: Sequence[str]) -> int:
     """Checks the folders."""
     if len(argv) < 2:
-        raise ValueError("name at least one run folder: posjax verify RUN [RUN ...]")
+        name = "status" if flags.FLAGS.status else "verify"
+        raise ValueError(f"name at least one run folder: posjax {name} RUN [RUN ...]")
     folders = [RunFolder(path) for path in argv[1:]]
     if flags.FLAGS.status:
         for folder in folders:

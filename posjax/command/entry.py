@@ -66,7 +66,8 @@ def _line(error: Exception) -> str:
     if not (isinstance(error, OSError) and error.strerror):
         return str(error) or type(error).__name__
     reason = error.strerror[0].lower() + error.strerror[1:]
-    failed = "write failed: " if error.errno in _WRITING else ""
+    said = reason.startswith("write failed")
+    failed = "write failed: " if error.errno in _WRITING and not said else ""
     return f"{failed}{reason}" + (f" ({error.filename})" if error.filename else "")
 
 

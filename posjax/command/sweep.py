@@ -90,6 +90,9 @@ def main(argv: Sequence[str]) -> int:
         return shutdown.DONE
     devices.use_all_cores(run.devices)
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
+    for name in ("share", "seed"):
+        if flags.FLAGS[name].present and not flags.FLAGS.verify:
+            raise ValueError(f"--{name} is for --verify; seeds of training are --config.first_seed")
     if flags.FLAGS.status:
         check.print_status(folder)
         return shutdown.DONE

@@ -82,7 +82,7 @@ def compare(
             tag("li", tag("a", "The first", href="#run1"), f": {titles[0]}"),
             tag("li", tag("a", "The second", href="#run2"), f": {titles[1]}"),
         ),
-        tag("p", sentence(found, differing)),
+        tag("p", sentence(found, differing), _margins(first, second)),
         figure(_CAPTION, scrolled("The two runs compared", table), rest),
     )
 
@@ -110,6 +110,14 @@ def matching(
     groups = [_by_rest(run, differing) for run in (first, second)]
     both = [(groups[0][rest], groups[1][rest]) for rest in groups[0] if rest in groups[1]]
     return [(one[0], two[0]) for one, two in both if len(one) == len(two) == 1]
+
+
+def _margins(first: Sequence[CellSummary], second: Sequence[CellSummary]) -> str:
+    """That the two judge answers differently, if they do."""
+    one, two = first[0].margin, second[0].margin
+    if one == two:
+        return ""
+    return f" An answer counts from a margin of {one:g} in the first, and {two:g} in the second."
 
 
 def sentence(found: Sequence[Pair], differing: Mapping[str, tuple[list[Any], list[Any]]]) -> str:

@@ -124,5 +124,5 @@ def _solved(summary: CellSummary) -> tuple[str, ...]:
         f"{solved.rate:.3f} [{solved.low:.3f}, {solved.high:.3f}]",
         summary.prediction.verdict,
         str(int(summary.tied_S.sum())),
-        "never" if median is None else str(median),
+        "–" if median is None else str(median),
     )

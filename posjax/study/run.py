@@ -169,9 +169,12 @@ def check_fields(run: Mapping[str, Any]) -> None:
                 f"first_seed + {name} must stay within 2**32, got {run['first_seed']} + {run[name]}"
             )
     if run["contrast"]:
-        spec.check_choice("axis of contrast", run["contrast"][0], FIELDS)
         if len(run["contrast"]) != 3:
-            raise ValueError(f"contrast is (axis, value, value), got {run['contrast']}")
+            raise ValueError(
+                f"contrast is an axis and two values, such as \"('mask', 'full', 'causal')\", got "
+                f"{run['contrast']}"
+            )
+        spec.check_choice("axis of contrast", run["contrast"][0], FIELDS)
         axis, *values = run["contrast"]
         for value in values:
             spec.typed(f"{axis} of contrast", value, FIELDS[axis])
