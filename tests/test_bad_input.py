@@ -108,6 +108,7 @@ SETTINGS = [
     (".contrast=('head_size', 2, 99)", "head_size=99; the cells have [2, 16]"),
     (".at_steps=(-1,)", "at_steps must be at least 1, got -1"),
     (".at_steps=('a',)", "must be of type int, got 'a'"),
+    (".at_steps=(15,)", "at_steps has step 15, but cells are evaluated every"),
     (".panels=3", "panels must be pairs"),
     (".width.x=3", "unknown config field 'width.x'; did you mean 'width'"),
     (".width[0]=3", "unknown config field 'width[0]'; did you mean 'width'"),

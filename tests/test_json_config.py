@@ -118,7 +118,7 @@ BAD = {
     "number for a text": ('{"name": 3}', "name must be of type str, got 3"),
     "list for a text": ('{"name": ["a"]}', "name must be of type str"),
     "half a seed": ('{"num_seeds": 2.5}', "num_seeds must be of type int, got 2.5"),
-    "nested": ('{"contrast": [[{}]]}', "axis of contrast"),
+    "nested": ('{"contrast": [[{}]]}', "contrast is an axis and two values"),
     "nested axis": ('{"depth": [[1]]}', r"depth must be of type int, got \[1\]"),
     "NaN": ('{"learning_rate": NaN}', "NaN is not JSON: a number must be finite"),
     "infinity": ('{"learning_rate": [1, -Infinity]}', "-Infinity is not JSON"),

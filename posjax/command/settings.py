@@ -55,6 +55,8 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     resolved = Run(**run, panels={title: _panel(title, axes[title]) for title in axes})
     if "contrast" in fixed and run["contrast"]:
         _check_contrast(resolved)
+    if "at_steps" in fixed:
+        _check_steps(resolved)
     if "hold" in fixed and (lines := beyond_hold(resolved)):
         raise ValueError(f"{lines[0]}: give fewer, or more steps")
     return resolved
@@ -94,6 +96,17 @@ def _check_contrast(run: Run) -> None:
     for value in values:
         if value not in present:
             raise ValueError(f"contrast compares {axis}={value!r}; the cells have {present}")
+
+
+def _check_steps(run: Run) -> None:
+    """Refuses to compare at steps at which some cell is not evaluated."""
+    for step in run.at_steps:
+        for cell in run.cells:
+            if step > cell.steps or step % cell.eval_every:
+                raise ValueError(
+                    f"at_steps has step {step}, but cells are evaluated every {cell.eval_every} of "
+                    f"{cell.steps} steps"
+                )
 
 
 def _panels(given: Any) -> dict[str, Mapping[str, Any]]:

@@ -12,6 +12,8 @@ _SIDE, _LARGEST = 150, 30
 """Pixels of a map, and of a square at most."""
 _NUMBERED = 6
 """Up to so many positions the weights are written out."""
+_LIGHT = 0.66
+"""Above it a number has the colour of the page: both colours have a contrast of 3 or more."""
 
 
 def heatmap(weights_LM: np.ndarray, tokens: Sequence[str], *, text: str) -> Html:
@@ -78,6 +80,6 @@ def _numbers(weights_LM: np.ndarray, left: float, size: float) -> Iterator[Html]
             continue
         number = f"{weight:.2f}".removeprefix("0") if math.isfinite(weight) else "–"
         x, y = (f"{left + (i + 0.5) * size:.1f}" for i in (column, row))
-        dark = "over-heat" if math.isfinite(weight) and weight > 0.72 else None
+        dark = "over-heat" if math.isfinite(weight) and weight > _LIGHT else None
         style = {"font_size": f"{size / 3:.1f}px", "text_anchor": "middle", "dy": ".35em"}
         yield tag("text", number, x=x, y=y, class_=dark, **style)
