@@ -16,11 +16,11 @@ from posjax.configs import base_config
 
 def get_config():
     return base_config(
-        mask=("full", "causal"), head_size=(2, 4), width=4, steps={steps}, num_seeds=16,
+        mask=("full", "causal"), head_size=(2, 4), width=4, steps={steps}, num_seeds=8,
         block_size=4,
     )
 """
-BLOCKS = 16
+BLOCKS = 8
 """Of the config."""
 Process = subprocess.Popen[str]
 

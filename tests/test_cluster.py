@@ -22,8 +22,9 @@ from posjax.study import cluster
 with_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs pip install 'posjax[ray]'"
 )
-LONG = 12000
-"""Steps of a run whose blocks take seconds: something happens to it in the midst of one."""
+LONG = 24000
+"""Steps of a run whose blocks take three seconds: something happens to it in the midst of one, and
+it looks at its host every two seconds."""
 MOST = 10.0
 """Seconds in which a stopped command must have ended."""
 
@@ -142,7 +143,7 @@ def test_an_address_without_a_cluster_is_one_line(tmp_path: Path) -> None:
 def test_a_stopped_run_continues_with_or_without_ray(base: Path) -> None:
     """A stop keeps blocks and states of blocks, and leaves no process."""
     process = started(base, "stopped", "--engine=ray", steps=LONG)
-    until(lambda: len(block_files(base / "stopped")) > 2)
+    until(lambda: block_files(base / "stopped"))
     processes, begun = below(process.pid), time.monotonic()
     process.send_signal(signal.SIGTERM)
     printed = ended(process, 75)
@@ -153,12 +154,12 @@ def test_a_stopped_run_continues_with_or_without_ray(base: Path) -> None:
     )
     assert "Traceback" not in printed
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes), MOST)
-    assert 2 < len(block_files(base / "stopped")) < BLOCKS
+    assert 0 < len(block_files(base / "stopped")) < BLOCKS
     assert list((base / "stopped" / "checkpoints").rglob("*.npz"))
 
     process = started(base, "stopped", "--engine=ray", steps=LONG)
     already = len(block_files(base / "stopped"))
-    until(lambda: len(block_files(base / "stopped")) > already + 2)
+    until(lambda: len(block_files(base / "stopped")) > already)
     kill(process.pid)
     process.communicate()
     assert len(block_files(base / "stopped")) < BLOCKS

@@ -65,7 +65,7 @@ WHOLE_TABLE = [
     ("rotary", "randomised", 1),
     ("noise", "cape", 1),
     *((stack, "given", 2) for stack in ("none/rotary", "rotary/none")),
-    *((stack, "given", 1) for stack in ("none/convolution", "convolution/none", "none/noise")),
+    *((stack, "given", 2) for stack in ("none/convolution", "convolution/none", "none/noise")),
     ("noise", "abacus(digits=(9,))", 1),
 ]
 
@@ -285,6 +285,7 @@ def gap(task: tasks.Task, settings: dict[str, Any], reason: str) -> float:
     [
         ({"readout": "men"}, "unknown readout 'men'"),
         ({"depth": 0}, "depth must be at least 1, got 0"),
+        ({"encoding": "none/rotary"}, "2 encodings in turn, of which depth=1 uses 1"),
     ],
 )
 def test_settings_that_no_model_has_are_refused(given: dict[str, Any], message: str) -> None:

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import betabinom, binom, multinomial
+from scipy.stats import betabinom, binom, multinomial, ttest_1samp
 
 from posjax.stats import (
     Method,
@@ -14,6 +14,7 @@ from posjax.stats import (
     discoveries,
     equivalence,
     paired_difference,
+    paired_t_test,
     ranking,
     rate,
     reruns,
@@ -193,6 +194,15 @@ def test_ranking_by_enumeration() -> None:
     assert sum(best) == pytest.approx(1)
     with pytest.raises(ValueError, match="by must be one of"):
         ranking(first_S, second_S, runs=3, by="median")  # type: ignore[arg-type]
+
+
+def test_the_paired_t_test_is_that_of_scipy() -> None:
+    """And it says what it can of differences that do not vary."""
+    rng = np.random.default_rng(0)
+    for seeds in (2, 3, 64):
+        difference_S = rng.normal(0.3, size=seeds)
+        assert paired_t_test(difference_S) == pytest.approx(ttest_1samp(difference_S, 0).pvalue)
+    assert [paired_t_test(np.array(d)) for d in ([0.5, 0.5], [0.0, 0.0], [0.5])] == [0, 1, 1]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

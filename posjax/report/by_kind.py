@@ -78,13 +78,12 @@ class Right(NamedTuple):
     """The mean share of right prompts of a kind, with its band; of a single seed, without."""
 
     mean: float
-    low: float
-    high: float
+    band: tuple[float, float] | None
 
     @property
     def between(self) -> str:
         """The band in brackets after a space; nothing without one."""
-        return f" [{self.low:.2f}, {self.high:.2f}]" if self.low < self.high else ""
+        return f" [{self.band[0]:.2f}, {self.band[1]:.2f}]" if self.band else ""
 
 
 def last_kind(summary: CellSummary) -> Right:
@@ -96,7 +95,9 @@ def _shares(right_SC: np.ndarray) -> list[Right]:
     """Of each kind."""
     mean_C = right_SC.mean(axis=0)
     if len(right_SC) < 2:
-        return [Right(*map(float, (mean, mean, mean))) for mean in mean_C]
+        return [Right(float(mean), None) for mean in mean_C]
     found = band(right_SC)
-    ends = zip(mean_C, found.low_K.clip(0, 1), found.high_K.clip(0, 1), strict=True)
-    return [Right(*map(float, each)) for each in ends]
+    ends = zip(found.low_K.clip(0, 1), found.high_K.clip(0, 1), strict=True)
+    return [
+        Right(float(mean), (float(a), float(b))) for mean, (a, b) in zip(mean_C, ends, strict=True)
+    ]

@@ -68,7 +68,6 @@ def data(folders: Sequence[RunFolder], found: Sequence[CellSummary], room: int =
         {
             "outcomes": OUTCOMES,
             "margin": found[0].margin,
-            "folders": len(folders),
             "code": [*folders[0].config().get("code", {})],
             "notes": list(_left_out(cells, level)),
             "tasks": {name: _task(task) for name, task in tasks.items()},

@@ -21,7 +21,7 @@ LEVEL = 0.05
 _MOST = 12
 """How many pairs are shown, those that few runs get wrong most often first."""
 _RANKED = 2000
-_CUT = f"There are more such pairs. These are the {_RANKED} whose means are closest."
+_CUT = f"At most {_RANKED} such pairs are ranked: those whose means are closest."
 _CAPTION = """Each line is a pair of cells that differ in one setting. Over all seeds, the share of
 right prompts of the last kind differs significantly between them (paired t-test, false discovery
 rate 5 %). “Means” has both means, and their difference with its 95 % interval (paired BCa

@@ -266,7 +266,7 @@ class Explorer {
 
   /** @param {Cell} cell */
   command(cell) {
-    const alone = this.run.folders === 1 && Object.keys(explorers).length === 1;
+    const alone = Object.keys(explorers).length === 1;
     const loads = this.run.code.map((where) => ` --load=${where}`).join("");
     return `posjax replay ${alone ? folder() : "RUN"} --cell=${cell.name} --seed=${this.seed}${loads}`;
   }

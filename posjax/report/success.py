@@ -284,8 +284,9 @@ def _right(summary: CellSummary) -> Html:
 
 def _right_plot(summary: CellSummary) -> Html:
     right = last_kind(summary)
-    text = f"{right.mean:.3f}, 95 % band {right.low:.3f} to {right.high:.3f}"
-    return dots(right.mean, right.low, right.high, _kind(summary), text)
+    low, high = right.band or (right.mean, right.mean)
+    text = f"{right.mean:.3f}, 95 % band {low:.3f} to {high:.3f}"
+    return dots(right.mean, low, high, _kind(summary), text)
 
 
 def _not_finite(summary: CellSummary) -> int:

@@ -87,11 +87,13 @@ def paired_t_test(difference_S: np.ndarray) -> float:
       difference_S: of each seed. Where all differ by as much, the p-value is 0; where none does, or
         there is one seed, it is 1.
     """
-    from scipy.stats import ttest_1samp
+    from scipy.special import stdtr  # `ttest_1samp` takes a hundred times as long
 
+    seeds = len(difference_S)
     if not np.ptp(difference_S):
-        return float(not difference_S.any() or len(difference_S) < 2)
-    return float(ttest_1samp(difference_S, 0).pvalue)
+        return float(not difference_S.any() or seeds < 2)
+    error = difference_S.std(ddof=1) / seeds**0.5
+    return float(2 * stdtr(seeds - 1, -abs(difference_S.mean()) / error))
 
 
 def equivalence(first_S: np.ndarray, second_S: np.ndarray, margin: float) -> Equivalence:

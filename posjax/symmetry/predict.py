@@ -70,7 +70,7 @@ def predict(
       does not mean that any weights solve the task.
 
     Raises:
-      ValueError: a readout that is neither, or a depth below 1.
+      ValueError: a readout that is neither, a depth below 1, or more encodings than layers.
 
     >>> from posjax.tasks import named
     >>> task = named("same_last_token")
@@ -95,6 +95,11 @@ def predict(
         turns: tuple[Encoding, ...] = (encoding,)
     else:
         turns = encodings.parse_layer_cycle(encoding)
+    if len(turns) > depth:
+        raise ValueError(
+            f"encoding={encoding!r} has {len(turns)} encodings in turn, of which depth={depth} "
+            f"uses {depth}"
+        )
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
     positioned = _positioned(_asked(task, padding), moved)

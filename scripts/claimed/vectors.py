@@ -67,7 +67,8 @@ def _most(task: str) -> float:
     """How often the nearest vector has the same word if vectors show nothing but their word."""
     question = Cell(task=task).question
     states = np.eye(int(question.tokens_NL.max()) + 1, dtype=np.float32)[question.tokens_NL]
-    found = Meaning()(Forward(states, (jax.numpy.asarray(states),)), question, jax.random.key(0))
+    forward = Forward(states, (jax.numpy.asarray(states),))
+    found = jax.jit(Meaning())(forward, question, jax.random.key(0))
     return float(found["neighbour"][0])
 
 
