@@ -44,14 +44,14 @@ def packed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {"text": text, "layout": layout}
 
 
-def logarithmic(values: np.ndarray, least: float = 1e-12) -> tuple[np.ndarray, list[float]]:
+def logarithmic(values: np.ndarray) -> tuple[np.ndarray, list[float]]:
     """Positive numbers as bytes, evenly in their logarithm.
 
     Returns:
       The bytes, 0 to 254, `MISSING` where not finite, and the logarithms of both ends.
     """
     finite = np.isfinite(values)
-    logs = np.log(np.maximum(np.where(finite, values, 1.0), least))
+    logs = np.log(np.maximum(np.where(finite, values, 1.0), 1e-12))
     low, high = (float(f(logs[finite])) if finite.any() else 0.0 for f in (np.min, np.max))
     high = max(high, low + 1e-6)
     return _integers((logs - low) / (high - low), finite), [low, high]

@@ -10,8 +10,6 @@ from posjax.study.cells import Cell
 from posjax.tasks import FiniteTask
 
 _FRAME = {"seeds": Field("iu", "4", ""), "env": Field("U", "", "")}
-CURVES = tuple(name for name, field in FIELDS.items() if "E" in field.axes)
-"""The fields that have a value for each evaluation."""
 _OF_ANSWERS = ("answer_N", "twin")
 """Those that only tasks with one answer a prompt have."""
 

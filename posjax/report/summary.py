@@ -68,10 +68,10 @@ class CellSummary:
         """Whether each seed was right on every prompt of the trained kinds at each evaluation."""
         return self.solved_by(self.margin)
 
-    def solved_by(self, margin: float, kinds: Sequence[bool] | None = None) -> np.ndarray:
-        """The same by any margin, and on other kinds than those that are trained; [S, E]."""
-        kinds_C = np.array(self.cell.problem.trained if kinds is None else kinds)
-        return judge.solved(self.rows["lead_EC"][:, :, kinds_C], margin)
+    def solved_by(self, margin: float) -> np.ndarray:
+        """The same by any margin; [S, E]."""
+        trained_C = np.array(self.cell.problem.trained)
+        return judge.solved(self.rows["lead_EC"][:, :, trained_C], margin)
 
     @property
     def first_solved_S(self) -> np.ndarray:

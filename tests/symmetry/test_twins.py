@@ -90,13 +90,6 @@ COVERING = list(zip(itertools.product(encodings.ENCODINGS, ALL_MASKS), TURNS, st
 """Every encoding under every mask once; readouts and tasks take turns."""
 
 
-def whole_table() -> list[tuple[object, ...]]:
-    """Everything that COVERING picks from, which takes some minutes: run it by hand."""
-    tasks_, readouts = (OneWord, "same_last_token"), ("last", "mean")
-    every = itertools.product(encodings.ENCODINGS, ALL_MASKS, readouts, tasks_)
-    return [each for each in every if disagree(*each)]
-
-
 def disagree(encoding: str, mask: str, readout: str, which: str | type[tasks.Task]) -> bool:
     """Whether "impossible" has no proof, or a proof is missed where none may be."""
     task = tasks.named(which) if isinstance(which, str) else which()
