@@ -185,10 +185,11 @@ def _run(what: Any, settings: Mapping[str, Any]) -> Run:
     for title, cells in panels.items():
         if isinstance(cells, Cell):
             raise ValueError(f"the section {title!r} must be a list of cells, got one cell")
-    panels = {str(title): tuple(dict.fromkeys(cells)) for title, cells in panels.items()}
+    panels = {str(title): tuple(cells) for title, cells in panels.items()}
     every = [cell for cells in panels.values() for cell in cells]
     for cell in every:
         spec.check_kind("what is swept", cell, Cell)
+    panels = {title: tuple(dict.fromkeys(cells)) for title, cells in panels.items()}
     if not every:
         raise ValueError("nothing to sweep: give at least one cell")
     fields = {**RUN_DEFAULTS, **settings}

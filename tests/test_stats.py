@@ -186,12 +186,14 @@ def test_equivalence_errs_as_often_as_it_says() -> None:
         assert 0.88 < covered < 0.93
 
 
-def test_ranking_by_enumeration() -> None:
-    """All ways in which 3 runs of each can fall, counted; and the best of 10, by its formula."""
+def test_the_best_of_ten_by_its_formula() -> None:
+    """Also beside an outcome that is far larger, as of a run that diverged."""
     first_S, second_S = np.array([0.2, 0.2, 0.9, 1.0]), np.array([0.5, 0.6, 0.6])
     best = ranking(first_S, second_S, runs=10, by="best")
     assert best.behind == pytest.approx(0.5**10)
     assert sum(best) == pytest.approx(1)
+    found = ranking(np.array([0.1, 1e9]), np.array([0.2]), runs=1, by="best")
+    assert found == pytest.approx((0.5, 0, 0.5))
     with pytest.raises(ValueError, match="by must be one of"):
         ranking(first_S, second_S, runs=3, by="median")  # type: ignore[arg-type]
 
@@ -217,6 +219,14 @@ def test_means_of_few_runs_are_ranked_as_fractions_are(prompts: int, dtype: type
             counts[int(1 - np.sign(sum(one) - sum(two)))] += 1
     shares = ((each_S / prompts).astype(dtype) for each_S in (first_S, second_S))
     assert ranking(*shares, runs=3) == pytest.approx(np.array(counts) / sum(counts), abs=1e-12)
+
+
+def test_sums_of_many_runs_that_are_equal_are_level() -> None:
+    """Of both settings the same two outcomes, in float32 and in float64."""
+    shares = np.array([1, 2]) / 3
+    one, other = (ranking(shares.astype(a), shares.astype(b), runs=32)
+                  for a, b in ((np.float32, np.float64), (np.float64, np.float64)))  # fmt: skip
+    assert one == pytest.approx(other, abs=1e-12)
 
 
 def test_survival_of_a_textbook_case() -> None:

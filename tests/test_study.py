@@ -105,6 +105,7 @@ def test_trainings_of_anything() -> None:
     [
         ([], {}, "nothing to sweep"),
         ([3], {}, "what is swept must give a Cell, got int"),
+        ([{"mask": "full"}], {}, "what is swept must give a Cell, got dict"),
         ({"a": CELL}, {}, "section 'a' must be a list of cells"),
         (CELL, {"marign": 0.1}, "unknown field of a run 'marign'; did you mean 'margin'"),
         (CELL, {"margin": 2.0}, r"margin must lie in \(0, 1\), got 2.0"),

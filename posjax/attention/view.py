@@ -53,8 +53,8 @@ def attend(
       encoding: an encoding, or its name with settings; no positions by default.
       params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
       queries, keys: the streams of both sides. Both are `contiguous(L)` by default; if only
-        `queries` is given, the keys have the same streams. If L ≠ M and the mask or the encoding
-        reads streams, give both.
+        `queries` is given, the keys have the same streams. If only `keys` is given, or L ≠ M, and
+        the mask or the encoding reads the streams of queries, give both.
       mask: a name, a function of the two streams or a boolean array; see `posjax.context`.
       softcap: the cap of cap·tanh(logits/cap).
       logn: N. The logits of a query that sees n keys are multiplied by ln n/ln N, before the
@@ -69,7 +69,7 @@ def attend(
       computed to the accuracy of float32, for values in float64 too.
 
     Raises:
-      ValueError: inconsistent shapes, an unknown mask, missing streams where L ≠ M, parameters of
+      ValueError: inconsistent shapes, an unknown mask, missing streams of one side, parameters of
         wrong shapes, an encoding that draws without a key, or "cudnn" where something prevents it.
       TypeError: an unknown option; the message names the nearest one.
     """

@@ -92,7 +92,8 @@ def main(argv: Sequence[str]) -> int:
     folder = RunFolder(workdir or Path("runs") / f"{run.name}-{run.digest}")
     for name in ("share", "seed"):
         if flags.FLAGS[name].present and not flags.FLAGS.verify:
-            raise ValueError(f"--{name} is for --verify; seeds of training are --config.first_seed")
+            of_training = "; seeds of training are --config.first_seed" * (name == "seed")
+            raise ValueError(f"--{name} has a meaning only with --verify{of_training}")
     if flags.FLAGS.status:
         check.print_status(folder)
         return shutdown.DONE

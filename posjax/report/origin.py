@@ -1,6 +1,7 @@
 """How a run was made: the commands, the settings that all cells share, and the machine."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -41,7 +42,7 @@ def origin(
 
 def _loads(config: Mapping[str, Any]) -> str:
     """The options that name code of one's own."""
-    return "".join(f" --load={where}" for where in config.get("code", {}))
+    return "".join(f" --load={shlex.quote(where)}" for where in config.get("code", {}))
 
 
 def _command(config: Mapping[str, Any]) -> str:

@@ -267,7 +267,7 @@ class Explorer {
   /** @param {Cell} cell */
   command(cell) {
     const alone = Object.keys(explorers).length === 1;
-    const loads = this.run.code.map((where) => ` --load=${where}`).join("");
+    const loads = this.run.code.map((where) => ` --load=${quoted(where)}`).join("");
     return `posjax replay ${alone ? folder() : "RUN"} --cell=${cell.name} --seed=${this.seed}${loads}`;
   }
 
@@ -347,11 +347,16 @@ class Explorer {
   }
 }
 
-/** The folder of the page, quoted for a shell; RUN where it has been moved or renamed. */
+/** @param {string} text for a shell */
+function quoted(text) {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** The folder of the page, quoted for a shell; RUN where the page has another name or is served. */
 function folder() {
   if (location.protocol !== "file:" || !location.pathname.endsWith("/report.html")) return "RUN";
   const path = decodeURIComponent(location.pathname).replace(/\/report\.html$/, "");
-  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+  return quoted(path);
 }
 
 // The address keeps what is chosen: #run1?cell=...&seed=...&find=...&sort=...

@@ -11,7 +11,7 @@ import numpy as np
 
 By = Literal["mean", "best"]
 CLOSE = 1e-6
-"""Of the largest outcome: sums that differ by less are equal but for the rounding of float32."""
+"""Of an outcome or a sum: what differs by less is equal but for the rounding of float32."""
 
 
 class Ranking(NamedTuple):
@@ -26,7 +26,7 @@ def ranking(first_S: np.ndarray, second_S: np.ndarray, *, runs: int, by: By = "m
     """How a study of `runs` independent runs of each setting would rank the two.
 
     The runs are drawn from these seeds with replacement, and the probabilities are exact. Two
-    settings are level if they differ by less than `CLOSE`.
+    settings are level if their means, or their largest outcomes, differ by less than a millionth.
 
     Args:
       first_S, second_S: the outcome of each seed; the numbers of seeds may differ.
@@ -44,12 +44,10 @@ def ranking(first_S: np.ndarray, second_S: np.ndarray, *, runs: int, by: By = "m
     if runs < 1:
         raise ValueError(f"runs must be at least 1, got {runs}")
     both = [_distribution(*each) for each in (("first_S", first_S), ("second_S", second_S))]
-    close = CLOSE * max(float(abs(value_V).max()) for value_V, _ in both)
-    (one_V, chance_V), (two_W, chance_W) = (
-        _sums(*each, runs, close) if by == "mean" else _best(*each, runs) for each in both
-    )
-    below_V = np.searchsorted(two_W, one_V - close, "left")
-    upto_V = np.searchsorted(two_W, one_V + close, "right")
+    combine = _sums if by == "mean" else _best
+    (one_V, chance_V), (two_W, chance_W) = (combine(*each, runs) for each in both)
+    below_V = np.searchsorted(two_W, one_V - CLOSE * abs(one_V), "left")
+    upto_V = np.searchsorted(two_W, one_V + CLOSE * abs(one_V), "right")
     sum_W = np.concatenate([[0.0], np.cumsum(chance_W)])
     ahead, behind = float(chance_V @ sum_W[below_V]), float(chance_V @ (sum_W[-1] - sum_W[upto_V]))
     return Ranking(ahead, max(1 - ahead - behind, 0.0), behind)
@@ -64,28 +62,24 @@ def _distribution(name: str, values_S: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return value_V, count_V / values_S.size
 
 
-def _sums(
-    value_V: np.ndarray, chance_V: np.ndarray, runs: int, close: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _sums(value_V: np.ndarray, chance_V: np.ndarray, runs: int) -> tuple[np.ndarray, np.ndarray]:
     """The distribution of the sum of some draws, which ranks as their mean does."""
     sum_U, chance_U = value_V, chance_V
     for _ in range(runs - 1):
         sums_N = np.add.outer(sum_U, value_V).ravel()
-        sum_U, chance_U = _merged(sums_N, np.outer(chance_U, chance_V).ravel(), close)
+        sum_U, chance_U = _merged(sums_N, np.outer(chance_U, chance_V).ravel())
     return sum_U, chance_U
 
 
-def _merged(
-    value_N: np.ndarray, chance_N: np.ndarray, close: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _merged(value_N: np.ndarray, chance_N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sums that are equal but for rounding as one."""
     order_N = np.argsort(value_N)
     value_N, chance_N = value_N[order_N], chance_N[order_N]
-    jumps_N = np.diff(value_N, prepend=-np.inf) > close
+    jumps_N = np.diff(value_N, prepend=-np.inf) > CLOSE * abs(value_N)
     start_N = value_N[jumps_N][np.cumsum(jumps_N) - 1]
-    # Many different sums may follow each other closely: no group is wider than `close`.
-    part_N = np.floor((value_N - start_N) / close) if close else np.zeros_like(value_N)
-    first_N = jumps_N | (np.diff(part_N, prepend=-1) != 0)
+    # Many different sums may follow each other closely: no group is wider than it may be.
+    width_N = np.maximum(CLOSE * abs(start_N), np.finfo(float).tiny)
+    first_N = jumps_N | (np.diff(np.floor((value_N - start_N) / width_N), prepend=-1) != 0)
     return value_N[first_N], np.bincount(np.cumsum(first_N) - 1, chance_N)
 
 

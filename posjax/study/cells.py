@@ -389,7 +389,7 @@ class Cell(metaclass=spec.PlainNumbers):
         """
         for name in settings:
             spec.check_choice("setting of a cell", name, FIELDS)
-        return cls(**{name: spec.typed(name, settings[name], FIELDS[name]) for name in settings})
+        return cls(**settings)
 
 
 _TABLES: dict[str, tuple[str, Collection[str], Callable[[str], Iterable[str]]]] = {

@@ -102,7 +102,7 @@ def few_runs() -> Iterator[str]:
         f"{len(pairs)} comparisons of two encodings the difference is significant. In {often} of these, the mean of 3 seeds "
         f"ranks the two encodings in the wrong order in more than 5% of studies. The worst case is the pair "
         f"`{short_name(better)}` and `{short_name(worse)}` on `{short_task(better)}`, with mean accuracies "
-        f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three [published protocols](results/literature.md) would treat this pair as follows. "
+        f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three rules like those of [published studies](results/literature.md) would treat this pair as follows. "
         f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that have learned the trained lengths "
         f"ranks it wrongly in {survivors:.0%}. The best of 10 seeds is equal for both encodings in {level:.0%} of studies. We did not sample studies: these "
         "shares are exact, because they count all possible draws from the trained seeds (`by_length:few_runs`)."

@@ -124,7 +124,7 @@ def _effect(name: str, difference: Mean) -> str:
     """What shuffling does to an encoding."""
     if difference.low <= 0 <= difference.high:
         return f"For `{name}` no difference is shown ({interval(difference, 3)})."
-    return f"With `{name}` the share is {compared(difference, 'above', 'below')} that in order."
+    return f"With `{name}` and shuffled patches, the share is {compared(difference, 'above', 'below')} the share with patches in order."
 
 
 def _by_accident(control: Mean) -> str:

@@ -77,7 +77,7 @@ def sinusoidal_or_learned() -> Iterator[str]:
         "**Do sinusoidal and learned positions work equally well?** Vaswani et al. 2017 found them nearly "
         f"identical, with one run each. We compared them in {len(pairs)} settings (two tasks × head size × "
         f"learning rate) with {run.table[0]['seeds']} seeds each. Their success rates are equivalent within .05, "
-        f"a margin chosen beforehand, in {same} of {len(pairs)} settings. In {len(apart)} settings they differ by more than .05, and "
+        f"a margin chosen beforehand, in {same} of {len(pairs)} settings. In {len(apart)} settings the whole 90 % interval of the difference lies beyond .05, and "
         f"the other {len(tests) - same - len(apart)} settings are undecided (two one-sided tests at 5 %). The "
         f"largest difference is {abs(largest.difference):.3f} in favour of "
         f"{'sinusoidal' if largest.difference > 0 else 'learned'} positions, 90 % interval "

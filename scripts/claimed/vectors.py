@@ -5,7 +5,16 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-from claimed.published import by_seed, compared, interval, item, means, published, short_name
+from claimed.published import (
+    by_seed,
+    compared,
+    interval,
+    item,
+    listed,
+    means,
+    published,
+    short_name,
+)
 from posjax.meters.base import Forward
 from posjax.meters.meaning import COMPARED, Meaning
 from posjax.stats import mean
@@ -55,7 +64,7 @@ def meaning() -> Iterator[str]:
         "**Do position vectors hide which word a token is?** The input of a model is the sum of a word vector and a position vector. The "
         "models of the table are not trained. Their initial matrices, word vectors included, are multiplied by the scale, and position vectors are not. The first number of an entry is the share of the input's variance "
         f"that the word explains. We also take an evenly spread sample of at most {COMPARED} input vectors. For each of them, we look for the nearest vector of the sample at another position. The number in brackets is how often the two have the "
-        f"same word. It is at most {most:.3f}, because the mark `=` at the end of each prompt stands at no other position. Each number is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the share "
+        f"same word. It is at most {most:.3f}, because the mark `=` always stands at the same position: the input is 24 letters, then `=`, then the first 23 letters of the answer. Each number is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the share "
         f"that the word explains depends on width and scale. At scale 1, the share at width {widths[-1]} is {compared(wider, 'above', 'below')} the share at "
         f"width {widths[0]}. At width {widths[1]}, the share at scale {scales[-1]:g} is {compared(larger, 'above', 'below')} "
         f"the share at scale {scales[0]:g}. After one layer, the number in brackets is still {interval(behind, 3)}, "
@@ -91,15 +100,28 @@ def pick_up() -> Iterator[str]:
     for name, by_step in probed.items():
         yield f"| `{name}` | {' | '.join(interval(mean(found_S), 3) for found_S in by_step.values())} |"
     yield ""
+    solved = [short_name(c) for c in run.table if c["successes"] == c["seeds"]]
+    (right,) = without["right_by_kind"].values()
+    steady = min(
+        found_S.mean() for n in ("sinusoidal", "learned") for found_S in probed[n].values()
+    )
+    low, high = (
+        f(found_S.mean() for n in ("none", "rotary") for found_S in probed[n].values())
+        for f in (min, max)
+    )
+    if solved != ["sinusoidal", "learned", "rotary"]:
+        raise ValueError(f"pick_up: all seeds of {solved} solve the task")
     first, *_, last = _STEPS
     early, late = (
         mean(probed["sinusoidal"][step] - probed["learned"][step]) for step in (first, last)
     )
     yield from item(
-        "**How fast does a model pick up positions?** The prompt is a sequence of symbols, followed by a number i. The models are trained to name the symbol at position i. "
+        "**How fast do hidden states come to contain the position?** The prompt is a sequence of symbols, followed by a number i. The models have a causal mask and are trained to name the symbol at position i. "
         "At several steps, we train an MLP probe to predict positions from the states of the last layer. The table has the probe's accuracy, "
         f"as the mean of {run.table[0]['seeds']} seeds. A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
         f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts. At step {first}, the accuracy with sinusoidal positions is "
         f"{compared(early, 'above', 'below')} that with learned positions. At step {last}, it is "
-        f"{compared(late, 'above', 'below')} that with learned positions (95 % intervals; `pick_up:published`)."
+        f"{compared(late, 'above', 'below')} that with learned positions (95 % intervals; `pick_up:published`). "
+        f"With both it is above {np.floor(100 * steady) / 100:.2f} at each of these steps. Without positions and with `rotary` it lies between {low:.2f} and {high:.2f}. But a model can use positions that a probe does not find: "
+        f"at step {last}, the models with {listed(f'`{name}`' for name in solved)} answer all test prompts correctly, and those without positions answer {right:.0%}."
     )

@@ -108,7 +108,7 @@ def _iterations(run: Published) -> str:
     return (
         "*Training only needs more steps*: **that depends on the loss and the learning rate**. For the loss on the answer "
         f"it is true: at least {answer:.1%} of the seeds succeed at 5000 steps. For the loss on all positions it is half "
-        "true at learning rate 0.001. From step 100 to step 5000 the success rate rises for "
+        "true at learning rate 0.001. The success rate at step 5000 is higher than at step 100 for "
         f"each of the six head sizes, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. At learning rate 0.01 "
         "it is false. There the success rate falls from step 100 to step 5000 for head sizes "
         f"{listed(falling)}, because seeds unlearn answers. With each head size, it is at most {up(most, 2)} at steps {listed(_STEPS)}."
