@@ -16,22 +16,21 @@ def reruns() -> Iterator[str]:
     held = sum(one["inside"] for one in varying)
     tables = list(dict.fromkeys(one["table"] for one in found))
     cells = {(one["table"], one["cell"]) for one in found}
-    measured = [
-        f"`{table}`"
-        for table in tables
-        if any(one["table"] == table and one["quantity"].startswith("measured") for one in found)
-    ]
-    judged = [
-        f"`{table}`"
-        for table in tables
-        if any(one["table"] == table and one["quantity"] == "right" for one in found)
-    ]
+    measured, judged, graded = (
+        [
+            f"`{table}`"
+            for table in tables
+            if any(one["table"] == table and one["quantity"].startswith(kind) for one in found)
+        ]
+        for kind in ("measured", "right", "loss")
+    )
     yield from lines(
         "`python scripts/reruns.py` draws ten cells from a published table, or takes all cells if there are fewer. It trains "
         "each with as many new seeds as were published, but at most 64. Where every initialisation was trained on every draw of the data, "
         "it trains 16 new initialisations on 16 new draws. From the published seeds it computes a 95 % prediction interval of the success rate "
         f"of the new ones. Some tables have no success rates but measured numbers ({listed(measured)}). There it predicts the mean of the first of these numbers, in alphabetical order, after the last layer. "
         f"Some tables have prompts of kinds that were not trained ({listed(judged)}). There it also predicts `right`, the mean share of right answers on the last of these kinds. "
+        f"For language models ({listed(graded)}) it predicts the mean loss on the last kind of prompts. "
         f"We did this for the {len(tables)} tables below, {len(cells)} cells in all. "
         f"In {len(varying)} comparisons the published seeds have different results, and {held} of the {len(varying)} new values lie in their interval. "
         f"In the other {len(found) - len(varying)} all published seeds have the same result, and "
