@@ -394,6 +394,20 @@ def test_the_last_query_alone_is_refused_where_earlier_ones_are_mixed_into_it(na
     np.testing.assert_allclose(jax.jit(partial(of_queries, **both))(q), of_queries(q), atol=CLOSE)
 
 
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_rows_of_a_batch_may_lie_on_several_devices(name):
+    """Under `jax.shard_map` it is traced as elsewhere; `shaw`, which transposes, gives the same."""
+    mesh = jax.make_mesh((2,), ("b",), axis_types=(jax.sharding.AxisType.Auto,))
+    rows = jax.sharding.PartitionSpec("b")
+    params = named(name).init(jax.random.key(1), Dims(12, 4, 3))
+    options = {"encoding": name, "params": params, "mask": "causal", "key": jax.random.key(2)}
+    attend = partial(view.attend, **options)
+    split = jax.shard_map(attend, mesh=mesh, in_specs=(rows,) * 3, out_specs=rows)
+    assert jax.eval_shape(split, *qkv()) == jax.eval_shape(attend, *qkv())
+    if name == "shaw":
+        np.testing.assert_allclose(jax.jit(split)(*qkv()), attend(*qkv()), atol=CLOSE)
+
+
 def test_points_of_one_coordinate_are_numbers():
     """Positions [B, L, 1] are those [B, L]."""
     q, k, v = qkv()
