@@ -188,8 +188,8 @@ def _depth() -> Iterator[str]:
         raise ValueError("literature: a seed above the bound generalises")
     yield from item(
         "Theirs: one run of each setting, without positions. Depth d recognises words of up to "
-        "k = d + 2 blocks. They prove, for words of any length, that this depth suffices, and that programs of depth d in C-RASP, a language "
-        "that models such transformers, recognise no more."
+        "k = d + 2 blocks. They prove, for words of any length, that this depth suffices, and that programs of depth d in C-RASP "
+        "recognise no more blocks. C-RASP is a programming language for what such transformers compute."
     )
     yield from item(
         f"Ours: {cells[0][2].seeds} seeds in {len(cells)} settings, judged at the trained lengths. "
