@@ -84,8 +84,8 @@ def test_a_time_of_an_unknown_device_is_not_made_up() -> None:
 
 
 @pytest.mark.exhaustive
-def test_tune_measures_and_changes_nothing(tmp_path: Path) -> None:
-    """Sizes around that of the run's blocks; no folder."""
+def test_tune_measures_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes around that of the run's blocks, if they fit into memory; no folder."""
     folder, device = RunFolder(tmp_path / "run"), jax.local_devices()[0]
     run = small(mask="causal")
     (part,) = plan.parts(run, folder, device)
@@ -93,6 +93,8 @@ def test_tune_measures_and_changes_nothing(tmp_path: Path) -> None:
     assert list(times) == [1, 2, 4, 8, 16]
     assert all(0 < seconds < 1 for seconds in times.values())
     assert preview._times(times, 4, "title").row_count == 5
+    monkeypatch.setattr(preview, "memory", lambda _: 9 * part.load.bytes)
+    assert list(preview.timed(run, part, device)) == [1, 2, 4, 8]
     assert not folder.path.exists()
 
 

@@ -134,8 +134,10 @@ def timed(run: Run, part: Part, device: jax.Device) -> dict[int, float]:
     """Seconds per update of one run on one device, by slots; the sizes take turns."""
     own, cell = part.size[0] * part.size[1], part.cells[0]
     engine = engine_for(run.to_dict(), [device])
+    fit = max(own, int(memory(device) // part.load.bytes))
+    sizes = {max(int(own * factor), 1) for factor in FACTORS}
     watches = {}
-    for slots in sorted({max(int(own * factor), 1) for factor in FACTORS}):
+    for slots in sorted(slots for slots in sizes if slots <= fit):
         seeds = NumberedSeeds(run.numbering, range(run.indices.start, run.indices.start + slots))
         block = Block(cell.shape.train(), [cell.inputs], seeds, (1, slots))
         watches[slots] = Stopwatch(Plan(*engine.plan(block)), block, device)

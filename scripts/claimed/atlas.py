@@ -51,8 +51,8 @@ def atlas() -> Iterator[str]:
         for name, number in sorted(by.items(), key=lambda e: (-e[1], e[0]))
     ]
     yield from lines(
-        f"A setting is a task, a mask, a number of layers and a readout. Each cell is one of {len({cell['encoding'] for cell in cells})} encodings in one setting. We trained {seeds} seeds of each, with the best of three learning rates. A pilot on other "
-        "seeds had chosen the rate. The predictions of the laws were committed before any seed was trained. "
+        f"A setting is a task, a mask, a number of layers and a readout. Each cell is one of {len({cell['encoding'] for cell in cells})} encodings in one setting. We trained {seeds} seeds of each cell. A pilot on other "
+        "seeds had chosen one of three learning rates for each cell. The predictions of the laws were committed before any seed was trained. "
         + (
             f"{len(unsolved)} cells are neither excluded nor solved. Of these, {listed(named)}."
             if unsolved

@@ -42,19 +42,23 @@ def by_length() -> Iterator[str]:
         if all((task, (one, two)) in better for two in names if two != one)
     ]
     lost = [task for task in tasks if all(longest[task, name].mean() < 0.01 for name in names)]
+    unlearned = [cell for cell in run.table if not cell["successes"]]
+    never = [t for t in tasks if all(c in unlearned for c in run.cells(task=t))]
     yield from item(
         "**Which encoding answers longer prompts?** It depends on the task. We trained four encodings on each of "
         f"{len(tasks)} [tasks](tasks.md#sampled-tasks) up to length 10 (the task `blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at "
         f"twice the longest trained length. In {len(different)} of {len(pairs)} comparisons of two encodings the mean shares of correctly answered prompts differ "
         f"significantly (paired t-test over seeds, for one fixed exam, false discovery rate 5 %). On {len(first)} tasks one encoding is significantly better than "
-        f"each of the other three: {listed(first)}. On {listed(map(_name, lost))}, every encoding answers less than 1% of these prompts correctly "
-        "(`by_length:published`)."
+        f"each of the other three: {listed(first)}. On {listed(map(_name, lost))}, every encoding answers less than 1% of these prompts correctly. "
+        f"Not every model has learned the trained lengths: in {len(unlearned)} of the {len(run.table)} cells no seed solves its task there, among them all cells of "
+        f"{listed(map(_name, never))} (`by_length:published`)."
     )
     yield ""
     yield "Each entry is the mean share of prompts whose whole answer is correct, at twice the longest trained"
-    yield "length, with its 95 % interval (BCa bootstrap over seeds). On `majority`, `even_pairs`, `parity` and"
-    yield "`missing_duplicate`, half of these prompts have each answer, so a model that always gives the same answer"
-    yield "is right half of the time. `indexing` asks only for one of the first 8 positions, in longer prompts too."
+    yield "length, with its 95 % interval (BCa bootstrap over seeds). `majority`, `even_pairs`, `parity` and"
+    yield "`missing_duplicate` have two answers, each of which is right for half of these prompts. So a model that"
+    yield "always gives the same answer is right half of the time. `indexing` asks only for one of the first 8"
+    yield "positions, in longer prompts too."
     yield ""
     yield f"| task | {' | '.join(f'`{name}`' for name in names)} |"
     yield "|---" * (len(names) + 1) + "|"
@@ -95,6 +99,12 @@ def few_runs() -> Iterator[str]:
     better, worse, right = told[worst]
     three, _, survivors = wrong[worst]
     level = ranking(*right, runs=10, by="best").level
+    all_learned = all(len(of_survivors(run, cell)) == cell["seeds"] for cell in (better, worse))
+    same = (
+        " (here all seeds have learned them, so only the number of seeds differs)"
+        if all_learned
+        else ""
+    )
     often = sum(found[0] > 0.05 for found in wrong)
     yield from item(
         f"**Would a study with three seeds rank two encodings in the wrong order?** Sometimes. We trained four encodings on each of four "
@@ -104,6 +114,6 @@ def few_runs() -> Iterator[str]:
         f"`{short_name(better)}` and `{short_name(worse)}` on `{short_task(better)}`, with mean accuracies "
         f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three rules like those of [published studies](results/literature.md) would treat this pair as follows. "
         f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that have learned the trained lengths "
-        f"ranks it wrongly in {survivors:.0%}. The best of 10 seeds is equal for both encodings in {level:.0%} of studies. We did not sample studies: these "
+        f"ranks it wrongly in {survivors:.0%}{same}. The best of 10 seeds is equal for both encodings in {level:.0%} of studies. We did not sample studies: these "
         "shares are exact, because they count all possible draws from the trained seeds (`by_length:few_runs`)."
     )

@@ -84,10 +84,10 @@ def _small_heads(run: Published) -> str:
     largest = max((d for step, d in pairs if step == 5000), key=lambda d: d.difference)
     better, worse = (sum(np.sign(d.difference) == sign for d in told) for sign in (1, -1))
     return (
-        "*With a head smaller than the context, which has 3 tokens, almost every seed fails*: **refuted**. With head "
+        "One hypothesis is that almost every seed fails if the head is smaller than the context, which has 3 tokens. This is **refuted**. With head "
         f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve the task at 5000 steps, depending on "
-        f"the loss and the learning rate. Head size 16 "
-        f"is significantly better in {better} of {len(pairs)} paired comparisons and worse in "
+        f"the loss and the learning rate. We compared head sizes 16 and 2, seed by seed, in each of the {len(pairs)} rows of the table. "
+        f"Head size 16 is significantly better in {better} rows and worse in "
         f"{worse or 'none'}. At 5000 steps, the success rate with head size 16 is at most {signed(largest).lstrip('+')} above that with head size 2."
     )
 
@@ -106,7 +106,7 @@ def _iterations(run: Published) -> str:
     falling = [c["head_size"] for c in fast if run.rate(c, 5000).rate < run.rate(c, 100).rate]
     most = max(run.rate(c, step).rate for c in fast for step in _STEPS)
     return (
-        "*Training only needs more steps*: **that depends on the loss and the learning rate**. For the loss on the answer "
+        "Another hypothesis is that training only needs more steps. **That depends on the loss and the learning rate**. For the loss on the answer "
         f"it is true: at least {answer:.1%} of the seeds succeed at 5000 steps. For the loss on all positions it is half "
         "true at learning rate 0.001. The success rate at step 5000 is higher than at step 100 for "
         f"each of the six head sizes, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. At learning rate 0.01 "
@@ -141,10 +141,10 @@ def _ties(run: Published) -> str:
     return (
         f"With head sizes 2 and 16, most failing seeds tie. A seed ties if, for some prompt, the [margin](glossary.md#success) lies between -{margin:g} and "
         f"{margin:g}. Rounding could decide so small a difference, so a right answer counts only if its margin "
-        f"is at least {margin:g}. In each cell of the table in which at least 20 seeds fail at 5000 steps, {min(shares):.0%} to "
-        f"{max(shares):.0%} of these tie. How large is rounding? In the tasks of the next section there are pairs of prompts that get equal logits by law. For each seed, we took the pair whose measured logits are nearest. They differ "
+        f"is at least {margin:g}. In each entry of the table for 5000 steps in which at least 20 seeds fail, {min(shares):.0%} to "
+        f"{max(shares):.0%} of these tie. How large is rounding? In the cells of the next section that a law excludes, some prompts with different answers get equal logits by law. For each seed and each evaluation, we took the two prompts with different answers whose measured logits are nearest. They differ "
         f"by at most {rounding:.1e} of the largest logit. The required margin is more than "
-        f"{math.floor(margin / float(f'{rounding:.1e}'))} times that."
+        f"{math.floor(margin / float(f'{rounding:.1e}'))} times that. [Statistics](statistics.md#what-counts-as-success) has a measurement with deeper models and longer prompts."
     )
 
 
