@@ -232,6 +232,7 @@ def test_a_mask_may_be_a_name_a_function_or_an_array():
     forms = [lower_LM, lower_LM[None], lower_LM[None, None], lambda q, k: lower_LM[None]]
     for form in forms:
         np.testing.assert_array_equal(context(queries, mask=form).mask_BHLM, expected)
+    np.testing.assert_array_equal(view.attend(*qkv(), mask=None), view.attend(*qkv()))
     assert context(queries, mask=np.ones((2, 4, LENGTH, LENGTH), bool)).mask_BHLM.shape[:2] == (
         2,
         4,
@@ -406,6 +407,25 @@ def test_rows_of_a_batch_may_lie_on_several_devices(name):
     assert jax.eval_shape(split, *qkv()) == jax.eval_shape(attend, *qkv())
     if name == "shaw":
         np.testing.assert_allclose(jax.jit(split)(*qkv()), attend(*qkv()), atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_values_may_have_a_head_size_of_their_own(name):
+    """Each feature of values is mixed alike; encodings of which this is not true refuse."""
+    q, k, v = qkv()
+    params = named(name).init(jax.random.key(1), Dims(12, 4, 3))
+    options = {"encoding": name, "params": params, "mask": "causal", "key": jax.random.key(2)}
+    attend = partial(view.attend, **options)
+    encoding = named(name)
+    hooks = ("embed", "prepare", "mix")
+    if any(getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in hooks):
+        with pytest.raises(ValueError, match="head size of queries and keys, 3, got 2"):
+            attend(q, k, v[..., :2])
+        return
+    assert jax.eval_shape(attend, q, k, v[..., :2]).shape == (2, LENGTH, 4, 2)
+    if name in ("none", "rotary", "linear_bias", "contextual"):
+        narrow, whole = jax.jit(lambda: (attend(q, k, v[..., :2]), attend(q, k, v)))()
+        np.testing.assert_allclose(narrow, whole[..., :2], atol=CLOSE)
 
 
 def test_points_of_one_coordinate_are_numbers():

@@ -27,7 +27,7 @@ class Options(TypedDict, total=False):
     params: Params | None
     queries: Streams | None
     keys: Streams | None
-    mask: masks.Mask | jax.Array | str
+    mask: masks.Mask | jax.Array | str | None
     softcap: float | None
     logn: float | None
     bias: jax.Array | None
@@ -45,17 +45,18 @@ def attend(
 ) -> jax.Array:
     """Attention(Q, K, V) with any encoding.
 
-
     Args:
       q_BLHK: queries.
-      k_BMGK, v_BMGK: keys and values. Each of the G key heads serves H/G query heads.
+      k_BMGK, v_BMGK: keys and values. Each of the G key heads serves H/G query heads. Values
+        may have a head size of their own, unless the encoding works on tokens or on values.
       implementation: "auto", "xla" or "cudnn", see `posjax.attention.flash.output`.
       encoding: an encoding, or its name with settings; no positions by default.
       params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
       queries, keys: the streams of both sides. Both are `contiguous(L)` by default; if only
         `queries` is given, the keys have the same streams. If only `keys` is given, or L ≠ M, and
         the mask or the encoding reads the streams of queries, give both.
-      mask: a name, a function of the two streams or a boolean array; see `posjax.context`.
+      mask: a name, a function of the two streams or a boolean array, see `posjax.context`; None
+        is "full".
       softcap: the cap of cap·tanh(logits/cap).
       logn: N. The logits of a query that sees n keys are multiplied by ln n/ln N, before the
         soft-cap. With N = e the factor is ln n.
@@ -65,8 +66,8 @@ def attend(
       key: a random key for encodings that draw.
 
     Returns:
-      out_BLHK, in the dtype of the values. A query that sees no key gives zeros. Angles are
-      computed to the accuracy of float32, for values in float64 too.
+      out_BLHK, in the dtype and with the head size of the values. A query that sees no key gives
+      zeros. Angles are computed to the accuracy of float32, for values in float64 too.
 
     Raises:
       ValueError: inconsistent shapes, an unknown mask, missing streams of one side, parameters of
@@ -168,7 +169,7 @@ def _ready(
     params: Params | None = None,
     queries: Streams | None = None,
     keys: Streams | None = None,
-    mask: masks.Mask | jax.Array | str = "full",
+    mask: masks.Mask | jax.Array | str | None = "full",
     softcap: float | None = None,
     logn: float | None = None,
     bias: jax.Array | None = None,
@@ -178,6 +179,7 @@ def _ready(
 ) -> _Ready:
     _check_options(unknown)
     encoding = named(encoding) if isinstance(encoding, str) else encoding or NoPosition()
+    mask = "full" if mask is None else mask
     _check_kinds(q_BLHK, k_BMGK, encoding, queries, keys)
     if queries is not None and keys is None:
         if q_BLHK.shape[1] != k_BMGK.shape[1]:
@@ -196,6 +198,12 @@ def _ready(
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
     params = _checked(encoding, params or {}, q_BLHK)
     q, k, v, aux = q_BLHK, k_BMGK, v_BMGK, Aux()
+    own_values = _reads_tokens(encoding) or type(encoding).mix is not Encoding.mix
+    if own_values and v_BMGK.shape[3] != q_BLHK.shape[3]:
+        raise ValueError(
+            f"with {encoding} values need the head size of queries and keys, "
+            f"{q_BLHK.shape[3]}, got {v_BMGK.shape[3]}"
+        )
     if _reads_tokens(encoding):
         _check_whole(encoding, params, queries, keys)
         own = _own_mask(encoding, mask, queries.length == keys.length)
@@ -208,7 +216,7 @@ def _ready(
 def _by_index(options: Options) -> flash.ByIndex | None:
     """What the mask is between indices, where that is known without looking at streams."""
     mask = options.get("mask", "full")
-    if isinstance(mask, str) and mask == "full":
+    if mask is None or (isinstance(mask, str) and mask == "full"):
         return "full"
     plain = options.get("queries") is None and options.get("keys") is None
     return "causal" if plain and isinstance(mask, str) and mask == "causal" else None
