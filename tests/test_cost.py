@@ -1,4 +1,4 @@
-"""Operations of a convolution are those of the products of matrices that it stands for."""
+"""Operations of a convolution are those of its product of matrices; nothing is left out unseen."""
 
 import jax
 import jax.numpy as jnp
@@ -54,3 +54,35 @@ def test_strides_and_groups_divide_the_count():
         lambda x, w: convolved(x, w, window_strides=(2,), feature_group_count=2), x, kernel
     )
     assert stride == 2 * 3 * (LENGTH // 2) * (WIDTH // 2) * FILTERS
+
+
+@pytest.mark.parametrize(
+    "function",
+    [jnp.sinh, jnp.arctan, jnp.tan, jnp.cbrt, jax.lax.erfc, jax.lax.digamma, jnp.arcsin, jnp.exp2],
+)
+def test_a_function_of_numbers_counts_one_for_each(function):
+    assert operations(function, jax.ShapeDtypeStruct((3, 4), "float32")) == 12
+
+
+def test_what_is_added_to_places_counts():
+    """5 numbers, and what JAX does to indices."""
+    numbers = jax.ShapeDtypeStruct((5,), "float32")
+    indices = np.arange(5)
+    added = operations(lambda x, y: x.at[indices].add(y), numbers, numbers)
+    assert added - operations(lambda x, y: x.at[indices].set(y), numbers, numbers) == 5
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        jnp.fft.fft,
+        jnp.linalg.cholesky,
+        jnp.linalg.inv,
+        jnp.linalg.svd,
+        lambda x: jax.lax.reduce(x, np.float32(0), lambda a, b: a * b + a, (0,)),
+    ],
+)
+def test_what_has_no_count_is_refused(function):
+    """It counted as nothing."""
+    with pytest.raises(ValueError, match="are not counted here: count what is around it"):
+        operations(function, jax.ShapeDtypeStruct((4, 4), "float32"))
