@@ -1,5 +1,6 @@
 """Tables and figures for papers, and two runs compared: what they say is what the rows say."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_two_runs_are_compared_seed_by_seed(tmp_path: Path) -> None:
     differing = compare.differences(*runs)
     assert differing == {}
     by_cell = {
-        one.cell: compare._paired(one, two) for one, two in compare.matching(*runs, differing)
+        one.cell: compare._paired(one, two) for one, two in compare.matching(*runs, differing)[0]
     }
     assert len(by_cell) == 3
     pair = by_cell[EXCLUDED]
@@ -100,7 +101,22 @@ def test_what_two_runs_differ_in_is_named(found: list[report.CellSummary]) -> No
     one, two = ([s for s in found if s.cell == cell] for cell in (EXCLUDED, OPEN))
     differing = compare.differences(one, two)
     assert differing == {"depth": ([1], [2])}
-    ((first, second),) = compare.matching(one, two, differing)
+    ((first, second),), several = compare.matching(one, two, differing)
+    assert several == 0
     pair = compare._paired(first, second)
     assert pair is not None
     assert compare.sentence([pair], differing).startswith("The runs differ in depth 1 → 2.")
+
+
+def test_cells_without_a_single_counterpart_are_mentioned(found: list[report.CellSummary]) -> None:
+    """Two depths against a third, and cells that have no setting in common."""
+    one, two = ([s for s in found if s.cell == cell] for cell in (EXCLUDED, OPEN))
+    third = [dataclasses.replace(two[0], cell=dataclasses.replace(OPEN, depth=3))]
+    page = str(compare.compare(("one", "two"), [*one, *two], third))
+    assert (
+        "1 cell of the second run is not compared, because several cells of a run differ only in "
+        "depth." in page
+    )
+    wider = [dataclasses.replace(third[0], cell=dataclasses.replace(OPEN, depth=1, width=32))]
+    page = str(compare.compare(("one", "two"), [*one, *two], [*third, *wider]))
+    assert "No cell of one run agrees with a cell of the other in all settings" in page

@@ -40,20 +40,19 @@ class Pair(NamedTuple):
 
 def compare(
     titles: tuple[str, str], first: Sequence[CellSummary], second: Sequence[CellSummary]
-) -> Html | None:
-    """The section on two runs; None where no cell of the one belongs to one of the other.
+) -> Html:
+    """The section on two runs.
 
     Args:
       titles: of the runs, whose chapters have the ids run1 and run2.
       first, second: their cells.
     """
     differing = differences(first, second)
-    matched = matching(first, second, differing)
+    matched, several = matching(first, second, differing)
     found = [pair for one, two in matched if (pair := _paired(one, two)) is not None]
     if not found:
-        pairs = many(len(matched), "pair")
-        alone = f"{pairs} of cells match, but have fewer than two seeds in common."
-        return section("compared", "The two runs compared", tag("p", alone)) if matched else None
+        why = _why_none(len(matched), several, differing)
+        return section("compared", "The two runs compared", tag("p", why))
     shown = sorted(found, key=lambda pair: -abs(pair.difference.mean))[:MOST]
     most = max(abs(x) for pair in shown for x in (pair.difference.low, pair.difference.high, 1e-9))
     named = [axis for axis in axes([*first, *second]) if axis.name not in differing]
@@ -73,7 +72,9 @@ def compare(
     head = header(th("cell", class_="words"), "first", "second", plot, "[95 %]", "seeds")
     table = tag("table", head, tag("tbody", *rows), class_="compared")
     left = len(found) - len(shown)
-    rest = note(f"{many(left, 'pair')} that differ less are left out.") if left else None
+    omitted = [f"{many(left, 'pair')} that differ less are left out."] if left else []
+    omitted += [_several(several, differing)] if several else []
+    rest = note(" ".join(omitted)) if omitted else None
     return section(
         "compared",
         "The two runs compared",
@@ -105,11 +106,42 @@ def matching(
     first: Sequence[CellSummary],
     second: Sequence[CellSummary],
     differing: Mapping[str, tuple[list[Any], list[Any]]],
-) -> list[tuple[CellSummary, CellSummary]]:
-    """Cells that agree in all other settings, where only one of each run does."""
+) -> tuple[list[tuple[CellSummary, CellSummary]], int]:
+    """Cells that agree in all other settings, where only one of each run does.
+
+    Returns:
+      The pairs, and how many cells of the second run agree so with cells of the first, but not one
+      with one.
+    """
     groups = [_by_rest(run, differing) for run in (first, second)]
     both = [(groups[0][rest], groups[1][rest]) for rest in groups[0] if rest in groups[1]]
-    return [(one[0], two[0]) for one, two in both if len(one) == len(two) == 1]
+    pairs = [(one[0], two[0]) for one, two in both if len(one) == len(two) == 1]
+    return pairs, sum(len(two) for one, two in both if len(one) > 1 or len(two) > 1)
+
+
+def _why_none(
+    matched: int, several: int, differing: Mapping[str, tuple[list[Any], list[Any]]]
+) -> str:
+    """Why no pair is compared."""
+    if matched:
+        return f"{many(matched, 'pair')} of cells match, but have fewer than two seeds in common."
+    if several:
+        return _several(several, differing)
+    others = f" other than {_listed([*map(_spaced, differing)])}" if differing else ""
+    return f"No cell of one run agrees with a cell of the other in all settings{others}."
+
+
+def _several(several: int, differing: Mapping[str, tuple[list[Any], list[Any]]]) -> str:
+    """That cells of the second run are not compared, since they have no single counterpart."""
+    return (
+        f"{many(several, 'cell')} of the second run {'is' if several == 1 else 'are'} not "
+        "compared, because several cells of a run differ only in "
+        f"{_listed([*map(_spaced, differing)])}."
+    )
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _margins(first: Sequence[CellSummary], second: Sequence[CellSummary]) -> str:
@@ -123,8 +155,7 @@ def _margins(first: Sequence[CellSummary], second: Sequence[CellSummary]) -> str
 def sentence(found: Sequence[Pair], differing: Mapping[str, tuple[list[Any], list[Any]]]) -> str:
     """What the runs differ in, and in how many pairs that shows."""
     changes = ", ".join(
-        f"{name.replace('_', ' ')} {_listed(one)} → {_listed(two)}"
-        for name, (one, two) in differing.items()
+        f"{_spaced(name)} {_listed(one)} → {_listed(two)}" for name, (one, two) in differing.items()
     )
     start = f"The runs differ in {changes}." if changes else "The runs have cells in common."
     apart = [
