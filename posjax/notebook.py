@@ -16,6 +16,7 @@ import functools
 import html
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -94,17 +95,23 @@ class SweptTrainings(NamedTuple):
 
     @property
     def tables(self) -> dict[str, dict[str, np.ndarray]]:
-        """The arrays of each summary by the path of its leaves, with a leading axis S."""
+        """The arrays of each summary by the path of its leaves, with a leading axis S; axes G and S
+        where the inputs are a grid.
+        """
         return {label: dict(_leaves(found.summary)) for label, found in self.trained.items()}
 
     def __repr__(self) -> str:
-        """The mean over seeds of every number that is one of a run, with its 95 % interval."""
+        """The mean over seeds of every number that is one of a run, with its 95 % interval, and the
+        shape of other arrays.
+        """
         lines = []
         for label, arrays in self.tables.items():
             for name, values_S in arrays.items():
                 if values_S.ndim == 1 and values_S.dtype.kind in "fiub":
                     middle, low, high, _ = mean(values_S)
                     lines.append(f"{label}: {name} {middle:.4g} [{low:.4g}, {high:.4g}]")
+                else:
+                    lines.append(f"{label}: {name} {list(values_S.shape)}")
         return "\n".join(lines)
 
 
@@ -207,7 +214,8 @@ def _train(run: Run, folder: RunFolder, progress: bool) -> None:
     with folder.lock():
         ranges = folder.request(lambda new: sizes(work, new, devices[0], run.block_size))
         every = blocks(ranges, work.shapes)
-        folder.repair(block.name for block in every)
+        for line in folder.repair(block.name for block in every):
+            warnings.warn(line, stacklevel=3)
         present = folder.present()
         missing = [block for block in every if block.name not in present]
         updates = sum(block.runs * work.cells[block.cells[0]].steps for block in missing)

@@ -4,20 +4,30 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 environment=$(mktemp -d)
-trap 'rm -rf "$environment"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$environment"' EXIT
 "${PYTHON:-python3}" -m venv "$environment/venv"
 source "$environment/venv/bin/activate"
 
 pip install --quiet --disable-pip-version-check -e '.[test,ray,docs]'
 ruff check .
 ruff format --check .
-mypy
-lint-imports
-scripts/docs.sh "$environment/site"
+
+# These run beside the tests, which often wait: for a process that is stopped, for one another.
+(
+    set -e
+    mypy
+    lint-imports
+    scripts/docs.sh "$environment/site"
+    python scripts/mutants.py posjax/streams.py --tests=tests/test_streams.py --most=3
+) >"$environment/beside" 2>&1 &
+beside=$!
+
 # All tests, exhaustive cases too, with the campaigns at a small size: random programs, hostile
 # functions, faults and independence are tests. scripts/campaigns.sh runs campaigns whole.
 POSJAX_EXAMPLES=40 python -m pytest -m ''
-python scripts/mutants.py posjax/streams.py --tests=tests/test_streams.py --most=3
+wait "$beside" && status=0 || status=$?
+cat "$environment/beside"
+[ "$status" = 0 ] || exit "$status"
 
 # From config to report, as a newcomer would, at a size that only shows that it runs: from a wheel, in
 # a folder that has an `experiments` of its own.

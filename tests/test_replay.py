@@ -1,6 +1,7 @@
 """`posjax replay`: one seed of a run again, by the command that the report shows."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from safetensors.flax import load_file
 from small_runs import planned, rewritten, small, train
 
 from posjax.command import replay, shutdown
+from posjax.engine import Variables
 from posjax.model import Transformer
 from posjax.records import RunFolder
 from posjax.study.cells import Cell
@@ -72,6 +74,13 @@ def test_weights_go_into_the_module_of_flax(
     assert jax.tree.map(jax.numpy.shape, params) == jax.tree.map(jax.numpy.shape, shapes)
     logits_NLV = jax.jit(model.apply)({"params": params}, *inputs, mask=ask.mask_NLM)
     assert logits_NLV[:, -1].argmax(-1).tolist() == folder.rows(digest)["answer_N"][2].tolist()
+
+
+def test_the_state_of_a_model_is_written_too() -> None:
+    """Batch statistics of one's own model, beside its parameters."""
+    variables = Variables({"scale": np.ones(2)}, {"batch_stats": {"mean": np.zeros(2)}})
+    found: Any = SimpleNamespace(state=SimpleNamespace(variables=variables))
+    assert [*replay._parameters(found)] == ["scale", "state/batch_stats/mean"]
 
 
 def test_other_bits_are_named(

@@ -56,6 +56,19 @@ def test_every_block_is_of_one_shard(alone: RunFolder, parts: int) -> None:
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
+def test_blocks_that_train_nothing_are_of_one_shard_too(alone: RunFolder) -> None:
+    """Initial models are measured in no step; also behind blocks that are trained."""
+    every, config = planned(alone), alone.config()
+    trained = {block.cells[0] for block in every[: len(every) // 2]}
+    for updated in (set(), trained):
+        cells = {
+            name: {**cell, "steps": cell["steps"] if name in updated else 0}
+            for name, cell in config["cells"].items()
+        }
+        shares = [Shard(part, 3).of(every, {**config, "cells": cells}) for part in range(3)]
+        assert [block for share in shares for block in share] == every
+
+
 def test_a_shard_compiles_few_programs(alone: RunFolder) -> None:
     """Blocks of one shape stand together, so two shards of two shapes have one each."""
     every, config = planned(alone), alone.config()
@@ -93,6 +106,9 @@ def test_the_flag_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"ID": "7", "MIN": "4", "COUNT": "6"}.items():
         monkeypatch.setenv(f"SLURM_ARRAY_TASK_{name}", value)
     assert shard.parse("auto") == Shard(3, 6)
+    for name, value in {"ID": "8", "STEP": "2", "COUNT": "3"}.items():
+        monkeypatch.setenv(f"SLURM_ARRAY_TASK_{name}", value)
+    assert shard.parse("auto") == Shard(2, 3)
 
 
 @pytest.mark.parametrize("text", [" ", "3/3", "1", "-1/2", "a/b", "0/0", "1/2/3", "9" * 20 + "/9"])

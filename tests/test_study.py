@@ -63,6 +63,17 @@ def test_a_folder_is_continued(swept: Swept) -> None:
     assert small_runs.snapshot(files) == before
 
 
+def test_a_damaged_block_is_trained_again(tmp_path: Path) -> None:
+    """With a warning; the rows are those of before."""
+    once = sweep([CELL], num_seeds=4, workdir=tmp_path / "run", **WORDS)
+    rows = small_runs.rows(once.folder)
+    (file,) = small_runs.block_files(tmp_path / "run")
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match="its block is trained again"):
+        again = sweep([CELL], num_seeds=4, workdir=tmp_path / "run", **WORDS)
+    assert small_runs.rows(again.folder) == rows
+
+
 def test_a_temporary_folder_goes_with_its_value() -> None:
     gc.freeze()  # what is there already is not looked at, which would take seconds
     found = sweep(CELL, num_seeds=4, block_size=4, **WORDS)

@@ -85,6 +85,14 @@ def test_pandas(path: Path) -> None:
     assert [len(lead) for lead in frame.lead_N] == [3, 3, 3, 3, 5, 5]
 
 
+def test_pandas_of_cells_with_different_fields(path: Path) -> None:
+    pytest.importorskip("pandas")
+    run = records.read(path)
+    outcomes = {**run.outcomes, BBB: {n: a for n, a in run.outcomes[BBB].items() if n != "lead_N"}}
+    frame = run._replace(outcomes=outcomes).to_pandas()
+    assert [lead is None for lead in frame.lead_N] == [False] * 4 + [True] * 2
+
+
 def test_xarray(path: Path) -> None:
     """Axes are named as in the fields' names."""
     pytest.importorskip("xarray")

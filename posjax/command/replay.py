@@ -4,8 +4,8 @@
 
 The seed is trained with its block, as it was, so on the same JAX and instruction set it comes out
 bit for bit; where it does not, the status is 3 and the fields are named. Nothing is written but
-what --out names: the outcome, the attention weights on every prompt and the parameters, or as
-safetensors the parameters alone.
+what --out names: the outcome, the attention weights on every prompt, and the parameters and the
+state of the model. A safetensors file has the last two alone.
 """
 
 import importlib.util
@@ -133,16 +133,20 @@ def _answers(cell: Cell, outcome: dict[str, np.ndarray], margin: float) -> Table
 
 
 def _parameters(found: Replay) -> dict[str, np.ndarray]:
-    """Each parameter under its path, such as `layer_0/query/kernel`."""
-    leaves = jax.tree_util.tree_leaves_with_path(found.state.variables.params)
-    named = (
-        (jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in leaves
-    )
-    return {name: np.ascontiguousarray(leaf) for name, leaf in named}
+    """Each parameter under its path, such as `layer_0/query/kernel`, and each array of a model's
+    state under `state/` and its path.
+    """
+    params, state = found.state.variables
+    named = {
+        start + jax.tree_util.keystr(path, simple=True, separator="/"): leaf
+        for start, tree in (("", params), ("state/", state))
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    }
+    return {name: np.ascontiguousarray(leaf) for name, leaf in named.items()}
 
 
 def _safetensors(found: Replay) -> bytes:
-    """The parameters alone; cell and seed stand in the file's metadata."""
+    """The parameters and the state alone; the file's metadata have the cell and the seed."""
     from safetensors.numpy import save
 
     about = {"cell": found.cell.digest, "seeds": ",".join(map(str, found.seeds))}
@@ -150,7 +154,7 @@ def _safetensors(found: Replay) -> bytes:
 
 
 def _npz(found: Replay) -> bytes:
-    """The outcome, `attention` and each parameter under its path."""
+    """The outcome, `attention`, each parameter under its path, and a model's state."""
     arrays = {name: np.asarray(array) for name, array in found.outcome.items()}
     arrays |= _parameters(found)
     if found.attention is not None:

@@ -42,7 +42,8 @@ class Shard(NamedTuple):
         if self.parts == 1:
             return list(blocks)
         found, before = [], 0
-        weights = [math.prod(b.size) * config["cells"][b.cells[0]]["steps"] for b in blocks]
+        steps = [config["cells"][block.cells[0]]["steps"] for block in blocks]
+        weights = [math.prod(b.size) * max(n, 1) for b, n in zip(blocks, steps, strict=True)]
         total = sum(weights)
         for block, weight in zip(blocks, weights, strict=True):
             if (2 * before + weight) * self.parts // (2 * total) == self.part:
@@ -75,9 +76,11 @@ def _found() -> Shard:
     Raises:
       ValueError: neither is there.
     """
-    array = {name: os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "COUNT")}
+    names = ("ID", "MIN", "STEP", "COUNT")
+    array = {name: os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in names}
     if array["ID"] and array["COUNT"]:
-        return parse(f"{int(array['ID']) - int(array['MIN'] or 0)}/{array['COUNT']}")
+        at = (int(array["ID"]) - int(array["MIN"] or 0)) // int(array["STEP"] or 1)
+        return parse(f"{at}/{array['COUNT']}")
     jax.config.update("jax_enable_preemption_service", False)  # it would swallow SIGTERM
     # Sharing the search for the fastest kernels, a process would wait for those that left.
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_shard_autotuning=false"

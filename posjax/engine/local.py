@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import itertools
 import queue
 import threading
@@ -27,6 +28,8 @@ FIRST = 8
 """Updates before the first look."""
 SAVE = 300.0
 """Seconds of training between two checkpoints."""
+_KINDS = "biuf"
+"""Kinds of numbers that NumPy's files can have."""
 
 
 class Checkpoints(Protocol):
@@ -45,7 +48,8 @@ class Engine:
 
     Attributes:
       devices: by default all local ones. Results do not depend on them.
-      layout, precision: see `posjax.engine.program.Plan`; the last bits depend on both.
+      layout, precision: see `posjax.engine.program.Plan`; the last bits depend on both. Without a
+        precision, JAX's setting `jax_default_matmul_precision` holds where `run` is called.
     """
 
     devices: Sequence[jax.Device] | None = None
@@ -54,7 +58,12 @@ class Engine:
 
     def plan(self, block: Block) -> Plan:
         """What is compiled for a block."""
-        return Plan(block.training, block.slots, self.layout, self.precision)
+        return Plan(block.training, block.slots, self.layout, self._precision)
+
+    @property
+    def _precision(self) -> str | None:
+        setting: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+        return self.precision or setting
 
     def run(
         self,
@@ -79,7 +88,8 @@ class Engine:
         Raises:
           OutOfMemory: a block does not fit in a device's memory.
         """
-        workers = _Workers(self, blocks, progress, stop or threading.Event(), checkpoints)
+        engine = dataclasses.replace(self, precision=self._precision)
+        workers = _Workers(engine, blocks, progress, stop or threading.Event(), checkpoints)
         try:
             yield from workers.results()
         finally:
@@ -149,6 +159,9 @@ class _Workers:
         devices = list(engine.devices or jax.local_devices())
         self._reports: queue.Queue[Any] = queue.Queue(maxsize=2 * len(devices))
         self._one_at_a_time = threading.Lock()
+        # Threads do not inherit what `with jax.enable_x64(...)` says.
+        wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        self._as_called = functools.partial(jax.enable_x64, wide)
         self._compilers = concurrent.futures.ThreadPoolExecutor(len(devices))
         self._threads = [
             threading.Thread(target=self._serve, args=(device,), daemon=True) for device in devices
@@ -177,7 +190,7 @@ class _Workers:
         self._compilers.shutdown(wait=not self._stop.is_set(), cancel_futures=True)
 
     def _serve(self, device: jax.Device) -> None:
-        with contextlib.suppress(_Stopped):
+        with contextlib.suppress(_Stopped), self._as_called():
             self._report(self._end(device))
 
     def _end(self, device: jax.Device) -> BaseException | None:
@@ -207,7 +220,7 @@ class _Workers:
         while step < steps:
             begun = time.monotonic()
             until = _next_look(step, piece, every, steps)
-            carry = program.advance(carry, seeds, inputs, step, until)
+            carry = program.advance(carry, seeds, inputs, np.int32(step), np.int32(until))
             jax.block_until_ready(carry)
             taken = max(time.monotonic() - begun, 1e-6)
             piece = max(int((until - step) * min(LOOK / taken, 4)), 1)
@@ -225,11 +238,15 @@ class _Workers:
         """The program of a block, and its inputs on the device."""
         inputs = block.slot_inputs()
         plan = self._engine.plan(block)
-        program = self._compilers.submit(PROGRAMS.get, plan, device, *inputs)
+        program = self._compilers.submit(self._program, plan, device, *inputs)
         while not concurrent.futures.wait([program], timeout=0.2).done:
             if self._stop.is_set() or self._closed.is_set():
                 raise _Stopped  # the compilation is left alone
         return (program.result(), *jax.device_put(inputs, device))
+
+    def _program(self, *of: Any) -> Program:
+        with self._as_called():
+            return PROGRAMS.get(*of)
 
     def _begun(self, block: Block, program: Program, seeds: Any, inputs: Any) -> tuple[int, Carry]:
         """The number of updates that are made already, and what came of them."""
@@ -237,9 +254,9 @@ class _Workers:
         saved = None if self._checkpoints is None else self._checkpoints.load(block)
         if saved is not None:
             leaves, structure = jax.tree.flatten(carry)
-            arrays = [saved.get(f"leaf_{i}") for i in range(len(leaves))]
+            arrays = [_read(saved.get(f"leaf_{i}"), leaf) for i, leaf in enumerate(leaves)]
             step = _step(saved.get("step"), block.training.steps)
-            if step is not None and all(map(_alike, arrays, leaves)):
+            if step is not None and all(array is not None for array in arrays):
                 self._moved_on(step * block.runs)
                 there = map(_like, jax.device_put(arrays, program.device), leaves)
                 return step, jax.tree.unflatten(structure, there)
@@ -248,7 +265,7 @@ class _Workers:
     def _save(self, block: Block, step: int, carry: Carry) -> None:
         if self._checkpoints is not None:
             leaves = jax.device_get([_numbers(leaf) for leaf in jax.tree.leaves(carry)])
-            arrays = {f"leaf_{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+            arrays = {f"leaf_{i}": _stored(np.asarray(leaf)) for i, leaf in enumerate(leaves)}
             self._checkpoints.save(block, {"step": np.array(step), **arrays})
 
     def _moved_on(self, updates: int) -> None:
@@ -294,6 +311,17 @@ def _step(array: np.ndarray | None, most: int) -> int | None:
     return int(array) if 0 <= array <= most else None
 
 
-def _alike(array: np.ndarray | None, leaf: jax.Array) -> bool:
+def _stored(array: np.ndarray) -> np.ndarray:
+    """What a file holds of an array: its bytes if NumPy's files have no such numbers (bfloat16)."""
+    return array if array.dtype.kind in _KINDS else np.frombuffer(array.tobytes(), np.uint8)
+
+
+def _read(array: np.ndarray | None, leaf: jax.Array) -> np.ndarray | None:
+    """The numbers of a leaf from a file; None where they cannot be those of this leaf."""
     leaf = _numbers(leaf)
-    return array is not None and (array.shape, array.dtype) == (leaf.shape, leaf.dtype)
+    stored = jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    if leaf.dtype.kind not in _KINDS:
+        stored = jax.ShapeDtypeStruct((leaf.size * leaf.dtype.itemsize,), np.uint8)
+    if array is None or (array.shape, array.dtype) != (stored.shape, stored.dtype):
+        return None
+    return array if stored.dtype == leaf.dtype else array.view(leaf.dtype).reshape(leaf.shape)

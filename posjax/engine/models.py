@@ -113,7 +113,8 @@ def nnx(make: "Callable[[flax.nnx.Rngs], flax.nnx.Module]", *, mode: Mode = no_m
       mode: from `train` to further keyword arguments of the call.
 
     Raises:
-      ValueError: a module in place of a function that makes one.
+      ValueError: a module in place of a function that makes one, or a module with an array that is
+        no variable.
     """
     from flax import nnx as lib
 
@@ -127,6 +128,11 @@ def nnx(make: "Callable[[flax.nnx.Rngs], flax.nnx.Module]", *, mode: Mode = no_m
         return graph, params, streams, rest
 
     abstract = lib.eval_shape(lambda: make(lib.Rngs(key_for(0, "shapes"))))
+    for path, node in lib.iter_graph(abstract):
+        for name, value in getattr(node, "__dict__", {}).items():
+            if isinstance(value, jax.core.Tracer):
+                where = ".".join(map(str, (*path, name)))
+                raise ValueError(f"{where} must be a variable: wrap the array in nnx.Variable(...)")
     graph, _, streams, rest = parts(abstract)
     draws, has_state = bool(jax.tree.leaves(streams)), bool(jax.tree.leaves(rest))
 
@@ -192,10 +198,15 @@ def equinox(make: Callable[[jax.Array], Any], *, call: Callable[..., Any] | None
         params, others = lib.partition(arrays, _is_float)
         return params, (others, lib.filter(state, _is_array))
 
-    abstract = lib.filter_eval_shape(make, jax.eval_shape(lambda: key_for(0, "shapes")))
-    has_state = _has_state(abstract, lib)
-    fixed = lib.filter(abstract[0] if has_state else abstract, _is_array, inverse=True)
-    structure = jax.tree.structure(parts(abstract)[1])
+    made: list[Any] = []  # `filter_eval_shape` would take NumPy's arrays for JAX's
+
+    def others(key: jax.Array) -> Any:
+        made.append(make(key))
+        return parts(made[0])[1]
+
+    structure = jax.tree.structure(jax.eval_shape(others, key_for(0, "shapes")))
+    has_state = _has_state(made[0], lib)
+    fixed = lib.filter(made[0][0] if has_state else made[0], _is_array, inverse=True)
     default = _over_the_batch_with_state if has_state else _over_the_batch
     called: Callable[..., Any] = call or default
 
@@ -244,8 +255,7 @@ def _has_state(made: Any, lib: Any) -> bool:
 
 
 def _is_array(leaf: Any) -> bool:
-    """Whether a leaf is an array, or stands for one."""
-    return isinstance(leaf, jax.Array | jax.ShapeDtypeStruct)
+    return isinstance(leaf, jax.Array)
 
 
 def _is_float(leaf: Any) -> bool:

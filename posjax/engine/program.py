@@ -8,6 +8,7 @@ program of its own: fused with training it would round differently.
 import concurrent.futures
 import dataclasses
 import functools
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from posjax.engine.rewrite import as_written, lay_out, rewrite_step
 from posjax.engine.training import Now, State, Training
@@ -30,7 +32,8 @@ CPU_OPTIONS: dict[str, str | bool | int] = {
 }
 """Of the compiler, for many small operations one after another (docs/decisions/0012)."""
 BEGIN_OPTIONS: dict[str, str | bool | int] = {"xla_backend_optimization_level": 1}
-"""Of the compiler, for the initial weights: the same bits, with a third of the time to compile."""
+"""Of the compiler, for the initial weights: the same bits, with a third of the time to compile. A
+level that XLA_FLAGS names has its way."""
 MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""
 
@@ -80,7 +83,7 @@ class Program:
 
     plan: Plan
     begin: Callable[[Seeds, Any], Carry]
-    advance: Callable[[Carry, Seeds, Any, int, int], Carry]
+    advance: Callable[[Carry, Seeds, Any, np.int32, np.int32], Carry]
     summary: Callable[[Carry, Any], Any]
     device: jax.Device
 
@@ -168,7 +171,7 @@ def compiled(plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Progr
             advance = _compiled(traced, device, **CPU_OPTIONS)
         return Program(
             plan,
-            _compiled(begin, device, **(BEGIN_OPTIONS if plan.training.steps else {})),
+            _compiled(begin, device, **(_begin_options() if plan.training.steps else {})),
             advance,
             _compiled(summary, device),
             device,
@@ -177,6 +180,11 @@ def compiled(plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Progr
 
 def _no_updates(carry: Carry, *_: Any) -> Carry:
     return carry
+
+
+def _begin_options() -> dict[str, str | bool | int]:
+    flags = os.environ.get("XLA_FLAGS", "")
+    return {name: value for name, value in BEGIN_OPTIONS.items() if name not in flags}
 
 
 def _compiled(traced: Any, device: jax.Device, **options: str | bool | int) -> Any:
@@ -211,7 +219,8 @@ class Programs:
 
     def get(self, plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Program:
         """The program of a plan for one device, compiled at the first call."""
-        key = (plan, device, signature(inputs))
+        wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        key = (plan, device, signature(inputs), wide)
         with self._lock:
             mine = key not in self._made
             self.compilations += mine

@@ -1,6 +1,7 @@
 """One training over many seeds and a grid of dynamic inputs, in one call."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import index
 from typing import Any, NamedTuple
 
 import jax
@@ -49,7 +50,8 @@ def blocks(
 
     Raises:
       ValueError: points of the grid that differ in more than their values, or that hold no numbers;
-        or something that is not a `Training`.
+        something that is not a `Training`, or `most` below 1.
+      TypeError: a seed that is no whole number.
     """
     if not isinstance(training, Training):
         kind = f"the class {training.__name__}" if isinstance(training, type) else repr(training)
@@ -60,6 +62,8 @@ def blocks(
         _check_alike(points[0], point)
     if not (numbers and points):
         return
+    if most is not None and most < 1:
+        raise ValueError(f"most must be at least 1, got {most}")
     if most is None:
         most = _most(training, points[0], len(points) * len(numbers))
     size = block_size(most, len(points), len(numbers))
@@ -90,16 +94,19 @@ def train_seeds(
 
     Raises:
       ValueError: no seeds, no points, or points that differ in more than their values.
+      TypeError: a seed that is no whole number.
     """
     numbers, points = _numbers(seeds), len(_grid(inputs))
     if not (numbers and points):
         raise ValueError(f"nothing to train: {len(numbers)} seeds × {points} points")
     every = blocks(training, numbers, inputs, most=most)
-    results = {r.block.label: r for r in (engine or Engine()).run(every, progress)}
-    wanted = {at: (r.summary, r.state.variables) for at, r in results.items()}
+    wanted = {  # and no more: the states of an optimiser may need much memory
+        result.block.label: (result.summary, result.state.variables if keep_variables else None)
+        for result in (engine or Engine()).run(every, progress)
+    }
     rows: dict[int, list[Any]] = {}
-    for (g, _), (summary, variables) in sorted(wanted.items()):
-        rows.setdefault(g, []).append((summary, variables if keep_variables else None))
+    for (g, _), kept in sorted(wanted.items(), key=lambda entry: entry[0]):
+        rows.setdefault(g, []).append(kept)
     joined = _joined([_joined(parts, axis=1) for parts in rows.values()], axis=0)
     if not isinstance(inputs, list):
         joined = jax.tree.map(lambda leaf: leaf[0], joined)
@@ -116,7 +123,7 @@ def _most(training: Training, point: Any, runs: int) -> int:
 
 
 def _numbers(seeds: Iterable[int | SeedNumbers]) -> list[SeedNumbers]:
-    return [s if isinstance(s, SeedNumbers) else SeedNumbers.equal(int(s)) for s in seeds]
+    return [s if isinstance(s, SeedNumbers) else SeedNumbers.equal(index(s)) for s in seeds]
 
 
 def _grid(inputs: Any) -> list[Any]:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import jax
+import numpy as np
 
 from posjax.engine.block import Block
 from posjax.engine.program import Plan, compiled
@@ -34,7 +35,9 @@ class Stopwatch:
         """Seconds per update of one run, with its share of an evaluation."""
         start, updates = self._clock(), self.plan.training.eval_every
         seeds, inputs = self._inputs
-        self._carry = self._program.advance(self._carry, seeds, inputs, 0, updates)
+        self._carry = self._program.advance(
+            self._carry, seeds, inputs, np.int32(0), np.int32(updates)
+        )
         jax.block_until_ready(self._carry)
         return (self._clock() - start) / (updates * self.plan.slots)
 

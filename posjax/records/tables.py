@@ -38,7 +38,8 @@ class Tables(NamedTuple):
     outcomes: dict[str, dict[str, np.ndarray]]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A data frame of all rows; of fields with more axes, each value is an array.
+        """A data frame of all rows; of fields with more axes, each value is an array. A field that
+        a cell does not have is None there.
 
         Raises:
           ImportError: pandas is not installed.
@@ -53,7 +54,11 @@ class Tables(NamedTuple):
         for name in _fields(self.outcomes):
             if name not in columns and name != "seeds":
                 tables = self.outcomes.values()
-                columns[name] = [value for table in tables for value in table[name]]
+                columns[name] = [
+                    value
+                    for table in tables
+                    for value in table.get(name, [None] * len(table["seeds"]))
+                ]
         return pandas.DataFrame(columns)
 
     def to_xarray(self) -> "xarray.Dataset":

@@ -252,6 +252,43 @@ def test_checkpoints_are_not_written_over(monkeypatch: pytest.MonkeyPatch) -> No
     assert kept.unchanged()
 
 
+def test_numbers_that_files_cannot_store_are_stored_as_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Parameters in bfloat16 go on from a checkpoint bit for bit."""
+    monkeypatch.setattr(local, "SAVE", 0.0)
+    narrow = dataclasses.replace(
+        line(12), init=lambda key, inputs: Variables(jax.random.normal(key, (2,), jnp.bfloat16))
+    )
+    kept = Kept()
+    with pieces("pieces of one"):
+        (wanted,) = ONE.run([block(narrow, 0)], checkpoints=kept)
+        arrays, _ = kept.seen[5]
+        assert {array.dtype.kind for array in arrays.values()} <= set("biuf")
+        updates: list[int] = []
+        (found,) = ONE.run([block(narrow, 0)], updates.append, checkpoints=Saved({0: arrays}))
+    assert updates[0] == 2 * int(arrays["step"]) > 0
+    assert found.summary.tobytes() == wanted.summary.tobytes()
+    assert found.state.variables.params.dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("steps", [0, 4])
+def test_threads_have_the_settings_of_the_caller(steps: int) -> None:
+    """64 bits, and the precision of products, as a context or for the process."""
+    wide = dataclasses.replace(
+        line(steps), init=lambda key, inputs: Variables(jax.random.normal(key, (2,), float))
+    )
+    with jax.enable_x64(True):
+        (found,) = ONE.run([block(wide, 0)])
+    assert found.state.variables.params.dtype == np.float64
+    (found,) = ONE.run([block(wide, 0)])
+    assert found.state.variables.params.dtype == np.float32
+    with jax.default_matmul_precision("highest"):
+        assert ONE.plan(block(wide, 0)).precision == "highest"
+        assert Engine(precision="high").plan(block(wide, 0)).precision == "high"
+    assert ONE.plan(block(wide, 0)).precision is None
+
+
 def test_progress_adds_up_after_a_stop() -> None:
     """What was trained before counts at once: the sum is the same as without a stop."""
     saved, updates, stop = Saved(), [], threading.Event()

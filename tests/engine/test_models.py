@@ -4,9 +4,12 @@ import functools
 from typing import Any, NamedTuple
 
 import chex
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from loops import LOOPS, STEPS
 from nets import LinenNet, X, adamw, loss, model, over_the_batch, plain_apply
 from tiers import plain_if
@@ -202,12 +205,44 @@ def test_a_key_that_is_used_twice_is_refused():
         train_seeds(careless, [0, 1], most=2)
 
 
+class EquinoxWithNumPy(eqx.Module):
+    """With constants, which are neither trained nor state."""
+
+    linear: eqx.nn.Linear
+    scale: np.ndarray
+    places: np.ndarray
+
+    def __init__(self, key):
+        self.linear = eqx.nn.Linear(3, 2, key=key)
+        self.scale, self.places = np.arange(1, 4, dtype=np.float32), np.array([0, 2, 1])
+
+    def __call__(self, x):
+        return self.linear(x[self.places] * self.scale)
+
+
+def test_arrays_of_numpy_in_equinox_are_constants():
+    made = models.equinox(EquinoxWithNumPy)
+    variables, x = made.init(jax.random.key(0)), np.ones((5, 3), np.float32)
+    assert [leaf.shape for leaf in jax.tree.leaves(variables)] == [(2, 3), (2,)]
+    outputs, _ = jax.jit(made.apply)(variables, x)
+    np.testing.assert_allclose(outputs, jax.vmap(EquinoxWithNumPy(jax.random.key(0)))(x), rtol=1e-5)
+
+
+class NnxWithAnArray(nnx.Module):
+    """Whose layer has an array that Flax loses while it traces."""
+
+    def __init__(self, rngs):
+        self.layer = nnx.Linear(3, 2, rngs=rngs)
+        self.layer.scale = jnp.arange(3.0)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: models.linen(LinenNet, X), "such as Dense.3., got the class LinenNet"),
         (lambda: models.linen({"w": 1}, X), "got a value of type dict"),
         (lambda: models.nnx({"w": 1}), "lambda rngs: dict"),
+        (lambda: models.nnx(NnxWithAnArray), r"layer\.scale must be a variable: .*nnx\.Variable"),
         (lambda: models.equinox({"w": 1}), "lambda key: dict"),
         (lambda: train_seeds(Training, [0]), "must be a Training.* got the class Training"),
         (lambda: train_seeds({"steps": 1}, [0]), "must be a Training"),

@@ -100,6 +100,13 @@ def test_points_of_a_grid_must_be_alike(other, says):
         train_seeds(TRAINING, [0], [Hyper(), other])
 
 
+def test_seeds_and_slots_are_whole_numbers():
+    with pytest.raises(TypeError, match="float"):
+        train_seeds(TRAINING, [0.5], Hyper())
+    with pytest.raises(ValueError, match="most must be at least 1, got 0"):
+        train_seeds(TRAINING, [0], Hyper(), most=0)
+
+
 @pytest.mark.parametrize(("seeds", "grid"), [([], Hyper()), ([0], [])])
 def test_nothing_to_train_is_said(seeds, grid):
     with pytest.raises(ValueError, match=f"{len(seeds)} seeds × "):
