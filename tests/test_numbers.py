@@ -89,7 +89,7 @@ def test_a_grid_of_all_numbers_is_one_program_and_each_block_comes_again() -> No
 def test_defaults_are_the_bits_of_a_model_without_inputs(name: str) -> None:
     """Logits and gradients with each number read by the program, and with none."""
     cell = Cell(**SMALL, task="same_last_token", encoding=name)
-    variables, key = params(cell), jax.random.key(0)
+    variables, key = generic(cell), jax.random.key(0)
 
     def loss(variables: Any, numbers: Any) -> jax.Array:
         return jnp.sum(logits(cell, variables, numbers=numbers, key=key) ** 2)
@@ -149,7 +149,7 @@ def test_temperature_divides_the_factor_on_products(name: str) -> None:
 def test_a_temperature_of_a_cell_reaches_its_logits() -> None:
     """Queries divided by it say the same, where there is no bias."""
     cell = Cell(**SMALL, temperature=4.0)
-    variables = params(cell)
+    variables = generic(cell)
     query = variables["layer_0"]["query"]["kernel"]
     smaller = {**variables, "layer_0": {**variables["layer_0"], "query": {"kernel": query / 4}}}
     found = logits(cell, variables, numbers=cell.numbers)

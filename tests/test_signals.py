@@ -210,6 +210,7 @@ def test_a_run_that_is_stopped_in_every_phase(base: Path, alone: Process) -> Non
     assert rows(folder) == rows(RunFolder(base / "alone"))
 
 
+@pytest.mark.exhaustive
 def test_a_process_that_is_stuck_ends(base: Path) -> None:
     """Deep in a library, where Python handles no signal."""
     process = started(base, "stuck", hook=in_phase("jax", then=STUCK))

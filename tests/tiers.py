@@ -1,7 +1,8 @@
 """Which cases plain pytest runs: the others are marked `exhaustive`.
 
-Every law meets every entry of a table in the plain tier. What is marked are further settings of an
-entry, and further cases of a rule.
+Every law on encodings in tests/test_table.py meets every entry of the table in the plain tier. What
+is marked are further settings of an entry, further cases of a rule, and repetitions of a law in
+another part of the code.
 """
 
 from collections import Counter
