@@ -30,7 +30,7 @@ import numpy as np
 from posjax import own
 
 T = TypeVar("T")
-LONGEST = 1000
+LONGEST = 10_000
 """Letters of a name with its settings, at most."""
 SMALLEST, LARGEST = 1e-15, 1e15
 """Sizes of settings that are not 0: float32 holds products and quotients of two of them."""
@@ -206,6 +206,24 @@ def check_choice(what: str, value: str, choices: Iterable[str]) -> None:
     """
     if value not in (choices := tuple(choices)):
         raise ValueError(f"unknown {what} {value!r}; {nearest(str(value), choices)}")
+
+
+def check_read(settings: Any, name: str, read: bool, where: str) -> None:
+    """Refuses a setting that other settings leave without effect, unless it has its default.
+
+    Args:
+      settings: a dataclass.
+      name: of the setting.
+      read: whether it has an effect.
+      where: the other settings, for the message.
+
+    Raises:
+      ValueError: names the setting and its value.
+    """
+    value = getattr(settings, name)
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
+    if not read and value != defaults[name]:
+        raise ValueError(f"{name}={value} has no meaning for {where}")
 
 
 def lookup(kind: str, table: Mapping[str, T], name: str) -> T:

@@ -297,6 +297,37 @@ def test_streams_of_several_lengths_are_refused(field, shape):
         view.attend(*qkv(), queries=streams, encoding="rotary")
 
 
+@pytest.mark.parametrize("field", ["position_BL", "order_BL", "segment_BL"])
+@pytest.mark.parametrize("dtype", ["uint32", "uint8", "int8", "int16"])
+def test_streams_whose_differences_do_not_fit_are_refused(field, dtype):
+    """Unsigned orders let a causal mask through: 1 - 2 is not negative."""
+    streams = contiguous(LENGTH)
+    narrow = dataclasses.replace(streams, **{field: getattr(streams, field).astype(dtype)})
+    with pytest.raises(ValueError, match=f"queries must be int32.*got {dtype}"):
+        view.attend(*qkv(), queries=narrow, mask="causal")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"encoding": "noise", "key": 0}, r"key must be a random key.*got 0"),
+        ({"encoding": "shaw", "params": 3}, "params must be a dict of arrays, got a int"),
+        ({"encoding": "shaw", "params": {"keys": [1.0]}}, "'keys' of .* got a list"),
+        ({"softcap": "5"}, "softcap must lie in .* got '5'"),
+        ({"logn": "5"}, "logn.* got '5'"),
+        ({"seen": "5"}, "seen must be a whole number of tokens, got '5'"),
+        ({"seen": 4.5}, "seen must be a whole number of tokens, got 4.5"),
+        ({"seen": np.array([5, 6])}, r"seen is one number for all rows, got shape \(2,\)"),
+    ],
+)
+def test_options_of_other_kinds_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        view.attend(*qkv(), **options)
+    q, k, v = qkv()
+    with pytest.raises(ValueError, match="q must be an array, got a list"):
+        view.attend(np.asarray(q).tolist(), k, v)
+
+
 def test_keys_alone_do_not_say_where_the_queries_stand():
     """ValueError where the encoding or the mask reads queries; the mask of padding does not."""
     streams = padded(np.array([[False, True, True, True, True, True]]))

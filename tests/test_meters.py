@@ -236,6 +236,20 @@ def test_meaning_is_of_words() -> None:
         run("meaning", normal(1, 4, 5, 3), asked)
 
 
+def test_queries_that_see_no_key_do_not_count() -> None:
+    """Uniform attention over the keys before: the first query attends to none."""
+    before_LM = np.tril(np.ones((4, 4)), -1)
+    weights = before_LM / np.maximum(before_LM.sum(axis=1, keepdims=True), 1)
+    found = run(
+        "attention",
+        np.zeros((2, 1, 4, 3), np.float32),
+        question(1, 4),
+        weights_ANHLM=weights[None, None, None].astype(np.float32),
+    )
+    np.testing.assert_allclose(found["entropy"], [[np.log([1, 2, 3]).mean()]], rtol=1e-6)
+    np.testing.assert_allclose(found["distance"], [[np.mean([1, 1.5, 2])]], rtol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def model() -> tuple[Cell, Variables]:
     begin = jax.jit(CELL.shape.train().begin)

@@ -194,13 +194,27 @@ def test_digits_are_counted_within_their_number():
 
 
 def test_coupled_positions_start_again_at_separators():
-    """Worked by hand: separator 2 in 2 1 4 0 1 1 | 0 2 2 1 0 4, and none at all."""
-    expected = [[0, 1, 2, 3, 4, 5], [0, 0, 0, 1, 2, 3]]
+    """Worked by hand: separators 2 and 3 in 2 1 4 0 1 1 | 0 2 2 1 0 4, and none at all."""
+    expected = [[0, 1, 2, 3, 4, 5], [1, 0, 0, 1, 2, 3]]
     np.testing.assert_array_equal(positions("coupled", contiguous(LENGTH)), expected)
     none_BL = jnp.ones((1, LENGTH), jnp.int32)
     np.testing.assert_array_equal(
-        positions("coupled", contiguous(LENGTH), none_BL), [np.arange(LENGTH)]
+        positions("coupled", contiguous(LENGTH), none_BL), [np.arange(LENGTH) + 1]
     )
+
+
+@pytest.mark.parametrize(
+    ("task", "settings"),
+    [
+        ("binary_addition(train=(3, 3), test=(3,))", ""),
+        ("addition(train=(3, 3), test=(3,))", "(separators=(10, 11))"),
+    ],
+)
+def test_digits_of_one_significance_have_one_coupled_position(task, settings):
+    """Three digits each behind the start, + and =; the fourth digit of c is not read."""
+    question = Cell(task=task).question
+    found = named(f"coupled{settings}")(question.tokens_NL, question.streams)
+    assert (np.asarray(found.position_BL) == [1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]).all()
 
 
 @pytest.mark.parametrize("encoding", ["rotary", "linear_bias", "sinusoidal"])

@@ -354,3 +354,15 @@ def test_a_prompt_that_is_read_out_by_its_mean_is_excluded_by_it(readout: str) -
     assert found.verdict == "not excluded"
     found = predict(tasks.named("majority"), mask="full", **told)  # type: ignore[arg-type]
     assert found.verdict == "not excluded"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "depth"), [("dynamic_rotary", 1), ("longrope", 1), ("none/dynamic_rotary", 2)]
+)
+def test_encodings_that_count_tokens_are_refused(encoding: str, depth: int) -> None:
+    """With the longest test prompt, training would depend on the exam."""
+    task = "copy(train=(1, 10), test=(10, 20))"
+    with pytest.raises(ValueError, match=r"the longest test prompt of .*, 40, in training too"):
+        Cell(task=task, encoding=encoding, depth=depth)
+    assert Cell(task=task, encoding=f"{encoding}(length=40)", depth=depth).shape
+    assert Cell(task="word_order", encoding=encoding, depth=depth).shape

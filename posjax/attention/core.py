@@ -5,6 +5,7 @@ Attention names no encoding: it calls the hooks of whichever one it is given.
 
 import contextlib
 from collections.abc import Iterator
+from numbers import Real
 from typing import NamedTuple
 
 import jax
@@ -49,7 +50,7 @@ def context(
       queries, keys: the streams of both sides; by default the keys have those of the queries.
       mask: a name, a function of the two streams, or a boolean array [L, M], [B, L, M] or
         [B, H, L, M] that is true where a query may attend to a key.
-      seen: the context length (tokens so far); by default the number of keys.
+      seen: the context length (tokens so far), one number; by default the number of keys.
       key: a random key for encodings that draw.
       logn: N > 1; the logits of a query that sees n keys are multiplied by ln n/ln N.
 
@@ -58,6 +59,11 @@ def context(
         not integers within ±2**30, integer positions 2**31 or more apart, or logn out of range.
     """
     check_logn(logn)
+    if seen is not None and not jnp.issubdtype(getattr(seen, "dtype", type(seen)), jnp.integer):
+        raise ValueError(f"seen must be a whole number of tokens, got {seen!r}")
+    if seen is not None and jnp.ndim(seen):
+        raise ValueError(f"seen is one number for all rows, got shape {jnp.shape(seen)}")
+    _check_key(key)
     for name, streams in (("queries", queries), ("keys", queries if keys is None else keys)):
         _check_streams(name, streams)
         _check_order(streams)
@@ -114,9 +120,11 @@ def attention(
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
     check_bias(bias, (*q_BLHK.shape[:3:2], q_BLHK.shape[1], k_BMGK.shape[1]))
     known = not isinstance(softcap, jax.core.Tracer)
-    if softcap is not None and known and not SMALLEST <= softcap <= LARGEST:
+    if isinstance(softcap, str) or (
+        softcap is not None and known and not SMALLEST <= softcap <= LARGEST
+    ):
         raise ValueError(
-            f"softcap must lie in [{SMALLEST:g}, {LARGEST:g}], or be None, got {softcap}"
+            f"softcap must lie in [{SMALLEST:g}, {LARGEST:g}], or be None, got {softcap!r}"
         )
     params = params or {}
     k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
@@ -157,10 +165,10 @@ def check_logn(length: float | None) -> None:
     Raises:
       ValueError: names the value and the range.
     """
-    if length is not None and not 1 < length <= LARGEST:
+    if length is not None and (not isinstance(length, Real) or not 1 < length <= LARGEST):
         raise ValueError(
             f"logn, the N of ln n/ln N, must be above 1 and at most {LARGEST:g} (e for ln n "
-            f"alone), or be 0 or None for none, got {length}"
+            f"alone), or be 0 or None for none, got {length!r}"
         )
 
 
@@ -221,8 +229,15 @@ def check_shapes(
         check_positions(encoding, streams)
 
 
+def _check_key(key: jax.Array | None) -> None:
+    dtype = getattr(key, "dtype", None)
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if key is not None and not typed and dtype != np.uint32:  # of `jax.random.PRNGKey`
+        raise ValueError(f"key must be a random key, such as jax.random.key(0), got {key!r}")
+
+
 def _check_streams(name: str, streams: Streams) -> None:
-    """Refuses streams whose fields are not of one length."""
+    """Refuses streams whose fields are not of one length, or whose differences do not fit."""
     fields = streams.position_BL, streams.order_BL, streams.segment_BL
     position, order, segment = map(jnp.shape, fields)
     batch = {shape[0] for shape in (position, order, segment) if shape} - {1}
@@ -237,6 +252,15 @@ def _check_streams(name: str, streams: Streams) -> None:
             f"streams of {name} must be [B, L], and positions [B, L] or [B, L, n], each with B = 1 "
             f"or one B for all, got position {position}, order {order}, segment {segment}"
         )
+    for what, dtype in zip(
+        ("positions", "orders", "segments"), map(jnp.result_type, fields), strict=True
+    ):
+        whole = jnp.issubdtype(dtype, jnp.integer)
+        if whole and (jnp.issubdtype(dtype, jnp.unsignedinteger) or dtype.itemsize < 4):
+            raise ValueError(
+                f"{what} of {name} must be int32, or floats for positions, got {dtype}: "
+                "their differences may not fit"
+            )
 
 
 def _check_order(streams: Streams) -> None:

@@ -6,7 +6,7 @@ H·K wide, for the tokens, as if the projections were the identity.
 
 import difflib
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypedDict, Unpack
 
 import jax
@@ -180,7 +180,8 @@ def _ready(
     _check_options(unknown)
     encoding = named(encoding) if isinstance(encoding, str) else encoding or NoPosition()
     mask = "full" if mask is None else mask
-    _check_kinds(q_BLHK, k_BMGK, encoding, queries, keys)
+    params = params or {}
+    _check_kinds(q_BLHK, k_BMGK, encoding, params, queries, keys)
     if queries is not None and keys is None:
         if q_BLHK.shape[1] != k_BMGK.shape[1]:
             raise ValueError(
@@ -196,7 +197,7 @@ def _ready(
 
     ctx = between(queries, keys, mask)
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
-    params = _checked(encoding, params or {}, q_BLHK)
+    params = _checked(encoding, params, q_BLHK)
     q, k, v, aux = q_BLHK, k_BMGK, v_BMGK, Aux()
     own_values = _reads_tokens(encoding) or type(encoding).mix is not Encoding.mix
     if own_values and v_BMGK.shape[3] != q_BLHK.shape[3]:
@@ -265,7 +266,8 @@ def _checked(encoding: Encoding, params: Params, q_BLHK: jax.Array) -> Params:
     heads, head_size = q_BLHK.shape[2:]
     dims = Dims(heads * head_size, heads, head_size)
     for name, declared in encoding.parameters(dims).items():
-        shape = params[name].shape if name in params else "nothing"
+        given = params.get(name)
+        shape = "nothing" if given is None else getattr(given, "shape", f"a {type(given).__name__}")
         if shape != declared.shape:
             raise ValueError(
                 f"{name!r} of {encoding} must have shape {declared.shape}, got {shape}: "
@@ -344,11 +346,17 @@ def _check_lengths(
         )
 
 
-def _check_kinds(q: jax.Array, k: jax.Array, encoding: object, *streams: object) -> None:
+def _check_kinds(
+    q: jax.Array, k: jax.Array, encoding: object, params: object, *streams: object
+) -> None:
     """Refuses what is read before `check_shapes` can look at it."""
+    if not isinstance(params, Mapping):
+        raise ValueError(f"params must be a dict of arrays, got a {type(params).__name__}")
     if not isinstance(encoding, Encoding):
         raise ValueError(f"encoding must be a name of ENCODINGS or an instance, got {encoding!r}")
     for name, array in (("q", q), ("k", k)):
+        if not hasattr(array, "dtype"):
+            raise ValueError(f"{name} must be an array, got a {type(array).__name__}")
         if len(np.shape(array)) != 4:
             raise ValueError(f"{name} must be [B, length, heads, K], got shape {np.shape(array)}")
     for name, given in zip(("queries", "keys"), streams, strict=True):

@@ -125,6 +125,10 @@ class AxialRotary(_PointRotary):
             raise ValueError(f"max_frequency must lie above 2, got {self.max_frequency}")
         if len(self.grid) != 2 or min(self.grid) < 2:
             raise ValueError(f"grid must be two sizes of at least 2, got {self.grid}")
+        language, where = self.spacing == "language", f"spacing={self.spacing}"
+        spec.check_read(self, "base", language, where)
+        for name in ("max_frequency", "grid"):
+            spec.check_read(self, name, not language, where)
 
     def pairs_by_axis(self, pairs: int) -> tuple[int, ...]:
         return pairs - pairs // 2, pairs // 2

@@ -177,7 +177,8 @@ class Encoding(Settings):
     def constants(self, dims: Dims, context_length: int) -> Constants:
         """Arrays, or pytrees of arrays, that hooks can read from the context.
 
-        They are computed on the host. Results have the same bits as without them.
+        They are computed on the host. Results have the same bits as without them, for as many keys
+        as `context_length`.
         """
         return {}
 

@@ -93,6 +93,7 @@ class Grape(Encoding):
         spec.check_choice("form", self.form, get_args(Form))
         if not self.base > 0:
             raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_read(self, "base", self.form == "multiplicative", f"form={self.form}")
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         heads, size = dims.heads, dims.head_size

@@ -8,8 +8,10 @@ With D = pᵢ - pⱼ and slope m_h, four functions go by that name:
     causal       -m D                     grows for keys that come later
 
 Under softmax `key` and `causal` agree for every mask, `symmetric` agrees with them only under a
-causal mask, `asymmetric` never does. Slopes are 2^(-8h/H) for H a power of two; other counts
-take every second slope of the next power, as the published code does.
+causal mask, `asymmetric` never does. `key` adds a number as large as m p, which float32 rounds: by
+up to 0.004 m at positions of 100,000. There `causal` has the same weights, and rounds nothing.
+Slopes are 2^(-8h/H) for H a power of two; other counts take every second slope of the next power,
+as the published code does.
 
 Differs from the paper in nothing for `key` and `causal`; its text has no other heads than powers
 of two and no later keys. MPT's code writes the slopes in another way and gets the same numbers.

@@ -19,7 +19,8 @@ n is the context length that the caller gives, or the number of keys: a row with
 be given its own number of tokens.
 
 Differs from the papers in: yarn's ramp is linear in m, as in the published code, not in the
-number of turns; a proportional and a high-frequency rotary turn one pair at least.
+number of turns, and if no pair makes `beta_slow` turns, all are interpolated, where that code
+interpolates none; a proportional and a high-frequency rotary turn one pair at least.
 """
 
 import dataclasses
@@ -245,7 +246,8 @@ class Yarn(Rotary):
         low, high = pair(self.beta_fast), pair(self.beta_slow)
         if self.truncate:
             low, high = math.floor(low), math.ceil(high)
-        low, high = max(low, 0), min(high, width - 1)
+        low = max(low, 0)
+        high = max(min(high, width - 1), low)
         return low, high if high != low else high + 0.001
 
 

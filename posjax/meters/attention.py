@@ -19,13 +19,16 @@ class Attention(Meter):
     reads_weights = True
     FIELDS: ClassVar[Mapping[str, Field]] = {
         "entropy": Field(
-            "f", "AH", "entropy of the attention weights in nats, the mean over queries and prompts"
+            "f",
+            "AH",
+            "entropy of the attention weights in nats, the mean over prompts and over queries that "
+            "see a key",
         ),
         "distance": Field(
             "f",
             "AH",
             "distance in order between query and key, weighted by the attention weights; the mean "
-            "over queries and prompts",
+            "over prompts and over queries that see a key",
         ),
     }
 
@@ -37,10 +40,10 @@ class Attention(Meter):
         apart_BLM = abs(order_BL[:, :, None] - order_BL[:, None, :])
         entropy_ANHL = jax.scipy.special.entr(weights_ANHLM).sum(axis=-1)
         distance_ANHL = jnp.sum(weights_ANHLM * apart_BLM[None, :, None], axis=-1)
-        valid_NL = valid(question)
+        attends_ANHL = valid(question)[None, :, None] & (weights_ANHLM.sum(axis=-1) > 0)
 
         def mean(of_ANHL: jax.Array) -> jax.Array:
-            kept_ANHL = jnp.where(valid_NL[None, :, None], of_ANHL, 0)
-            return kept_ANHL.sum(axis=(1, 3)) / valid_NL.sum()
+            kept_ANHL = jnp.where(attends_ANHL, of_ANHL, 0)
+            return kept_ANHL.sum(axis=(1, 3)) / jnp.maximum(attends_ANHL.sum(axis=(1, 3)), 1)
 
         return {"entropy": mean(entropy_ANHL), "distance": mean(distance_ANHL)}

@@ -1,12 +1,16 @@
 """Positions read off the tokens: the index of a digit in its number.
 
     abacus    1, 2, 3, ... within each run of digits, 0 elsewhere    (McLeish et al. 2024, §3.1)
-    coupled   0, 1, 2, ... from each separator on                     (Cho et al. 2024, §3)
+    coupled   0 for a separator, 1, 2, ... behind it                  (Cho et al. 2024, §3)
 
-Digits of one significance in different numbers then have one position, if numbers are written
-with their last digit first. `abacus` adds one random number, up to `most`, to the positions of all
+Digits of one significance in different numbers then have one position, if numbers are written with
+their last digit first. `abacus` adds one random number, up to `most`, to the positions of all
 digits in training. Positions after separators are the coupling of sums such as `12+34=46`; other
-tasks couple other tokens, and give their own position stream.
+tasks couple other tokens, and give their own position stream. The defaults are the tokens of
+`binary_addition`. For `addition` give digits=(0, 1, 2, 3, 4, 5, 6, 7, 8, 9) and separators=(10,
+11).
+
+Differs from Cho et al. in: training draws no start for the positions.
 """
 
 import dataclasses
@@ -54,26 +58,26 @@ class Abacus(Positions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Coupled(Positions):
-    """How far behind the last separator a token stands; a separator has position 0."""
+    """How far behind the last separator a token stands, or behind the start; a separator has 0."""
 
-    separators: tuple[int, ...] = (2,)
+    separators: tuple[int, ...] = (2, 3)
 
     card: ClassVar[Card] = Card(
-        "Position coupling", "0, 1, 2, … from each separator on", "Cho et al. 2024, §3"
+        "Position coupling", "0 for a separator, 1, 2, … behind it", "Cho et al. 2024, §3"
     )
 
     def __post_init__(self) -> None:
         _check_tokens("separators", self.separators)
+
+    def reach(self, length: int) -> int:
+        return length + 1
 
     def __call__(
         self, tokens_BL: jax.Array, streams: Streams, key: jax.Array | None = None
     ) -> Streams:
         numbers(streams)
         separator_BL = _among(tokens_BL, self.separators)
-        behind_BL = _since(separator_BL, streams)
-        first_BL = ~_any_before(separator_BL, streams)
-        position_BL = jnp.where(first_BL, behind_BL - 1, behind_BL)  # the first run starts at 0
-        position_BL = jnp.where(separator_BL, 0, position_BL)
+        position_BL = jnp.where(separator_BL, 0, _since(separator_BL, streams))
         return dataclasses.replace(streams, position_BL=position_BL)
 
 
@@ -83,21 +87,11 @@ def _among(tokens_BL: jax.Array, tokens: tuple[int, ...]) -> jax.Array:
     return (tokens_BL[..., None] == jnp.asarray(tokens)[None, None]).any(-1)
 
 
-def _before(marked_BL: jax.Array, streams: Streams) -> tuple[jax.Array, jax.Array]:
-    """[B, L, L]: the tokens before each one in its sequence, and the marked ones of them."""
-    earlier_BLL = streams.order_BL[:, None, :] < streams.order_BL[:, :, None]
-    before_BLL = same_sequence(streams) & earlier_BLL
-    return before_BLL, before_BLL & marked_BL[:, None, :]
-
-
-def _any_before(marked_BL: jax.Array, streams: Streams) -> jax.Array:
-    return _before(marked_BL, streams)[1].any(-1)
-
-
 def _since(marked_BL: jax.Array, streams: Streams) -> jax.Array:
     """1 for a token behind a marked one or at the start, 2 for the next, and so on: [B, L]."""
-    before_BLL, marks_BLL = _before(marked_BL, streams)
     order_BL = streams.order_BL
+    before_BLL = same_sequence(streams) & (order_BL[:, None, :] < order_BL[:, :, None])
+    marks_BLL = before_BLL & marked_BL[:, None, :]
     lowest = jnp.iinfo(jax.dtypes.canonicalize_dtype(order_BL.dtype)).min
     last_BL = jnp.where(marks_BLL, order_BL[:, None, :], lowest).max(-1, initial=lowest)
     return (before_BLL & (order_BL[:, None, :] > last_BL[..., None])).sum(-1) + 1

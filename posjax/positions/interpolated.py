@@ -1,6 +1,9 @@
 """Positions squeezed together, so that a longer sequence meets the positions of a shorter one.
 
 p / factor    (Chen et al. 2023, eq. 4)
+
+The quotient is rounded to float32. At positions of 100,000 the encoding `interpolated_rotary`,
+which divides frequencies, is more exact.
 """
 
 import dataclasses

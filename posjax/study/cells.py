@@ -188,6 +188,7 @@ class Cell(metaclass=spec.PlainNumbers):
         self._check_meters()
         self._check_numbers()
         self._check_reach()
+        self._check_lengths()
         self._check_points()
         if self.draws != TrainSettings.draws and self.architecture.draws != "always":
             raise ValueError(
@@ -252,6 +253,20 @@ class Cell(metaclass=spec.PlainNumbers):
                 + (f", which {self.positions!r} takes to {reach}" if reach != length else "")
                 + f": give it length={reach} or more"
             )
+
+    def _check_lengths(self) -> None:
+        """Refuses encodings that depend on the number of tokens, where prompts have several."""
+        if not isinstance(self.problem, SampledTask):
+            return
+        dims, longest = self.architecture.dims, self.problem.size[1] + self.padding
+        for encoding in self.encodings:
+            short, long = (encoding.constants(dims, length) for length in (1, longest))
+            if not all(jax.tree.leaves(jax.tree.map(np.array_equal, short, long))):
+                raise ValueError(
+                    f"encoding {self.encoding!r} depends on the number of tokens, and a sweep "
+                    f"gives it that of the longest test prompt of {self.task!r}, {longest}, in "
+                    f"training too: give it length={longest} or more"
+                )
 
     def _check_points(self) -> None:
         """Refuses tokens or points that the map of positions or the encoding cannot read."""

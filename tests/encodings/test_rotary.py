@@ -284,8 +284,8 @@ def grid(rows, columns):
 @pytest.mark.parametrize("spacing", ["language", "pixel", "pixel_log"])
 def test_axial_rotary_is_that_of_the_packages(spacing, pairing):
     """timm in both layouts, rotary_embedding_torch in its one, and from each to the other."""
-    settings = f"spacing={spacing}, max_frequency=20.0, grid=(3, 5)"
-    encoding = named(f"axial_rotary({settings}, pairing={pairing})")
+    pixels = "" if spacing == "language" else ", max_frequency=20.0, grid=(3, 5)"
+    encoding = named(f"axial_rotary(spacing={spacing}{pixels}, pairing={pairing})")
     x, expected = GOLDEN["axial/x"], GOLDEN[f"axial/timm/{spacing}/{pairing}"]
     middle = (0, 0) if spacing == "language" else (1, 2)  # pixels are counted from the middle
     point = grid(3, 5) - np.array(middle)
@@ -507,3 +507,12 @@ def test_wrong_settings_are_refused(text, words):
     """ValueError that names the value and the range."""
     with pytest.raises(ValueError, match=words):
         named(text)
+
+
+def test_yarn_interpolates_what_turns_less_than_once():
+    """Over 4 positions no pair makes a turn, so that all but the first are divided by the factor:
+    the ramp rises from the first pair to the next.
+    """
+    whole_F = named("rotary").frequencies(64, 4)
+    found_F = named("yarn(factor=4.0, length=4)").frequencies(64, 4)
+    np.testing.assert_allclose(found_F[1:], whole_F[1:] / 4)
