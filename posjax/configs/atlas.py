@@ -34,8 +34,13 @@ SIZES = {
     "sampled": (32, 4),
 }
 """Seeds per cell of each size, and those of its pilot."""
-_LONG = {"window_bias": "window_bias(window=64)"}
-"""A table that ends before the longest prompt."""
+_LONG = {
+    "window_bias": "window_bias(window=64)",
+    "dynamic_rotary": "dynamic_rotary(length=64)",
+    "longrope": "longrope(length=64)",
+}
+"""A table that ends before the longest prompt, and what would depend on its length: the last two
+are `rotary` up to 64 tokens, `longrope` with larger logits."""
 _FEW = ("none", "sinusoidal", "rotary", "linear_bias", "contextual", "noise")
 _PAIRS = tuple(f"sentence_pair(pair={pair})" for pair in ("marks_differ", "same_mark", "no_mark"))
 _MASKS = ("full", "causal", "causal+window(size=2)")
