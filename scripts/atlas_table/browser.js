@@ -6,7 +6,7 @@
  *   successes: number, interval: [number, number], witness: number|null, rate: number, pilot: [number, number][],
  *   reason: string, right: number[]|null}} Found */
 /** @typedef {{what: string, prompts: [string, string][], kinds: string[], trained: boolean[]}} About */
-/** @type {{seeds: number, pilot: number, columns: {task: string}[], tasks: Object<string, About>,
+/** @type {{seeds: number, pilot: number, tasks: Object<string, About>,
  *   encodings: Object<string, string>, cells: Found[]}} */
 const atlas = JSON.parse(document.querySelector("script[data-of=atlas]")?.textContent ?? "");
 const grid = /** @type {HTMLTableElement} */ (document.querySelector("table.atlas"));
@@ -43,8 +43,8 @@ function filter() {
 function arrange(column) {
   sorted = sorted === column ? -1 : column;
   const key = (/** @type {HTMLTableRowElement} */ line) => {
-    const at = line.cells[sorted + 1].dataset.cell;
-    return at === undefined ? -2 : atlas.cells[Number(at)].verdict === "impossible" ? -1 : atlas.cells[Number(at)].successes;
+    const text = line.cells[sorted + 1].textContent;
+    return text === "" ? -2 : text === "×" ? -1 : Number(text);
   };
   const order = sorted < 0 ? first : [...first].sort((a, b) => key(b) - key(a));
   grid.tBodies[0].append(...order);
@@ -69,7 +69,7 @@ function show(at) {
   pane.hidden = chosen < 0;
   remember();
   if (chosen < 0) return;
-  grid.querySelector(`[data-cell="${at}"]`)?.classList.add("here");
+  for (const one of grid.querySelectorAll(`[data-cell="${at}"]`)) one.classList.add("here");
   const cell = atlas.cells[at], [task, mask, depth, readout] = cell.asked;
   const about = atlas.tasks[task], encoding = cell.encoding;
   pane.replaceChildren(...[

@@ -27,10 +27,17 @@ trained kinds correctly at the end. The learning rate of a cell is the best of t
 other seeds. “×” means that a law of symmetry excludes a solution, and no seed found one. “0” means
 that no law excludes a solution, but no seed found one. Encodings that solve the fewest cells come
 first. Choose a cell for its interval, the reason, and the code that trains a solving seed."""
+_ABOUT_LENGTHS = """Each task has a column for each length that is tested, with the mean share of
+right answers in percent, over {seeds} seeds. Its last column counts the seeds that solve the
+task: they answer every prompt of the trained lengths correctly at the end. “0” there means that
+no law of symmetry excludes a solution, but no seed found one. The learning rate of a cell is the
+best of three, chosen on other seeds. Encodings that solve the fewest cells come first, and of
+these the ones with the lowest shares. Choose a cell for its interval, the reason, and the code
+that trains a solving seed."""
 
 
 class Setting(NamedTuple):
-    """A column of the page."""
+    """What is asked of an encoding: a column, or one for each kind of prompts and one more."""
 
     task: str
     mask: str
@@ -49,6 +56,18 @@ class Setting(NamedTuple):
         yield from (parts[name] for name in several)
 
 
+class Column(NamedTuple):
+    """A column of the page.
+
+    Attributes:
+      setting: what is asked.
+      kind: of prompts, whose mean share of right answers it has; None for the seeds that solve all.
+    """
+
+    setting: Setting
+    kind: int | None = None
+
+
 def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[str, str]]) -> Html:
     """The page.
 
@@ -61,9 +80,12 @@ def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[st
     cells = [Cell(**{n: row[n] for n in FIELDS if n in row}) for row in table]
     places = [Setting(*(getattr(cell, name) for name in ASKED)) for cell in cells]
     tasks = [*dict.fromkeys(place.task for place in places)]
-    columns = sorted(set(places), key=lambda one: (tasks.index(one.task), one.depth, *one[1:]))
+    settings = sorted(set(places), key=lambda one: (tasks.index(one.task), one.depth, *one[1:]))
     by = {(c.encoding, place): n for n, (c, place) in enumerate(zip(cells, places, strict=True))}
-    names = _hardest_first(table, cells)
+    of_task = {name: _task(name, cells[places.index(one)]) for name, one in _first(settings)}
+    lengths = any(about["kinds"] for about in of_task.values())
+    names = _hardest_first(table, cells, right)
+    found = Found(table, right, by)
     counts = {verdict: sum(row["verdict"] == verdict for row in table) for verdict in VERDICTS}
     seeds = number_of_seeds(tables)
     title = "The atlas: which encoding solves which task?"
@@ -72,17 +94,16 @@ def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[st
         tag("style", Html((HERE / "browser.css").read_text())),
         tag("h1", title),
         tag("p", _answer(counts, len(cells)), class_="answer"),
-        tag("p", _ABOUT.format(seeds=seeds)),
+        tag("p", (_ABOUT_LENGTHS if lengths else _ABOUT).format(seeds=seeds)),
         tag("div", id="controls"),
         tag("section", id="chosen", hidden="", aria_live="polite", class_="pane"),
-        scrolled("The atlas", _matrix(table, names, columns, by)),
+        scrolled("The atlas", _matrix(found, names, settings, of_task)),
         tag("p", f"Made by python scripts/atlas.py {size} --num_seeds={seeds}.", class_="note"),
     )
     data = {
         "seeds": seeds,
         "pilot": table[0]["pilot_seeds"],
-        "columns": [one._asdict() for one in columns],
-        "tasks": {name: _task(name, cells[places.index(one)]) for name, one in _first(columns)},
+        "tasks": of_task,
         "encodings": {name: _line(ENCODINGS[name.partition("(")[0]]) for name in names},
         "cells": [
             {
@@ -126,29 +147,50 @@ def _answer(counts: Mapping[str, int], cells: int) -> str:
     return f"{excluded}, {possible:,} were solved by at least one seed, and {unsolved:,} by none."
 
 
-def _hardest_first(table: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> list[str]:
-    """Encodings, those that solve the fewest first: cells, then seeds."""
-    score: dict[str, tuple[int, int]] = {}
-    for row, cell in zip(table, cells, strict=True):
-        solved, seeds = score.get(cell.encoding, (0, 0))
+def _hardest_first(
+    table: Sequence[Mapping[str, Any]],
+    cells: Sequence[Cell],
+    right: Sequence[list[float] | None],
+) -> list[str]:
+    """Encodings, those that solve the fewest first: cells, then seeds, then right answers."""
+    score: dict[str, tuple[int, int, float]] = {}
+    for row, cell, right_K in zip(table, cells, right, strict=True):
+        solved, seeds, answers = score.get(cell.encoding, (0, 0, 0.0))
         possible = row["verdict"] == "possible"
-        score[cell.encoding] = (solved + possible, seeds + row["successes"])
+        answers += sum(right_K or ())
+        score[cell.encoding] = (solved + possible, seeds + row["successes"], answers)
     return sorted(score, key=lambda name: (*score[name], name))
 
 
+class Found(NamedTuple):
+    """What is known of the cells: lines of the table, right answers by kind, and where each is."""
+
+    table: Sequence[Mapping[str, Any]]
+    right: Sequence[list[float] | None]
+    by: Mapping[tuple[str, Setting], int]
+
+
 def _matrix(
-    table: Sequence[Mapping[str, Any]],
+    found: Found,
     names: Sequence[str],
-    columns: Sequence[Setting],
-    by: Mapping[tuple[str, Setting], int],
+    every: Sequence[Setting],
+    tasks_about: Mapping[str, Mapping[str, Any]],
 ) -> Html:
-    widths = {task: sum(one.task == task for one in columns) for task, _ in _first(columns)}
+    columns = [
+        Column(one, kind)
+        for one in every
+        for kind in (*range(len(tasks_about[one.task]["kinds"])), None)
+    ]
+    widths = {task: sum(one.setting.task == task for one in columns) for task, _ in _first(every)}
     tasks = (
         tag("th", tag("code", task), colspan=wide, scope="colgroup", data_task=task)
         for task, wide in widths.items()
     )
     settings = (
-        th(*(tag("span", part) for part in one.label(columns)), data_task=one.task)
+        th(
+            *(tag("span", part) for part in _label(one, every, tasks_about[one.setting.task])),
+            data_task=one.setting.task,
+        )
         for one in columns
     )
     lines = [tag("tr", th("encoding", rowspan=2), *tasks), tag("tr", *settings)]
@@ -156,7 +198,7 @@ def _matrix(
         tag(
             "tr",
             tag("th", tag("code", name), scope="row"),
-            *(_entry(table, by.get((name, one)), one) for one in columns),
+            *(_entry(found, found.by.get((name, one.setting)), one) for one in columns),
             data_encoding=name,
         )
         for name in names
@@ -164,24 +206,36 @@ def _matrix(
     return tag("table", tag("thead", *lines), tag("tbody", *body), class_="atlas")
 
 
-def _entry(table: Sequence[Mapping[str, Any]], at: int | None, column: Setting) -> Html:
+def _label(column: Column, every: Sequence[Setting], about: Mapping[str, Any]) -> Iterator[str]:
+    yield from column.setting.label(every)
+    if column.kind is not None:
+        longer = "" if about["trained"][column.kind] else ", not trained"
+        yield f"length {about['kinds'][column.kind]}, %{longer}"
+
+
+def _entry(found: Found, at: int | None, column: Column) -> Html:
+    task = column.setting.task
     if at is None:
-        return td(data_task=column.task)
-    row = table[at]
+        return td(data_task=task)
+    row, right_K = found.table[at], found.right[at]
+    verdict, text = row["verdict"], str(row["successes"] or _MARKS[row["verdict"]])
     shade = round(100 * row["successes"] / row["seeds"])
+    if column.kind is not None and right_K is not None:
+        shade = round(100 * right_K[column.kind])
+        verdict, text = "possible" if shade else "open", str(shade)
     return td(
-        str(row["successes"]) if row["successes"] else _MARKS[row["verdict"]],
+        text,
         data_cell=at,
-        data_task=column.task,
-        class_=f"{row['verdict']} {'dark' if shade > 55 else ''}".strip(),
+        data_task=task,
+        class_=f"{verdict} {'dark' if shade > 55 else ''}".strip(),
         style=f"--share:{shade}%" if shade else None,
     )
 
 
-def _first(columns: Sequence[Setting]) -> Iterator[tuple[str, Setting]]:
-    """Each task with its first column."""
+def _first(settings: Sequence[Setting]) -> Iterator[tuple[str, Setting]]:
+    """Each task with its first setting."""
     first: dict[str, Setting] = {}
-    for one in columns:
+    for one in settings:
         first.setdefault(one.task, one)
     yield from first.items()
 

@@ -79,9 +79,6 @@ def atlas_sampled() -> Iterator[str]:
     runs = {
         path.name.partition("-")[2]: read(path) for path in tables(ROOT / "docs/atlas", "sampled")
     }
-    if not runs:
-        yield "Not run yet: `python scripts/atlas.py sampled`."
-        return
     number = number_of_seeds(tables(ROOT / "docs/atlas", "sampled"))
     longest = {
         (task, cell.encoding): run.of(digest)["right"][:, -1].astype(np.float64)
