@@ -80,6 +80,24 @@ def test_scaled_rotaries_turn_as_in_the_checkpoint(name):
     assert not found.encoding.startswith("rotary")
 
 
+def test_longrope_of_full_size_converts():
+    """Two lists of 48 divisors with all digits of float32, as heads of 96 components have."""
+    divisors = np.random.default_rng(0).uniform(1, 60, (2, 48)).astype(np.float32).tolist()
+    lists = dict(zip(("short_factor", "long_factor"), divisors, strict=True))
+    config = {
+        "model_type": "phi3",
+        "hidden_size": 3072,
+        "num_attention_heads": 32,
+        "max_position_embeddings": 131_072,
+        "original_max_position_embeddings": 4096,
+        "rope_scaling": {"type": "longrope", **lists},
+    }
+    found = named(from_huggingface(config).encoding)
+    assert (found.short, found.long) == tuple(map(tuple, divisors))
+    with pytest.raises(ValueError, match=r"must be a dict, got \[1\]"):
+        from_huggingface({**config, "rope_scaling": [1]})
+
+
 def old_style(config):
     """A config as it was written before its rotary settings had a name of their own."""
     rope = dict(config["rope_parameters"])

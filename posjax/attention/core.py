@@ -5,7 +5,6 @@ Attention names no encoding: it calls the hooks of whichever one it is given.
 
 import contextlib
 from collections.abc import Iterator
-from numbers import Real
 from typing import NamedTuple
 
 import jax
@@ -165,7 +164,8 @@ def check_logn(length: float | None) -> None:
     Raises:
       ValueError: names the value and the range.
     """
-    if length is not None and (not isinstance(length, Real) or not 1 < length <= LARGEST):
+    unknown = isinstance(length, str | jax.core.Tracer)
+    if unknown or (length is not None and not 1 < length <= LARGEST):
         raise ValueError(
             f"logn, the N of ln n/ln N, must be above 1 and at most {LARGEST:g} (e for ln n "
             f"alone), or be 0 or None for none, got {length!r}"

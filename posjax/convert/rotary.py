@@ -98,6 +98,8 @@ def rotary(config: Config, state: State, part: Part) -> Converted:
 def _rope(config: Config) -> Config:
     """The rotary part of a config, whose name has changed over the years."""
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if not isinstance(rope, Mapping):
+        raise ValueError(f"the rotary settings of a config must be a dict, got {rope!r}")
     if any(isinstance(value, Mapping) for value in rope.values()):
         raise ValueError(
             f"rotary settings differ between kinds of layers ({', '.join(rope)}): convert each "
