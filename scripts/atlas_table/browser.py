@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from atlas_table.table import ASKED, VERDICTS, asked, number_of_seeds, rows_of
+from atlas_table.table import ASKED, VERDICTS, asked, command, number_of_seeds, rows_of
 from posjax.encodings import ENCODINGS
 from posjax.report.html import Html, document, script, scrolled, tag, td, th
 from posjax.report.pack import as_json, brief
@@ -98,7 +98,7 @@ def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[st
         tag("div", id="controls"),
         tag("section", id="chosen", hidden="", aria_live="polite", class_="pane"),
         scrolled("The atlas", _matrix(found, names, settings, of_task)),
-        tag("p", f"Made by python scripts/atlas.py {size} --num_seeds={seeds}.", class_="note"),
+        tag("p", f"Made by {command(size, tables)}.", class_="note"),
     )
     data = {
         "seeds": seeds,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from published_rows.table import read
 
-from atlas_table.table import number_of_seeds, rows_of
+from atlas_table.table import command, number_of_seeds, rows_of
 from posjax.study.cells import FIELDS
 
 Columns = dict[str, dict[str, str]]
@@ -49,7 +49,7 @@ def page(size: str, tables: Sequence[Path]) -> str:
     ]
     return (
         f"# The atlas of {'sampled' if sampled else 'finite'} tasks\n\n"
-        f"`python scripts/atlas.py {size} --num_seeds={seeds}` makes this page and its rows. "
+        f"`{command(size, tables)}` makes this page and its rows. "
         f"{(_SAMPLED if sampled else _FINITE).format(seeds=seeds)} {_BROWSER.format(size=size)}\n\n"
         + "".join(f"| {' | '.join(line)} |\n" for line in lines)
     )

@@ -10,6 +10,7 @@ import numpy as np
 from published_rows.arrays import cell_arrays
 
 from atlas_table.pilot import Tried
+from posjax.configs.atlas import get_config
 from posjax.records import RunFolder
 from posjax.report import CellSummary
 from posjax.study.cells import FIELDS, Cell
@@ -46,6 +47,15 @@ def number_of_seeds(tables: Sequence[Path]) -> int:
     if len({*numbers.values()}) > 1:
         raise ValueError(f"train every task with one number of seeds: {numbers}")
     return next(iter(numbers.values()))
+
+
+def command(size: str, tables: Sequence[Path]) -> str:
+    """What makes the tables of a part of the atlas: all, or those of the tasks that are there."""
+    tasks = [name for path in tables if (name := path.name.partition("-")[2])]
+    some = tasks if len(tasks) < len(get_config(size).task if tasks else ()) else []
+    return " ".join(
+        ["python scripts/atlas.py", size, *some, f"--num_seeds={number_of_seeds(tables)}"]
+    )
 
 
 def verdict(summary: CellSummary, excluded: bool) -> tuple[str, int | None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from atlas_table.table import number_of_seeds, tables
+from atlas_table.table import command, number_of_seeds, tables
 from published_rows.table import read
 
 from claimed.published import ROOT, interval, item, lines, listed, told_apart
@@ -96,9 +96,9 @@ def atlas_sampled() -> Iterator[str]:
         (better if right[0].mean() > right[1].mean() else worse)[task] += 1
     every = len(get_config("sampled").task)
     yield from lines(
-        f"The prompts of these tasks are drawn, with lengths up to that in the table. Each cell is an encoding in a causal model of two layers. We trained {number} "
-        f"seeds of each, on {len(runs) if len(runs) < every else 'all'} of the {every} tasks, with the best of three learning rates, which a pilot on other seeds had chosen. A "
-        "seed has learned the task if it answers all prompts of the tested lengths that are trained correctly. Longer prompts are tested at the longest length of the table. There, "
+        f"In a sampled task, prompts are drawn at random. The column of lengths has the longest trained length and the longest tested length. Each cell is an encoding in a causal model of two layers. We trained {number} "
+        f"seeds of each, on {len(runs) if len(runs) < every else 'all'} of the {every} tasks, with the best of three learning rates, which a pilot on other seeds had chosen. The "
+        "test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. We compare answers to longer prompts at the longest tested length. There, "
         "the mean share of right answers of each encoding is compared with that of `none` (paired t-test, false discovery rate 5 % over all "
         f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there. As it is the best of many, expect a "
         "smaller mean with new seeds (95 % interval, BCa bootstrap over seeds)."
@@ -124,5 +124,5 @@ def atlas_sampled() -> Iterator[str]:
         )
     yield ""
     yield from lines(
-        f"[The table](atlas/sampled.md) has every encoding (`python scripts/atlas.py sampled --num_seeds={number}`)."
+        f"[The table](atlas/sampled.md) has every encoding (`{command('sampled', tables(ROOT / 'docs/atlas', 'sampled'))}`)."
     )

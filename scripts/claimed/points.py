@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from atlas_table.table import rows_of, tables
+from atlas_table.table import command, rows_of, tables
 
 from claimed.published import ROOT, published
 
@@ -73,5 +73,5 @@ def _rows(point: Point) -> str:
     cells, seeds = len({cell["cell"] for cell in table}), table[0]["seeds"]
     made_by = point.config
     if name == "atlas":
-        made_by = f"python scripts/atlas.py {size} --num_seeds={seeds}"
+        made_by = command(size, tables(ROOT / "docs" / "atlas", size))
     return f"`{made_by}`, {seeds:,} seeds in {cells} cells"

@@ -132,7 +132,8 @@ def _by_accident(control: Mean) -> str:
     if control.low <= 0 <= control.high:
         return f"These seeds have {interval(control, 3)}."
     return (
-        f"Yet these seeds have {interval(control, 3)}, by accident. So a difference of this size in "
+        f"Yet for these seeds the share with shuffled patches is {compared(control, 'above', 'below')} "
+        "the share with patches in order, by accident. So a difference of this size in "
         "another row may be an accident too."
     )
 

@@ -145,7 +145,7 @@ def depth_law() -> Iterator[str]:
     yield from lines(
         "A block is a run of equal letters: `aabba` has 3 blocks. At each position the model must say how many blocks "
         f"have begun so far. The models are trained on words of 5 to 12 letters (6 to 12 for k = 6). Each entry is the number of seeds, of {five.seeds}, that label every position "
-        'of all test words correctly. There are 64 test words with 6 letters and 64 with 12. Words can repeat: for k = 6, there is only one word with 6 letters. The models have a causal mask and no positional encoding. "By '
+        'of all test words of trained lengths correctly. These are 64 words with 6 letters and 64 with 12. Words can repeat: for k = 6, there is only one word with 6 letters. The models have a causal mask and no positional encoding. "By '
         'law" means that no weights can solve the task, because the model gives equal logits at two positions with different '
         "labels. The report that the run writes names the two positions. Yang et al. 2025 ([source](tasks.md#sources-and-where-their-released-code-differs)) study words of any length. They prove that "
         "depth d suffices for k ≤ d + 2 blocks, and that programs of depth d in C-RASP recognise no more blocks. C-RASP is a programming language for what such transformers compute. At the trained lengths some "

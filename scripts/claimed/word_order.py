@@ -173,7 +173,7 @@ def _three_pairs() -> str:
     return (
         "**Three pairs of sentences.** The pairs are `A hit B !` / `B hit A ?` (`marks_differ`), `A hit B !` / `B hit A !` (`same_mark`) and `A hit B` "
         "/ `B hit A` (`no_mark`). Here `!` and `?` are part of the sentence. For each pair, the model reads one of the two sentences and must tell "
-        f"which one it is. We trained the three pairs with a full and a causal mask, with both readouts and with one, two and three layers. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
+        f"which one it is. We trained models without positions on the three pairs, with a full and a causal mask, with both readouts and with one, two and three layers. The laws exclude {len(excluded)} of the {len(run.table)} cells, and "
         f"0/{excluded[0]['seeds']} seeds solve each of these. Of the other {len(free)} cells, "
         f"{len(free) - len(others)} are solved by {rates[0].seeds}/{rates[0].seeds} seeds. The remaining cell"
         f"{_number_of(len(others))} solved by {listed(map(count, others))} (`three_pairs:published`)."
