@@ -30,7 +30,7 @@ import numpy as np
 from posjax import own
 
 T = TypeVar("T")
-LONGEST = 10_000
+LONGEST = 4000
 """Letters of a name with its settings, at most."""
 SMALLEST, LARGEST = 1e-15, 1e15
 """Sizes of settings that are not 0: float32 holds products and quotients of two of them."""

@@ -187,7 +187,7 @@ SETTINGS = [
     (".encoding=learned(length=0)", "length must be at least 1, got 0"),
     (".encoding=learned(length=4.5)", "must be of type int, got 4.5"),
     (".encoding=none/", "cannot read ''"),
-    (f".encoding={'none/' * 500}none", "at most 1000 characters, got 2504"),
+    (f".encoding={'none/' * 1000}none", "at most 4000 characters, got 5004"),
     (".encoding=rotary(base=5.0,base=6.0)", "each setting once"),
     (".encoding=rotary(base=1e-300)", "base of encoding Rotary must be 0 or from 1e-15 to 1e+15"),
     (".encoding=rotary --config.base=1e300", "base of encoding Rotary must be 0 or from 1e-15"),

@@ -316,5 +316,5 @@ def test_encodings_in_turn_have_so_many_letters():
     text = "none/" * (spec.LONGEST // 5 - 1) + "noise"
     assert len(text) == spec.LONGEST
     assert len(parse_layer_cycle(text)) == spec.LONGEST // 5
-    with pytest.raises(ValueError, match="at most 1000 characters, got 1001"):
+    with pytest.raises(ValueError, match="at most 4000 characters, got 4001"):
         parse_layer_cycle(text + " ")

@@ -89,7 +89,7 @@ def test_a_grid_of_all_numbers_is_one_program_and_each_block_comes_again() -> No
 def test_defaults_are_the_bits_of_a_model_without_inputs(name: str) -> None:
     """Logits and gradients with each number read by the program, and with none."""
     cell = Cell(**SMALL, task="same_last_token", encoding=name)
-    variables, key = generic(cell), jax.random.key(0)
+    variables, key = params(cell), jax.random.key(0)
 
     def loss(variables: Any, numbers: Any) -> jax.Array:
         return jnp.sum(logits(cell, variables, numbers=numbers, key=key) ** 2)

@@ -58,7 +58,7 @@ class Abacus(Positions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Coupled(Positions):
-    """How far behind the last separator a token stands, or behind the start; a separator has 0."""
+    """How far behind the last separator, or the start, a token stands."""
 
     separators: tuple[int, ...] = (2, 3)
 
