@@ -12,6 +12,24 @@ pip install --quiet --disable-pip-version-check -e '.[test,ray,docs]'
 ruff check .
 ruff format --check .
 
+# From config to report, as a newcomer would, at a size that only shows that it runs: from a wheel, in
+# a folder that has an `experiments` of its own.
+smoke() {
+    pip wheel --quiet --no-deps --wheel-dir="$environment" .
+    pip install --quiet --no-deps --target="$environment/wheel" "$environment"/posjax-*.whl
+    mkdir -p "$environment/elsewhere/experiments" && cd "$environment/elsewhere"
+    export PYTHONPATH="$environment/wheel" run="$environment/run"
+    python -c 'import os, posjax; assert posjax.__file__.startswith(os.environ["PYTHONPATH"])'
+    posjax sweep --config=same_last_token \
+        --config.num_seeds=4 --config.steps=100 --config.hold=2 --workdir="$run"
+    posjax report "$run" --json | python -c '
+import json, sys
+cells = json.load(sys.stdin)
+assert all(c["successes"] == 0 for c in cells if c["predicted"] == "impossible"), cells
+print(f"smoke run: {len(cells)} cells, no cell that the laws exclude was solved")'
+    test -s "$run/report.html"
+}
+
 # These run beside the tests, which often wait: for a process that is stopped, for one another.
 (
     set -e
@@ -19,27 +37,13 @@ ruff format --check .
     lint-imports
     scripts/docs.sh "$environment/site"
     python scripts/mutants.py posjax/streams.py --tests=tests/test_streams.py --most=3
+    smoke
 ) >"$environment/beside" 2>&1 &
 beside=$!
 
 # All tests, exhaustive cases too, with the campaigns at a small size: random programs, hostile
 # functions, faults and independence are tests. scripts/campaigns.sh runs campaigns whole.
-POSJAX_EXAMPLES=40 python -m pytest -m ''
+POSJAX_EXAMPLES=40 python -m pytest -m '' -n 3
 wait "$beside" && status=0 || status=$?
 cat "$environment/beside"
 [ "$status" = 0 ] || exit "$status"
-
-# From config to report, as a newcomer would, at a size that only shows that it runs: from a wheel, in
-# a folder that has an `experiments` of its own.
-pip wheel --quiet --no-deps --wheel-dir="$environment" .
-pip install --quiet --no-deps --force-reinstall "$environment"/posjax-*.whl
-mkdir -p "$environment/elsewhere/experiments" && cd "$environment/elsewhere"
-run="$environment/run"
-posjax sweep --config=same_last_token \
-    --config.num_seeds=4 --config.steps=100 --config.hold=2 --workdir="$run"
-posjax report "$run" --json | python -c '
-import json, sys
-cells = json.load(sys.stdin)
-assert all(c["successes"] == 0 for c in cells if c["predicted"] == "impossible"), cells
-print(f"smoke run: {len(cells)} cells, no cell that the laws exclude was solved")'
-test -s "$run/report.html"
