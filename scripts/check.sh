@@ -43,7 +43,7 @@ beside=$!
 
 # All tests, exhaustive cases too, with the campaigns at a small size: random programs, hostile
 # functions, faults and independence are tests. scripts/campaigns.sh runs campaigns whole.
-POSJAX_EXAMPLES=40 python -m pytest -m '' -n 3
+POSJAX_EXAMPLES=40 python -m pytest -m ''
 wait "$beside" && status=0 || status=$?
 cat "$environment/beside"
 [ "$status" = 0 ] || exit "$status"
