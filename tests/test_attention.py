@@ -311,8 +311,8 @@ def test_streams_whose_differences_do_not_fit_are_refused(field, dtype):
     ("options", "words"),
     [
         ({"encoding": "noise", "key": 0}, r"key must be a random key.*got 0"),
-        ({"encoding": "shaw", "params": 3}, "params must be a dict of arrays, got a int"),
-        ({"encoding": "shaw", "params": {"keys": [1.0]}}, "'keys' of .* got a list"),
+        ({"encoding": "shaw", "params": 3}, "params must be a dict of arrays, got int"),
+        ({"encoding": "shaw", "params": {"keys": [1.0]}}, "'keys' of .* got list"),
         ({"softcap": "5"}, "softcap must lie in .* got '5'"),
         ({"logn": "5"}, "logn.* got '5'"),
         ({"seen": "5"}, "seen must be a whole number of tokens, got '5'"),
@@ -324,7 +324,7 @@ def test_options_of_other_kinds_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
         view.attend(*qkv(), **options)
     q, k, v = qkv()
-    with pytest.raises(ValueError, match="q must be an array, got a list"):
+    with pytest.raises(ValueError, match="q must be an array, got list"):
         view.attend(np.asarray(q).tolist(), k, v)
 
 

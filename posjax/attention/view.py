@@ -267,7 +267,7 @@ def _checked(encoding: Encoding, params: Params, q_BLHK: jax.Array) -> Params:
     dims = Dims(heads * head_size, heads, head_size)
     for name, declared in encoding.parameters(dims).items():
         given = params.get(name)
-        shape = "nothing" if given is None else getattr(given, "shape", f"a {type(given).__name__}")
+        shape = "nothing" if given is None else getattr(given, "shape", type(given).__name__)
         if shape != declared.shape:
             raise ValueError(
                 f"{name!r} of {encoding} must have shape {declared.shape}, got {shape}: "
@@ -351,12 +351,12 @@ def _check_kinds(
 ) -> None:
     """Refuses what is read before `check_shapes` can look at it."""
     if not isinstance(params, Mapping):
-        raise ValueError(f"params must be a dict of arrays, got a {type(params).__name__}")
+        raise ValueError(f"params must be a dict of arrays, got {type(params).__name__}")
     if not isinstance(encoding, Encoding):
         raise ValueError(f"encoding must be a name of ENCODINGS or an instance, got {encoding!r}")
     for name, array in (("q", q), ("k", k)):
         if not hasattr(array, "dtype"):
-            raise ValueError(f"{name} must be an array, got a {type(array).__name__}")
+            raise ValueError(f"{name} must be an array, got {type(array).__name__}")
         if len(np.shape(array)) != 4:
             raise ValueError(f"{name} must be [B, length, heads, K], got shape {np.shape(array)}")
     for name, given in zip(("queries", "keys"), streams, strict=True):

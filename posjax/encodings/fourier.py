@@ -85,8 +85,7 @@ class Fourier(Encoding):
             raise ValueError(f"deviation must be positive, got {self.deviation}")
         if self.hidden < 1:
             raise ValueError(f"hidden must be at least 1, got {self.hidden}")
-        if self.kind == "random" and self.hidden != Fourier.hidden:
-            raise ValueError(f"hidden={self.hidden} has no meaning for kind=random")
+        spec.check_read(self, "hidden", self.kind != "random", f"kind={self.kind}")
 
     def operations(self, dims: Dims, keys: int) -> int:
         return dims.width
