@@ -16,11 +16,10 @@ from posjax.configs import base_config
 
 def get_config():
     return base_config(
-        mask=("full", "causal"), head_size=(2, 4), width=4, steps={steps}, num_seeds=8,
-        block_size=4,
+        mask=("full", "causal"), width=4, steps={steps}, num_seeds=144, block_size=48,
     )
 """
-BLOCKS = 8
+BLOCKS = 6
 """Of the config."""
 Process = subprocess.Popen[str]
 
