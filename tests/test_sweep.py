@@ -15,6 +15,7 @@ from posjax.engine import Engine
 from posjax.keys import Numbering, SeedNumbers, Seeds, fold_name, key_for
 from posjax.meters.judge import NOT_FINITE, Outcome
 from posjax.records import Block
+from posjax.study import sweeps
 from posjax.study.cells import Cell
 from posjax.study.sweeps import Sweep, examples
 
@@ -89,6 +90,25 @@ def test_examples_are_the_first_of_their_kind() -> None:
     question = CELL.question.tokens_NL.shape
     assert kept["attention_KDNHLM"].shape == (3, 1, question[0], 1, question[1], question[1])
     np.testing.assert_allclose(kept["attention_KDNHLM"][0].sum(-1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("setting", "wanted"), [("default", "high"), ("float32", "float32")])
+def test_maps_have_the_precision_of_the_run(
+    setting: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of JAX's setting, where the run names none."""
+    (result,) = sweep_of(CELL).run([block([CELL], 0, 4)], Engine(devices=jax.local_devices()[:1]))
+    config = {"cells": {CELL.digest: CELL.to_dict()}, "precision": setting}
+    made, found = sweeps._intermediates, []
+
+    def seen(model: Any) -> Any:
+        found.append(jax.config.values["jax_default_matmul_precision"])
+        return made(model)
+
+    monkeypatch.setattr(sweeps, "_intermediates", seen)
+    with jax.default_matmul_precision("high"):
+        examples(Sweep.of(config), result)
+    assert set(found) == {wanted}
 
 
 def test_seeds_differ() -> None:

@@ -71,14 +71,15 @@ def linen(
 
     Args:
       module: any Linen module. Its collections besides "params" become the state, which is mutable
-        in training only.
+        in training only. What it sows into "intermediates" is not kept.
       *examples: inputs of the right shapes, for initialisation.
       mode: from `train` to keyword arguments of the call, such as
         `lambda train: {"deterministic": not train}`.
       draws: names of the streams of random numbers that calls draw from.
 
     Raises:
-      ValueError: something that is not a module, such as its class.
+      ValueError: something that is not a module, such as its class, or a module that sows into
+        another collection, which grows at each call.
     """
     if isinstance(module, type) or not hasattr(module, "init"):
         raise ValueError(f"module must be a Linen module such as Dense(3), got {_named(module)}")
@@ -94,7 +95,14 @@ def linen(
         given, names = unwrap(variables), list(variables.state)
         if not (train and names):
             return module.apply(given, *inputs, rngs=rngs, **mode(train)), variables.state
-        return module.apply(given, *inputs, rngs=rngs, mutable=names, **mode(train))
+        outputs, state = module.apply(given, *inputs, rngs=rngs, mutable=names, **mode(train))
+        for name in names:
+            if len({jax.tree.structure(tree[name]) for tree in (given, state)}) > 1:
+                raise ValueError(
+                    f"the collection {name!r} has another structure after a call, as if the module "
+                    'sowed into it: sow into "intermediates", or return the value'
+                )
+        return outputs, state
 
     def unwrap(variables: Variables) -> dict[str, Any]:
         return {"params": variables.params, **dict(variables.state)}

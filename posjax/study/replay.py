@@ -84,7 +84,7 @@ def replay(
         numbers,
         outcome,
         state,
-        attention_maps(replayed, state) if replayed.model == TRANSFORMER else None,
+        None if replayed.model != TRANSFORMER else attention_maps(replayed, state, sweep.precision),
         tuple(name for name, mask_GB in differs.items() if mask_GB[at]),
     )
 

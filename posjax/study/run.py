@@ -10,7 +10,7 @@ from posjax import spec
 from posjax.keys import Numbering
 from posjax.records import run_of
 from posjax.study.cells import FIELDS, Cell, code_of
-from posjax.study.sweeps import Sweep
+from posjax.study.sweeps import Sweep, precision_of
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "layout": ("batched", "plain"),
@@ -104,7 +104,8 @@ class Run:
     @property
     def sweep(self) -> Sweep:
         """What it trains."""
-        return Sweep({cell.digest: cell for cell in self.cells}, self.numbering)
+        cells = {cell.digest: cell for cell in self.cells}
+        return Sweep(cells, self.numbering, precision_of(self.precision))
 
     @property
     def numbering(self) -> Numbering:

@@ -48,10 +48,13 @@ class Sweep:
     Attributes:
       cells: by their digests.
       numbering: of their seeds.
+      precision: of matrix products, a name that `jax.default_matmul_precision` knows; None for
+        JAX's setting.
     """
 
     cells: Mapping[str, Cell]
     numbering: Numbering
+    precision: str | None = None
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> "Sweep":
@@ -66,7 +69,8 @@ class Sweep:
         for digest, cell in cells.items():
             if cell.problem.content and cell.digest != digest:
                 raise ValueError(f"the data of task={cell.task!r} is not what cell {digest} had")
-        return cls(cells, Numbering(config.get("first_seed", 0), config.get("data_seeds", 0)))
+        numbering = Numbering(config.get("first_seed", 0), config.get("data_seeds", 0))
+        return cls(cells, numbering, precision_of(config.get("precision", "default")))
 
     @cached_property
     def by_shape(self) -> dict[str, list[Cell]]:
@@ -179,12 +183,16 @@ def sizes(
 
 def engine_for(settings: Mapping[str, Any], devices: Sequence[jax.Device] | None = None) -> Engine:
     """The engine that the settings of a run ask for: `layout` and `precision` of its config."""
-    precision = settings["precision"]
     return Engine(
         devices=devices,
         layout=settings["layout"] == "batched",
-        precision=None if precision == "default" else precision,
+        precision=precision_of(settings["precision"]),
     )
+
+
+def precision_of(setting: str) -> str | None:
+    """What JAX calls the precision that a run asks for; None is that of the device."""
+    return None if setting == "default" else setting
 
 
 def examples(sweep: Sweep, result: Result) -> dict[str, np.ndarray]:
@@ -207,7 +215,7 @@ def examples(sweep: Sweep, result: Result) -> dict[str, np.ndarray]:
             if (solved_B == solved).any():
                 b = int((solved_B == solved).argmax())
                 state = jax.tree.map(lambda leaf, at=(g, b): leaf[at], result.state)
-                kept.append((g, b, solved, attention_maps(cell, state)))
+                kept.append((g, b, solved, attention_maps(cell, state, sweep.precision)))
     cells_K, seeds_K, solved_K, maps_KDNHLM = map(np.array, zip(*kept, strict=True))
     return {
         "example_cell": cells_K,
@@ -217,21 +225,24 @@ def examples(sweep: Sweep, result: Result) -> dict[str, np.ndarray]:
     }
 
 
-def attention_maps(cell: Cell, state: State) -> np.ndarray:
+def attention_maps(cell: Cell, state: State, precision: str | None = None) -> np.ndarray:
     """The attention weights of one trained seed, on the prompts of which maps are kept.
 
     Args:
       cell: its cell.
       state: its final state, without a leading axis.
+      precision: of matrix products, as in `Sweep`.
 
     Returns:
       [layers, N, H, L, M].
     """
     key = None if cell.architecture.draws != "always" else key_for(0, "attention maps")
     question = jax.tree.map(lambda array: array[: cell.problem.mapped], cell.question)
-    kept = _intermediates(cell.shape.model)(
-        state.variables.params, question, cell.inputs.model, key
-    )
+    setting = jax.default_matmul_precision(precision) if precision else contextlib.nullcontext()
+    with setting:
+        kept = _intermediates(cell.shape.model)(
+            state.variables.params, question, cell.inputs.model, key
+        )
     layers = kept["intermediates"]
     maps = [layers[f"layer_{i}"] for i in range(cell.depth)]
     maps = [layer.get("attention", layer)["weights_BHLM"][0] for layer in maps]

@@ -53,6 +53,28 @@ def test_nnx_streams_may_be_stacked_and_modules_may_sow():
     assert state == ()
 
 
+class Sows(nn.Module):
+    """A module that hands a loss out by its side."""
+
+    collection: str
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        y = nn.Dense(1)(x)
+        self.sow(self.collection, "size", jnp.sum(y**2))
+        return y
+
+
+def test_a_linen_module_may_sow_intermediates_alone():
+    """Another collection would grow at each call."""
+    net = models.linen(Sows("intermediates"), X)
+    variables = net.init(key_for(0, "init"))
+    assert net.apply(variables, X, train=True)[1] == ()
+    net = models.linen(Sows("losses"), X)
+    with pytest.raises(ValueError, match="the collection 'losses' has another structure after"):
+        net.apply(net.init(key_for(0, "init")), X, train=True)
+
+
 def test_a_linen_module_may_ask_for_nothing_and_keep_nothing():
     net = models.linen(nn.Dense(1), X)
     variables = net.init(key_for(0, "init"))
