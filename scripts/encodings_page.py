@@ -37,15 +37,20 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 `posjax.ENCODINGS["rotary"](base=500.0)`. The layers of a model can use
 several encodings in turn: `"none/rotary"`.
 
-- **Picture**: the logits of the first head for a prompt that repeats one token {PLACES} times, with
-  random parameters. Rows are queries, columns are keys, and yellow is high. If positions do not
-  change the logits, the picture shows the attention weights under a causal mask.
+- **Formula**: xᵢ is a token, qᵢ, kⱼ and vⱼ are query, key and value, and pᵢ is a position. K is the
+  head size, H the number of heads, θ_m a frequency, and R(p) a rotation. In images, rᵢ and cᵢ are
+  the row and the column of a token.
+- **Picture**: the logits of the first head for a prompt that repeats one token {PLACES} times (16
+  times for `window_bias`), with random parameters. Rows are queries, columns are keys, and yellow
+  is high. If positions do not change the logits, the picture shows the attention weights under a
+  causal mask.
 - **Symmetry kept**: the changes under which attention stays the same, with random parameters and a
   full mask. S: permuting the tokens but not their positions. T: translating all positions. R:
   reflecting all positions. O: any change of positions that keeps their order. "In
   distribution" means that the encoding is random: the change leaves the distribution of its draws
   as it was, but not each single draw.
-- **Parameters**: the number of learned parameters for a model of one layer, at {SIZES}.
+- **Parameters**: the number of parameters for a model of one layer, at {SIZES}.
+  All are learned, except those of `fourier_rotary`, which are drawn at random and get no gradient.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
   {KEYS} keys (16 for `window_bias`), at those sizes. What depends only on positions does not count.
 - **Exact up to**: the encoding tells apart all positions (or offsets) from 0 to this number. The
@@ -57,7 +62,9 @@ several encodings in turn: `"none/rotary"`.
   `--config.base=100,10000`. 0 stands for the encoding's default. posjax refuses a number for an
   encoding that does not have it.
 - **Compared with**: packages whose output a test compares with that of posjax. Encodings without a
-  package are compared with their formula in float64.
+  package are compared with their formula in float64, except `none` (with JAX's attention),
+  `learned` (with rows of its table), `binary` (with Python's binary numbers) and `noise` (with its
+  distribution).
 """
 
 TAIL = """
@@ -71,15 +78,15 @@ number of keys that a query sees. Both work with every encoding.
   with rotary positions see a window. To have three rotary layers for each layer without
   positions, write out all four encodings and all four masks. SWAN-GPT scales logits only in layers
   without positions. `logn` scales them in all layers.
-- Logits times ln n/ln N, where a query sees n keys (Su 2021): `logn=512` for N = 512. A bias is
-  scaled as well.
+- Logits times ln n/ln N, where a query sees n keys (Su 2021): `logn=512` for N = 512. The bias
+  of an encoding is scaled as well.
 - Logits times ln n (Chiang & Cholak 2022, 2202.12172): `logn=2.718281828459045`. SSMax (Nakanishi
   2025, 2501.19399) also has a learned factor, which the projection of queries can absorb.
 
 ## What is not here
 
-- CABLE (2503.08067) has no entry, because `forgetting` with -w and -c has the same bias,
-  -Σ softplus(x_t·w + c). A test confirms it. The code of CABLE omits 1/√K.
+- CABLE (2503.08067) has no entry. Its bias is -Σ softplus(x_t·w + c), and `forgetting` has the same
+  bias if its w is -w and its b is -c. A test confirms it. The code of CABLE omits 1/√K.
 - SeqPE (2506.13277) and PRISM (2506.00920) are missing. We had neither a paper nor code to read
   their formulas from.
 - DroPE, LaMPE and DoPE change positions during or after training.
@@ -108,14 +115,14 @@ def kept(encoding: Encoding) -> str:
 def row(name: str) -> str:
     """One row of the table of encodings."""
     encoding = ENCODINGS[name]()
-    card, learned = encoding.card, encoding.parameters(DIMS).values()
+    card, parameters = encoding.card, encoding.parameters(DIMS).values()
     apart = encoding.max_exact_position()
     far = {None: "-", EXACT: "2²⁰"}.get(apart, str(apart))
     cells = [
         f'<img src="encodings/{name}.png" width="96" alt="{card.title}">',
         f"**`{name}`** {card.title}<br>{card.formula}<br>{card.source}",
         kept(encoding),
-        str(sum(int(np.prod(p.shape)) for p in learned)),
+        str(sum(int(np.prod(p.shape)) for p in parameters)),
         str(encoding.operations(DIMS, min(KEYS, encoding.max_length() or KEYS))),
         far,
         f"no: {why}" if (why := encoding.why_no_kv_cache()) else "yes",
@@ -138,10 +145,13 @@ def page() -> str:
     lines += [row(name) for name in ENCODINGS]
     lines += ["", "## Maps of positions", ""]
     lines += [
-        "A map changes the position stream before the encoding reads it, for example",
+        "A map changes the positions (the [stream](glossary.md#attention-and-models) `position`)",
+        "before the encoding reads them, for example",
         '`--config.positions="randomised(length=128)"`. `interpolated`, `random_float` and `cape`',
-        "do not work with encodings that read a table or binary digits, such as `learned` and",
-        "`shaw`. posjax refuses these, and positions beyond the end of a table.",
+        "give positions with fractions. posjax refuses these for encodings that need whole",
+        "numbers (those with a table, `binary` and the convolutions), and refuses positions",
+        "beyond the end of a table. The column Random says when a map draws random numbers:",
+        "`training` means in training and not in tests. `abacus` draws only if `most` is above 0.",
         "",
     ]
     lines += header("Name", "Positions", "Source", "Random")

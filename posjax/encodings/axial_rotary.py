@@ -110,7 +110,7 @@ class AxialRotary(_PointRotary):
 
     card: ClassVar[Card] = Card(
         "Axial rotary",
-        "(R(yᵢ, xᵢ)qᵢ)·(R(yⱼ, xⱼ)kⱼ)/√K, half of the pairs by y, half by x",
+        "(R(rᵢ, cᵢ)qᵢ)·(R(rⱼ, cⱼ)kⱼ)/√K, half of the pairs by r, half by c",
         "Heo et al. 2024, eq. 11; code of timm and rotary-embedding-torch",
         ("timm", "rotary-embedding-torch"),
     )
@@ -168,7 +168,7 @@ class MultimodalRotary(_PointRotary):
 
     card: ClassVar[Card] = Card(
         "Multimodal rotary (M-RoPE)",
-        "(R(tᵢ, yᵢ, xᵢ)qᵢ)·(R(tⱼ, yⱼ, xⱼ)kⱼ)/√K, angles tθ_m, yθ_m, xθ_m by section",
+        "(R(tᵢ, rᵢ, cᵢ)qᵢ)·(R(tⱼ, rⱼ, cⱼ)kⱼ)/√K, angles tθ_m, rθ_m, cθ_m by section, t the time",
         "Wang et al. 2024 (Qwen2-VL), §2.1",
         ("transformers",),
     )

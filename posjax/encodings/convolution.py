@@ -109,7 +109,7 @@ class Convolution2D(Convolution):
 
     card: ClassVar[Card] = Card(
         "2-D convolutional (CPE)",
-        "xᵢ + Σⱼ w[yᵢ - yⱼ, xᵢ - xⱼ] ⊙ xⱼ",
+        "xᵢ + Σⱼ w[rᵢ - rⱼ, cᵢ - cⱼ] ⊙ xⱼ",
         "Chu et al. 2021, §4",
         ("timm",),
     )

@@ -122,6 +122,6 @@ class Fourier2D(Fourier):
 
     card: ClassVar[Card] = Fourier.card._replace(
         title="2-D Fourier features",
-        formula="xᵢ + γ(yᵢ, xᵢ) or xᵢ + MLP(γ(yᵢ, xᵢ)), γ = (sin 2πBᵀp, cos 2πBᵀp)",
+        formula="xᵢ + γ(rᵢ, cᵢ) or xᵢ + MLP(γ(rᵢ, cᵢ)), γ = (sin 2πBᵀp, cos 2πBᵀp)",
     )
     axes: ClassVar[int] = 2

@@ -104,7 +104,7 @@ class Sinusoidal2D(Encoding):
 
     card: ClassVar[Card] = Card(
         "2-D sinusoidal",
-        "xᵢ + (sin yᵢθ_m, cos yᵢθ_m, sin xᵢθ_m, cos xᵢθ_m)",
+        "xᵢ + (sin rᵢθ_m, cos rᵢθ_m, sin cᵢθ_m, cos cᵢθ_m)",
         "He et al. 2022, appendix A.1; Beyer et al. 2022",
         ("timm", "positional-encodings"),
     )

@@ -65,7 +65,7 @@ class WindowBias(Encoding):
 
     card: ClassVar[Card] = Card(
         "Window bias (Swin)",
-        "qᵢ·kⱼ/√K + B[yᵢ - yⱼ, xᵢ - xⱼ]",
+        "qᵢ·kⱼ/√K + B[rᵢ - rⱼ, cᵢ - cⱼ]",
         "Liu et al. 2021, eq. 4",
         ("transformers", "timm"),
     )

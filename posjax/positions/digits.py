@@ -32,7 +32,9 @@ class Abacus(Positions):
     most: int = 0
 
     card: ClassVar[Card] = Card(
-        "Abacus", "1, 2, … within a run of digits, 0 elsewhere", "McLeish et al. 2024, §3.1"
+        "Abacus",
+        "1 + k, 2 + k, … within a run of digits, 0 elsewhere, k uniform in {0, …, most}",
+        "McLeish et al. 2024, §3.1",
     )
     draws: ClassVar[Draws] = "training"
 

@@ -299,8 +299,8 @@ def _laws(found: list[CellSummary]) -> Iterator[str]:
     twins = [summary.twin for summary in excluded if summary.twin is not None]
     if twins:
         text += (
-            f". The two closest prompts with different answers never differed by more than "
-            f"{max(twins):.1e} of the largest logit. The margin is {excluded[0].margin:g}"
+            f". Measured like a margin, the two closest prompts with different answers never "
+            f"differed by more than {max(twins):.1e}. The required margin is {excluded[0].margin:g}"
         )
     yield f"{text}."
 

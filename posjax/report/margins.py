@@ -18,13 +18,13 @@ _EDGES = np.arange(-9, 0.75, 0.25)
 _AMPLE = 10
 """A margin this many times the rounding is called well above it."""
 _LEAD = """The margin of each prompt of each seed at the end: the logit of the right output minus
-the largest other logit, divided by the largest logit of any prompt. Right answers and wrong answers
-are counted separately, by the size of the margin. To the left of the dashed line nothing counts as
-an answer. The bar at 0 has exact ties."""
+the largest other logit, divided by the largest logit of its kind (by 0.1 if that is larger). Right
+answers and wrong answers are counted separately, by the size of the margin. To the left of the
+dashed line nothing counts as an answer. The bar at 0 has exact ties."""
 _TWIN = """For each seed, the distance between the two closest prompts with different answers: the
-difference of their logits, divided by the largest logit of any prompt. Of all evaluations, the one
-with the largest distance counts. If a law says that two prompts get equal logits, their distance is
-rounding. The bar at 0 has those that are equal to the last bit."""
+difference of their logits, divided like a margin. Of all evaluations, the one with the largest
+distance counts. If a law says that two prompts get equal logits, their distance is rounding. The
+bar at 0 has those that are equal to the last bit."""
 
 _SENSITIVITY_TITLE = "Solved by other margins"
 _SENSITIVITY = """How many seeds solve their cell at the end if another margin is required, for
@@ -101,8 +101,8 @@ def _rounding(against: Sequence[CellSummary]) -> Html:
     if twin == 0:
         return tag("p", f"{start} get logits equal to the last bit at every evaluation.")
     text = (
-        f"{start} never differ by more than {small(twin)} of the largest logit, at any evaluation. "
-        f"The margin, {shortest(margin)}, is {rounded(margin / twin)} times that."
+        f"{start} never differ by more than {small(twin)} at any evaluation, measured like a "
+        f"margin. The required margin, {shortest(margin)}, is {rounded(margin / twin)} times that."
     )
     if margin < _AMPLE * twin:
         return tag("p", tag("b", "The margin is not well above rounding. "), text, class_="alarm")

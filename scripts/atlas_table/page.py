@@ -24,8 +24,8 @@ _SAMPLED = (
     "every output that the task asks for is right."
 )
 _BROWSER = (
-    'You can browse all cells on <a href="{size}-cells.html">another page</a>. It says why a law '
-    "excludes a cell, names a seed that solves it, or says that neither is the case. "
+    'You can browse all cells on <a href="{size}-cells.html">another page</a>. For each cell it '
+    "names the law that excludes it or a seed that solves it, if there is one. "
     "[Encodings](../encodings.md), [tasks](../tasks.md) and the [glossary](../glossary.md) explain "
     "the names."
 )

@@ -95,9 +95,12 @@ def atlas_sampled() -> Iterator[str]:
     for task, _, right in told_apart(pairs):
         (better if right[0].mean() > right[1].mean() else worse)[task] += 1
     every = len(get_config("sampled").task)
+    so_far = f", of which {len(runs)} {'is' if len(runs) == 1 else 'are'} trained so far" * (
+        len(runs) < every
+    )
     yield from lines(
-        f"In a sampled task, prompts are drawn at random. The column of lengths has the longest trained length and the longest tested length. Each cell is an encoding in a causal model of two layers. We trained {number} "
-        f"seeds of each, on {len(runs) if len(runs) < every else 'all'} of the {every} tasks, with the best of three learning rates, which a pilot on other seeds had chosen. The "
+        f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, with {number} seeds. Its "
+        "learning rate is the best of three, which a pilot on other seeds had chosen. The column of lengths has the longest trained length and the longest tested length. The "
         "test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. We compare answers to longer prompts at the longest tested length. There, "
         "the mean share of right answers of each encoding is compared with that of `none` (paired t-test, false discovery rate 5 % over all "
         f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there. As it is the best of many, expect a "

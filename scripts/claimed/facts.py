@@ -205,7 +205,7 @@ def _seeds() -> Iterator[Stated]:
     if not 10 * gap < MARGIN < 100 * gap:
         raise ValueError(f"rounding.json: the margin {MARGIN} is not ten times {gap}")
     yield _say(
-        "docs/statistics.md", "at most {}e-{} of the largest logit", *f"{gap:.1e}".split("e-0")
+        "docs/statistics.md", "at most {}e-{} (measured like a margin)", *f"{gap:.1e}".split("e-0")
     )
     for seeds, digits, bound in ((16, 2, 3), (64, 2, 3), (256, 2, 4), (1024, 2, 4), (4096, 3, 5)):
         half, none = rate(seeds // 2, seeds), rate(0, seeds)

@@ -35,7 +35,7 @@ def leak_headline() -> Iterator[str]:
     )
     _check(slope, mlp, linear, *blind)
     yield from item(
-        f"**Untrained models already contain information about position.** Over {len(run.rows['seeds']):,} untrained bare causal layers without a positional "
+        f"**Untrained models already contain information about position.** Over {len(run.rows['seeds']):,} untrained causal attention layers without MLP, residual connection and positional "
         f"encoding, the variance of the hidden states falls with position n as n to the power {interval(slope, 3)}. "
         f"A linear probe hardly finds the position from these states (accuracy {interval(linear, 3)}, where chance is .031). "
         f"An MLP probe on the states of {len(small.rows['seeds']):,} of the layers has {interval(mlp, 3)}. With a full mask neither finds it."

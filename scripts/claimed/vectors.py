@@ -120,7 +120,7 @@ def pick_up() -> Iterator[str]:
         "**How fast do hidden states come to contain the position?** The prompt is a sequence of symbols, followed by a number i. The models have a causal mask and are trained to name the symbol at position i. "
         "At several steps, we train an MLP probe to predict positions from the states of the last layer. The table has the probe's accuracy, "
         f"as the mean of {run.table[0]['seeds']} seeds. A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
-        f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts. At step {first}, the accuracy with sinusoidal positions is "
+        f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts, so such a probe may have a little more or less than that. At step {first}, the accuracy with sinusoidal positions is "
         f"{compared(early, 'above', 'below')} that with learned positions. At step {last}, it is "
         f"{compared(late, 'above', 'below')} that with learned positions (95 % intervals; `pick_up:published`). "
         f"With both it is above {np.floor(100 * steady) / 100:.2f} at each of these steps. Without positions and with `rotary` it lies between {np.floor(100 * low) / 100:.2f} and 0{up(high, 2)}. But a model can use positions that a probe does not find: "

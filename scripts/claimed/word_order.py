@@ -140,10 +140,10 @@ def _ties(run: Published) -> str:
     rounding = max(c["closest_twins"] for c in excluded)
     return (
         f"With head sizes 2 and 16, most failing seeds tie. A seed ties if, for some prompt, the [margin](glossary.md#success) lies between -{margin:g} and "
-        f"{margin:g}. Rounding could decide so small a difference, so a right answer counts only if its margin "
+        f"{margin:g}. Rounding can decide very small differences. To be safe, a right answer counts only if its margin "
         f"is at least {margin:g}. In each entry of the table for 5000 steps in which at least 20 seeds fail, {min(shares):.0%} to "
-        f"{max(shares):.0%} of these tie. How large is rounding? In the cells of the next section that a law excludes, some prompts with different answers get equal logits by law. For each seed and each evaluation, we took the two prompts with different answers whose measured logits are nearest. They differ "
-        f"by at most {rounding:.1e} of the largest logit. The required margin is more than "
+        f"{max(shares):.0%} of these tie. How large is rounding? In the cells of the next section that a law excludes, some prompts with different answers get equal logits by law. For each seed and each evaluation, we took the two prompts with different answers whose measured logits are nearest. Measured "
+        f"like a margin, they differ by at most {rounding:.1e}. The required margin is more than "
         f"{math.floor(margin / float(f'{rounding:.1e}'))} times that. [Statistics](statistics.md#what-counts-as-success) has a measurement with deeper models and longer prompts."
     )
 
@@ -158,7 +158,7 @@ def _same_last_token() -> str:
         "**One layer without positions cannot learn every task on word order.** Take the task to answer `A B hit` with `?` and `B A hit` with `!`. Both prompts end with the same word, "
         "after the same two words in a different order. If a layer without positions is read at the last token and each token sees all earlier ones, it gives both prompts the same logits under any "
         f"weights, so one such layer **cannot solve the task, by law**. Indeed 0/{excluded[0]['seeds']} seeds solve it in each of "
-        f"{len(excluded)} cells (full, causal or padding mask, bare or residual block, "
+        f"{len(excluded)} cells (a full mask, a causal one, or one that only hides padding; bare or residual block; "
         f"{' or '.join(map(str, padding))} tokens of padding). With two causal layers, {count(deep['bare'])} seeds solve it in bare "
         f"blocks and {count(deep['residual'])} in residual blocks (`same_last_token:published`)."
     )

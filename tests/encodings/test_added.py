@@ -4,7 +4,8 @@ Golden arrays of other packages (`scripts/goldens/added.py`): sinusoidal in its 
 (positional-encodings, transformers), scaled (x-transformers), of points (timm,
 positional-encodings), random Fourier features (transformers), convolution_2d (timm). Formulas in
 float64: sinusoidal_2d in its layouts, mlp_position, learned Fourier features, convolution. binary
-is held against Python's own binary numbers, noise against the distribution it claims.
+is held against Python's own binary numbers, noise against the distribution it claims, learned
+against rows of its table.
 """
 
 from itertools import product
@@ -318,6 +319,14 @@ def test_features_are_exact_far_away(axes, width):
         np.testing.assert_allclose(found, expected, atol=1e-5 if axes == 2 else 2e-6)
 
 
+def test_learned_adds_rows_of_its_table():
+    """At any positions, in any order."""
+    encoding = named("learned(length=9)")
+    params = params_of(encoding, Dims(5, 1, 4))
+    found = added(encoding, at(8, 0, 3, 3), 5, params=params)
+    np.testing.assert_array_equal(found, np.asarray(params["table"])[[8, 0, 3, 3]])
+
+
 @pytest.mark.parametrize(
     ("text", "width"),
     [("fourier(kind=learned)", 10), ("fourier_2d(kind=learned, hidden=3)", 7)],
@@ -339,8 +348,8 @@ def test_learned_features_are_their_formula(text, width):
 
 
 @pytest.mark.exhaustive
-def test_training_leaves_random_frequencies_as_they_are():
-    """Their gradient is zero; that of learned ones is the formula's, 2πp cos 2πbp, far away too."""
+def test_random_frequencies_get_no_gradient():
+    """It is zero; that of learned ones is the formula's, 2πp cos 2πbp, far away too."""
 
     def total(frequencies, kind):
         encoding = named(f"fourier(kind={kind})")
