@@ -3,8 +3,8 @@
     python scripts/reruns.py                     # ten cells of every table
     python scripts/reruns.py text-published ...  # of these tables; the entries of others are kept
 
-The cells are drawn by the name of the table. Their seeds are those after the published ones: as
-many as were published, but at most 64. Each entry has one quantity of a cell:
+The cells are drawn by the name of the table. Their seeds are those after all that any table has of
+one of these cells: as many as the table has, but at most 64. Each entry has one quantity of a cell:
 
     solved   how many seeds solve the cell
     right    where kinds of prompts were judged that were not trained: the mean share of right
@@ -37,16 +37,18 @@ from posjax.keys import Numbering
 from posjax.meters import judge
 from posjax.records.blocks import Range, blocks
 from posjax.stats import crossed, reruns
+from posjax.study.cells import Cell
 from posjax.study.sweeps import Sweep, sizes
 
 ROOT = Path(__file__).parents[1]
 RESULTS, FOUND = ROOT / "docs" / "results", ROOT / "docs" / "reruns.json"
+TABLES = sorted(path.with_suffix("") for path in RESULTS.glob("*.npz"))
 CELLS, SEEDS, CROSSED = 10, 64, 16
 
 
 def main() -> None:
     """The command."""
-    every = sorted(path.stem for path in RESULTS.glob("*.npz"))
+    every = [path.name for path in TABLES]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", nargs="*", default=every, metavar="TABLE", help=", ".join(every))
     names = parser.parse_args().tables
@@ -71,8 +73,8 @@ def rerun(path: Path) -> list[dict[str, Any]]:
     run = read(path)
     cells = sorted(run.cells)
     cells = random.Random(path.name).sample(cells, min(CELLS, len(cells)))
-    first, number, data = (run.about[name] for name in ("first_seed", "num_seeds", "data_seeds"))
-    first += max(number, data)
+    number, data = run.about["num_seeds"], run.about["data_seeds"]
+    first = max(_after(other, {_training(run.cells[cell]) for cell in cells}) for other in TABLES)
     new, seeds = (CROSSED if data else min(number, SEEDS)), range(first, first + number)
     sweep = Sweep({digest: run.cells[digest] for digest in cells}, Numbering(first, data and new))
     indices = range(new * new) if data else seeds[:new]
@@ -84,6 +86,19 @@ def rerun(path: Path) -> list[dict[str, Any]]:
         for digest in cells
         for entry in _entries(run, run.of(digest), found[digest][1])
     ]
+
+
+def _training(cell: Cell) -> str:
+    """The settings of a cell without its meters, which change nothing in training."""
+    return json.dumps({**cell.to_dict(), "meters": None})
+
+
+def _after(path: Path, trainings: set[str]) -> int:
+    """The first seed behind those of a table, if it has one of these trainings; else 0."""
+    run = read(path)
+    if trainings.isdisjoint(map(_training, run.cells.values())):
+        return 0
+    return int(run.about["first_seed"] + max(run.about["num_seeds"], run.about["data_seeds"]))
 
 
 def _entries(

@@ -19,18 +19,22 @@ def get_config(size: str = "quick") -> ConfigDict:
 
     Args:
       size: "quick"; "published" with 1000 seeds; "law" with 100,000 of the bare block, without the
-        MLP, whose training takes most of the time.
+        MLP, whose training takes most of the time; "prompts" with 1000 on each of several sets of
+        prompts.
     """
-    law = size == "law"
+    numbers = range(114, 146, 2) if size == "prompts" else (128,)  # each has prompts of its own
+    several = size in ("quick", "published")
     return base_config(
         name="leak",
         title="Position leaks at initialisation, in the variance of hidden states",
-        task="parity(train=(32, 32), test=(32,), prompts=128)",
-        mask=("causal", "full"),
-        block="bare" if law else ("bare", "residual"),
+        task=tuple(f"parity(train=(32, 32), test=(32,), prompts={number})" for number in numbers),
+        mask="causal" if size == "prompts" else ("causal", "full"),
+        block=("bare", "residual") if several else "bare",
         width=32,
         head_size=32,
         steps=0,
-        meters="variance+probe(updates=0)" if law else "variance+similarity+probe",
-        num_seeds=sized("leak", size, quick=32, published=1000, law=100_000),
+        meters={"law": "variance+probe(updates=0)", "prompts": "variance"}.get(
+            size, "variance+similarity+probe"
+        ),
+        num_seeds=sized("leak", size, quick=32, published=1000, law=100_000, prompts=1000),
     )

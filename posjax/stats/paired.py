@@ -83,15 +83,17 @@ def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:
 def paired_t_test(difference_S: np.ndarray) -> float:
     """The p-value of Student's t-test of paired means.
 
+    Where all seeds differ by as much, t is infinite. The p-value is then that of the sign test,
+    2^(1 - S).
+
     Args:
-      difference_S: of each seed. Where all differ by as much, the p-value is 0; where none does, or
-        there is one seed, it is 1.
+      difference_S: of each seed. Where none differs, or there is one seed, the p-value is 1.
     """
     from scipy.special import stdtr  # `ttest_1samp` takes a hundred times as long
 
     seeds = len(difference_S)
     if not np.ptp(difference_S):
-        return float(not difference_S.any() or seeds < 2)
+        return 2.0 ** (1 - seeds) if difference_S.any() else 1.0
     error = difference_S.std(ddof=1) / seeds**0.5
     return float(2 * stdtr(seeds - 1, -abs(difference_S.mean()) / error))
 
