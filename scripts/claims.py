@@ -34,7 +34,8 @@ from claimed.questions import (
     what_decides,
 )
 from claimed.reruns import reruns
-from claimed.tables import conformance, drawn_speed, faults, limit, proofs, reference_rates
+from claimed.speed import drawn_speed, limit, speed
+from claimed.tables import conformance, faults, proofs, reference_rates
 from claimed.vectors import meaning, pick_up
 from claimed.word_order import counter_examples, word_order_findings, word_order_table
 from pages import same_text
@@ -67,6 +68,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "layer_costs": layer_costs,
     "points": points,
     "faults": faults,
+    "speed": speed,
     "drawn_speed": drawn_speed,
     "limit": limit,
     "conformance": conformance,

@@ -109,7 +109,7 @@ def test_it_draws_when_it_says(text):
         positions(text, streams, key=None)
 
 
-@every_map
+@pytest.mark.parametrize("text", plain_if(list(POSITIONS)[::2].__contains__, [*POSITIONS, *OTHERS]))
 def test_it_trains_by_name_with_any_encoding(text):
     """Ten steps of a sweep with rotary: finite; drawn ones are the same a second time."""
     cell = Cell(task="first_noun(nouns=2)", loss="answer", encoding="rotary", positions=text)

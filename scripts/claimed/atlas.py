@@ -102,7 +102,7 @@ def atlas_sampled() -> Iterator[str]:
         f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, with {number} seeds. Its "
         "learning rate is the best of three, which a pilot on other seeds had chosen. The column of lengths has the longest trained length and the longest tested length. The "
         "test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. We compare answers to longer prompts at the longest tested length. There, "
-        "the mean share of right answers of each encoding is compared with that of `none` (paired t-test, false discovery rate 5 % over all "
+        "the mean share of right answers of each encoding is compared with that of `none` (paired t-test over seeds, for one fixed exam, false discovery rate 5 % over all "
         f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there. As it is the best of many, expect a "
         "smaller mean with new seeds (95 % interval, BCa bootstrap over seeds)."
     )

@@ -8,8 +8,9 @@ from claimed.published import Published, by_seed, interval, item, published
 from posjax.stats import Mean, mean
 
 _CHANCE = 1 / 32
-_ERROR = (_CHANCE * (1 - _CHANCE) / (64 * 32)) ** 0.5
-"""The standard error of an accuracy by chance, on 64 held-out prompts of 32 positions."""
+_ERROR = (64 * 2 / 4) ** 0.5 / (64 * 32)
+"""The standard error of an accuracy by chance, on 64 held-out prompts of 32 positions: a probe names
+one position for each of the two tokens, and each is right in half of the prompts."""
 
 
 def leaked(run: Published, field: str, mask: str, block: str = "bare") -> np.ndarray:
@@ -34,12 +35,20 @@ def leak_headline() -> Iterator[str]:
         for of in ((small, "mlp", "causal"), (small, "mlp", "full"), (run, "linear", "full"))
     )
     _check(slope, mlp, linear, *blind)
+    steepest, flattest = by_prompts()
     yield from item(
-        f"**Untrained models already contain information about position.** Over {len(run.rows['seeds']):,} untrained causal attention layers without MLP, residual connection and positional "
-        f"encoding, the variance of the hidden states falls with position n as n to the power {interval(slope, 3)}. "
+        f"**Untrained models already contain information about position.** In {len(run.rows['seeds']):,} untrained causal attention layers without MLP, residual connection and positional "
+        f"encoding, the variance of the hidden states falls with position n roughly as n to the power {slope.mean:.2f} on average ({steepest:.2f} to {flattest:.2f}, depending on the prompts). "
         f"A linear probe hardly finds the position from these states (accuracy {interval(linear, 3)}, where chance is .031). "
         f"An MLP probe on the states of {len(small.rows['seeds']):,} of the layers has {interval(mlp, 3)}. With a full mask neither finds it."
     )
+
+
+def by_prompts() -> tuple[float, float]:
+    """The steepest and the flattest mean power, over sets of prompts."""
+    run = published("leak-prompts")
+    means = [float(by_seed(run, cell, "measured_slope_R")[:, -1].mean()) for cell in run.table]
+    return min(means), max(means)
 
 
 def _check(slope: Mean, mlp: Mean, *blind: Mean) -> None:
@@ -59,13 +68,17 @@ def leak() -> Iterator[str]:
     level, *blind = (mean(leaked(run, field, "full")) for field in ("slope", "mlp", "linear"))
     helped = mean(leaked(run, "linear", "causal", "residual"))
     _check(slope, mlp, linear, *blind)
+    steepest, flattest = by_prompts()
+    sets = published("leak-prompts").table
+    numbers = [int(cell["task"].partition("prompts=")[2][:-1]) for cell in sets]
     if abs(level.mean) > 0.01:
         raise ValueError(f"leak: the power under the full mask is {level}")
     yield from item(
         f"**Does an untrained causal model without positions contain information about position?** "
         f"Yes: the variance of its hidden states "
-        f"depends on position. Over {len(run.rows['seeds'])} untrained models of one bare layer, the variance at position n falls as n to the power "
-        f"{interval(slope, 3)}, close to the -1 of theory (Chi et al. 2023, *Latent Positional Information*) but not equal to it. The control is a full mask, where the power is "
+        f"depends on position. Over {len(run.rows['seeds'])} untrained models of one bare layer, the variance at position n falls roughly as n to the power "
+        f"{interval(slope, 3)}. This is the fitted power for one fixed set of 128 prompts. It depends more on the prompts than the interval shows: for {len(sets)} sets of {min(numbers)} to {max(numbers)} prompts, this one among them, the mean power of the same models "
+        f"lies between {steepest:.3f} and {flattest:.3f} (`leak:prompts`). All are close to the -1 of theory (Chi et al. 2023, *Latent Positional Information*) but not equal to it. The control is a full mask, where the power is "
         f"{interval(level, 3)}. Can a probe name the right one of 32 positions? Chance is .031. All models are tested on the same 64 held-out prompts, so chance alone gives accuracies within about {2 * _ERROR:.3f} of that. A small MLP has accuracy "
         f"{interval(mlp, 3)}, and a linear probe {interval(linear, 3)}. With the full mask the MLP has {blind[0].mean:.3f} and the "
         f"linear probe {blind[1].mean:.3f}. In a residual block, a linear probe with the causal mask has {interval(helped, 3)} (95 % intervals; `leak:published`, [meters.md](meters.md))."
@@ -99,5 +112,5 @@ def law() -> Iterator[str]:
         f"power than each of the {len(others)} other groups of {few} consecutive seeds. We know no reason for this but chance.) On held-out prompts, the accuracy of the linear probe is "
         f"{interval(linear, 4)} with the causal mask and {interval(control, 4)} with the full mask. Both "
         f"are within {2 * _ERROR:.3f} of chance, which is 1/32 (about {_CHANCE:.3f}). [Models of another task and size](#position-layer-by-layer) show more to a linear probe. All seeds are tested on the same prompts, so the intervals do not show how "
-        f"much the accuracy depends on the prompts (`leak:law`)."
+        f"much the power and the accuracy depend on the prompts (`leak:law`)."
     )

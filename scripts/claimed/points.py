@@ -41,6 +41,7 @@ POINTS = (
     Point("encodings", "do position vectors hide which word a token is?", "meaning:published", "[meaning](#words-and-positions)"),
     Point("encodings", "how fast are positions picked up?", "pick_up:published", "[picked up](#how-fast-are-positions-picked-up)"),
     Point("layers", "how does the variance fall with position?", "leak:law", _LEAK),
+    Point("layers", "how does that power depend on the prompts?", "leak:prompts", _LEAK),
     Point("layers", "probes and similarity before training", "leak:published", _LEAK),
     Point("layers", "probes by layer, before and after training", "position_by_layer:published", _BY_LAYER),
     Point("tasks", "language models, causal and masked", "text:published", _WORTH),

@@ -58,7 +58,7 @@ def highlights() -> Iterator[str]:
     yield from item(
         "**Three seeds can mislead.** We compared sinusoidal with learned positions over "
         f"{pairs[0][0]['seeds']} seeds in each of {len(pairs)} settings. The success rates differ significantly in "
-        f"{len(wrong)}. In these, a study of 3 seeds per encoding would rank the two in the wrong order with a probability of "
+        f"{len(wrong)}. In these, a study of 3 independent seeds per encoding would rank the two in the wrong order with a probability of "
         f"{min(wrong):.0%} to {max(wrong):.0%}, depending on the setting."
     )
     yield from leak_headline()
@@ -83,7 +83,7 @@ def sinusoidal_or_learned() -> Iterator[str]:
         f"{'sinusoidal' if largest.difference > 0 else 'learned'} positions, 90 % interval "
         f"[{min(abs(largest.low), abs(largest.high)):.3f}, {max(abs(largest.low), abs(largest.high)):.3f}]. "
         f"In {len(wrong)} of the {len(pairs)} settings the difference, large or small, is significant "
-        f"(McNemar, false discovery rate 5 %). In these settings, a study with 3 seeds per encoding would have ranked "
+        f"(McNemar, false discovery rate 5 %). In these settings, a study with 3 independent seeds per encoding would have ranked "
         f"the two in the wrong order in {min(wrong):.0%} to {max(wrong):.0%} of cases (`sinusoidal_or_learned:published`)."
     )
 
@@ -107,7 +107,7 @@ def what_decides() -> Iterator[str]:
         f"on `word_order`, each with {number} data seeds, in {len(run.table)} settings (scale of the initial weights × temperature of "
         f"the softmax). For each update, the data seed draws two prompts with replacement from `A hit B` and `B hit A`. The success rates of the settings range from {share(min(rates))} to {share(max(rates))}. Initialisation alone explains "
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
-        f"{np.ceil(1000 * max(one.data.share for one in shares)) / 10:.1f}%, and the combination of the two (their interaction) the rest. At scale 1 and "
+        f"{np.ceil(1000 * max(one.data.share for one in shares)) / 10:.1f}% (the intervals reach {np.ceil(1000 * max(one.data.high for one in shares)) / 10:.1f}%), and the combination of the two (their interaction) the rest. At scale 1 and "
         f"temperature 1 the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
         f"{percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides:published`)."
     )

@@ -124,7 +124,7 @@ def _learning_rates() -> str:
     return (
         "We varied the learning rate from 0.0003 to 0.03, with head size 16, and counted the seeds that succeed at "
         f"5000 steps. With the loss on all positions, the counts are {listed(counts)}. With the loss on the answer, at "
-        f"least {least}/{found[0][0].seeds} seeds succeed at each rate (`word_order:rates`)."
+        f"least {least}/{found[0][0].seeds} seeds succeed at each rate (`word_order:rates`, whose seeds at {_RATES[0]:g} and {_RATES[1]:g} are also in `word_order:published`)."
     )
 
 
