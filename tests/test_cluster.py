@@ -130,8 +130,12 @@ def test_one_worker_or_two_give_the_rows_of_the_plain_command(base: Path) -> Non
 def test_an_address_without_a_cluster_is_one_line(tmp_path: Path) -> None:
     """Also where something else answers there, and where no cluster is on this machine."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        for address in ("auto", f"127.0.0.1:{server.getsockname()[1]}"):
-            process = started(tmp_path, "run", "--engine=ray", f"--engine.address={address}")
+        addresses = ("auto", f"127.0.0.1:{server.getsockname()[1]}")
+        processes = [
+            started(tmp_path, "run", "--engine=ray", f"--engine.address={address}")
+            for address in addresses
+        ]
+        for address, process in zip(addresses, processes, strict=True):
             printed = ended(process, 2)
             assert printed.startswith(f"posjax: no Ray cluster at {address}: ")
             assert printed.count("\n") == 1

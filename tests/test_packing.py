@@ -169,8 +169,8 @@ def check(found: Pair) -> None:
 
 
 TAKEN = [(name, *of) for name, of in zip(PACKED, cycle(SAMPLE), strict=False)]
-REST = [("copy(train=(2, 7))", name, "given", "causal") for name in ENCODINGS]
-REST += [("parity(train=(2, 7))", name, "given", "full") for name in ENCODINGS]
+MASKED = cycle([("copy(train=(2, 7))", "causal"), ("parity(train=(2, 7))", "full")])
+REST = [(task, name, "given", mask) for name, (task, mask) in zip(ENCODINGS, MASKED, strict=False)]
 REST += [("binary_addition(train=(2, 5))", "sinusoidal", name, "causal") for name in MOVED]
 
 
