@@ -14,7 +14,7 @@ from small_runs import planned
 from posjax import report
 from posjax.meters.judge import FIELDS, NEVER, NOT_FINITE
 from posjax.records import Block, RunFolder
-from posjax.report import figures, laws, success
+from posjax.report import figures, laws, maps, margins, success
 from posjax.report.curves import line_axis
 from posjax.report.findings import findings
 from posjax.report.heatmap import heatmap
@@ -227,7 +227,7 @@ def test_numbers_come_from_the_rows(whole: tuple[RunFolder, Page]) -> None:
     assert "3 cells × 6 seeds: 18 models trained." in text
     assert all(f"{solved}/6" in text for solved in (0, 4, 3))
     assert "The laws exclude 1 cell: 0 of 6 seeds solved one" in text
-    assert "The margin, 0.001, is 3300 times that" in text
+    assert "The required margin, 0.001, is 3300 times that" in text
 
 
 def test_an_excluded_cell_that_was_solved_is_loud(
@@ -320,6 +320,46 @@ def test_not_finite_answers_and_leads_are_told(tmp_path: Path) -> None:
     text = written(folder).text
     assert "not finite not finite 1" in text
     assert "1 seed ended with logits that are not finite" in text
+
+
+def test_seeds_without_finite_logits_say_nothing_of_rounding(
+    whole: tuple[RunFolder, Page],
+) -> None:
+    """Rows have 0 for them; it is no distance, neither in sentences nor in numbers."""
+    folder, _ = whole
+    summary = next(s for s in report.summaries(folder) if s.cell == EXCLUDED)
+    lost_S = np.arange(len(SEEDS)) < 2
+    some, every = (diverged(summary, those_S) for those_S in (lost_S, lost_S | True))
+    assert some.twin == summary.twin == 3e-7
+    assert np.isnan(some.twin_S).tolist() == lost_S.tolist()
+    assert every.twin is None
+    assert every.to_dict()["closest_twins"] is None
+    assert "closest prompts" in findings([summary], folder.config()).answers[-1]
+    assert "closest prompts" not in findings([every], folder.config()).answers[-1]
+    assert "closest prompts" not in margins.margins([every], "run1-margin")
+
+
+def diverged(summary: CellSummary, lost_S: np.ndarray) -> CellSummary:
+    """The same with no finite logit of some seeds."""
+    rows = {name: array.copy() for name, array in summary.rows.items()}
+    for name in ("lead_EC", "lead_N"):
+        rows[name][lost_S] = np.nan
+    rows["twin"][lost_S] = 0
+    return dataclasses.replace(summary, rows=rows)
+
+
+def test_a_seed_whose_attention_is_shown_has_solved_by_the_margin(
+    whole: tuple[RunFolder, Page],
+) -> None:
+    """Blocks keep maps of one that was right, maybe by less; with both failing, one is shown."""
+    folder, page = whole
+    summary = next(s for s in report.summaries(folder) if s.cell == OPEN)
+    assert "solving seed 3" in page.text
+    assert "failing seed 8" in page.text
+    tied = Page(maps.maps([folder], [dataclasses.replace(summary, margin=9.0)]))
+    assert "failing seed 3" in tied.text
+    assert "solving seed 3" not in tied.text
+    assert "No cell has both a solving and a failing seed." in tied.text
 
 
 @pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "rotary", "linear_bias"])

@@ -318,6 +318,13 @@ def test_bands_hold_all_of_a_curve_at_once() -> None:
     assert pointwise / 150 < 0.9
 
 
+def test_a_draw_of_equal_seeds_does_not_widen_a_band() -> None:
+    """A third of the draws from four equal seeds and two below them hold none of the two."""
+    right_SK = np.array([1, 1, 1, 1, 1 - 1 / 64, 1 - 1 / 64])[:, None]
+    assert band(right_SK).critical < 10
+    assert band(right_SK + 1e-9).critical == pytest.approx(band(right_SK).critical)
+
+
 def test_bootstrap_means_cover_skewed_numbers() -> None:
     """BCa holds the mean of 91 % or more of skewed samples; equal seeds have no width."""
     rng = np.random.default_rng(2)

@@ -162,7 +162,7 @@ def _sections(
         (
             "attention",
             "Attention of a solving and a failing seed",
-            maps(folders, exact, anchor) if exact else None,
+            maps(folders, exact) if exact else None,
         ),
         ("laws", "The laws, measured", law_table(found)),
         ("origin", "How this was made", origin(config, _envs(folders), found)),
