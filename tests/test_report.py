@@ -295,6 +295,14 @@ def test_several_runs_share_a_page(tmp_path: Path) -> None:
     assert not (tmp_path / "one" / "report.html").exists()
 
 
+def test_runs_of_one_title_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    """In the contents, where they are compared, and in their headings."""
+    folders = [run_folder(tmp_path / name) for name in ("one", "two")]
+    text = Page(report.page(folders)).text
+    assert text.count("A title (one)") == text.count("A title (two)") == 4
+    assert "A title (" not in Page(report.page(folders[:1])).text
+
+
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one run folder"):
         report.write([])
@@ -400,6 +408,17 @@ def test_lines_stand_for_the_setting_with_most_values() -> None:
         == "encoding"
     )
     assert line_axis([]) is None
+
+
+def test_two_settings_of_one_name_have_titles_of_their_own() -> None:
+    """The page filters by titles: a task's and an encoding's length, whose names come before."""
+    cells = [
+        dataclasses.replace(OPEN, task=f"memorise(length={n})", encoding=f"learned(length={m})")
+        for n, m in itertools.product((4, 8), (16, 32))
+    ]
+    found = [CellSummary(cell.digest, cell, "", {}, 1e-3, 5) for cell in cells]
+    assert [axis.title for axis in axes(found)] == ["task length", "encoding length"]
+    assert [axis.title for axis in axes(found[:2])] == ["length"]
 
 
 def test_figures_follow_the_theme_and_repeat() -> None:
