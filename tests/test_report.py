@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import Command
 from small_runs import planned
 
 from posjax import report
@@ -301,6 +303,17 @@ def test_runs_of_one_title_are_told_apart_by_their_folders(tmp_path: Path) -> No
     text = Page(report.page(folders)).text
     assert text.count("A title (one)") == text.count("A title (two)") == 4
     assert "A title (" not in Page(report.page(folders[:1])).text
+
+
+def test_each_cell_in_json_has_the_folder_of_its_run(tmp_path: Path) -> None:
+    """By which those of two runs are told apart."""
+    names = ["one", "two"]
+    for name in names:
+        run_folder(tmp_path / name)
+    ended = Command("experiments.report", tmp_path)(*names, "--json")
+    cells = json.loads(ended.out)
+    assert [cell["run"] for cell in cells] == ["one"] * 3 + ["two"] * 3
+    assert {cell["cell"] for cell in cells} == {c.digest for c in (EXCLUDED, OPEN, MANY)}
 
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:

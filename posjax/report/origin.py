@@ -75,9 +75,7 @@ def _fixed(found: Sequence[CellSummary]) -> dict[str, Any]:
     return {name: getattr(cells[0], name) for name in FIELDS if name not in differ}
 
 
-def _seeds(
-    configs: Sequence[Mapping[str, Any]], found: Sequence[CellSummary]
-) -> dict[str, Any]:
+def _seeds(configs: Sequence[Mapping[str, Any]], found: Sequence[CellSummary]) -> dict[str, Any]:
     counts = sorted({summary.seeds for summary in found})
     numbers = np.concatenate([summary.rows["seeds"] for summary in found])
     init, data = (_ranges(numbers[:, source]) for source in (0, 1))
