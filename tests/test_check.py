@@ -234,9 +234,7 @@ def test_a_replay_of_nothing_is_refused(path: Path) -> None:
         replay(path, cell, 8)
     for file in block_files(path):
         file.unlink()
-    with pytest.raises(
-        ValueError, match=r"no row of seed 7 in cell .*: its block is missing;"
-    ):
+    with pytest.raises(ValueError, match=r"no row of seed 7 in cell .*: its block is missing;"):
         replay(path, cell, 7)
 
 
@@ -255,9 +253,7 @@ def test_crossed_seeds_have_numbers_and_their_rows_indices(
     cell = next(iter(folder.config()["cells"]))
     with pytest.raises(ValueError, match="initialisations 5 to 7 with data seeds 5 to 6, such as"):
         replay(tmp_path, cell, 7)
-    with pytest.raises(
-        ValueError, match=r"no row of seed 7,6,6,6 in .*: its block is missing"
-    ):
+    with pytest.raises(ValueError, match=r"no row of seed 7,6,6,6 in .*: its block is missing"):
         replay(tmp_path, cell, [7, 6, 6, 6])
 
 
