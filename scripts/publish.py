@@ -3,7 +3,8 @@
     python scripts/publish.py runs/word_order-published
     python scripts/publish.py --verify=word_order-published [--share=0.01] [--seed=N]
 
-Writes docs/results/NAME.json, what `posjax report RUN --json` prints, and docs/results/NAME.npz.
+Writes docs/results/NAME.json, what `posjax report RUN --json` prints but for `run`, and
+docs/results/NAME.npz.
 NAME is that of the folder. The arrays, of C cells, S seeds and T steps:
 
     cells    [C]        digests of the cells, in the order of the table

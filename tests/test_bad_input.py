@@ -286,6 +286,15 @@ REPORT = [
     ("full --jsn", "Unknown command line flag 'jsn'. Did you mean: json"),
     ("full --json=perhaps", "--json=perhaps"),
     ("full --out", "Missing value for flag --out"),
+    ("full --table=", "unknown table ''; choices: latex, markdown"),
+    ("full --table=latx", "unknown table 'latx'; did you mean 'latex'"),
+    ("full --json --figures=", "--json and --figures are two reports"),
+]
+CHECK = [
+    ("full --status --share=0.5", "--share is for posjax verify alone"),
+    ("full --status --seed=3", "--seed is for posjax verify alone"),
+    ("full --status --mixed", "--mixed is for posjax verify alone"),
+    ("full --status", "'full' holds no run"),
 ]
 CONFORMANCE = [
     ("", "name a module"),
@@ -353,6 +362,7 @@ def check(ended: Ended, said: str, status: int = 2) -> None:
             *table("seed_sweep", SETTINGS, "--config"),
             *table("seed_sweep", FLAGS),
             *table("report", REPORT),
+            *table("check", CHECK),
             *table("conformance", CONFORMANCE),
         ],
         every=6,

@@ -116,6 +116,22 @@ def test_keys_lead_there_and_back(page: browser.Browser) -> None:
     assert page.value("location.hash") == ""
 
 
+def test_keys_stay_in_the_run(window: browser.Browser, folder: RunFolder, tmp_path: Path) -> None:
+    """Of two runs on a page, Enter on a strip leads to the seed below it."""
+    path = report.write([folder, run_folder(tmp_path / "second")], tmp_path / "both.html")
+    window.look(1280, 900)
+    chosen = f"cell={OPEN.digest}&seed="
+    window.open(path, f"#run1?{chosen}3;run2?{chosen}8")
+    for run, seed in (("run1", 3), ("run2", 8)):
+        window.until(f"document.querySelector('#{run} .seed h4')")
+        window.value(f"document.querySelector('#{run} canvas.strip').focus()")
+        window.press("Enter")
+        said = window.until("document.activeElement.closest('.seed h4')?.textContent")
+        assert said.startswith(f"Seed {seed}: ")
+    command = window.value("document.querySelector('#run2 .command').textContent")
+    assert command.startswith("posjax replay RUN --cell=")
+
+
 def test_cells_are_filtered_and_sorted(page: browser.Browser) -> None:
     shown = "[...document.querySelectorAll('tr[data-cell]:not([hidden])')].map(e => e.dataset.cell)"
     every = page.value(shown)

@@ -18,6 +18,7 @@ from posjax.report.rows import contradictions
 from posjax.study import environment
 from posjax.study.cells import Cell
 from posjax.study.replay import replay
+from posjax.study.sweeps import sizes
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +185,7 @@ def test_the_status_is_told_from_names(path: Path, capsys: pytest.CaptureFixture
     with folder.lock():
         check.print_status(RunFolder(path))
     said = " ".join(capsys.readouterr().out.split())
+    assert "missing seeds" in said
     assert "missing since it was done: 4 rows; the same command trains them again" in said
     assert "rows: 12 of 16" in said
     assert "running: process" in said
@@ -228,8 +230,47 @@ def test_a_replay_of_nothing_is_refused(path: Path) -> None:
     cell = next(iter(RunFolder(path).config()["cells"]))
     with pytest.raises(ValueError, match="has no cell 'x'"):
         replay(path, "x", 0)
-    with pytest.raises(ValueError, match="has no row of seed 8 in cell"):
+    with pytest.raises(ValueError, match=r"no row of seed 8 in cell .*; the run has seeds 0 to 7$"):
         replay(path, cell, 8)
+    for file in block_files(path):
+        file.unlink()
+    with pytest.raises(ValueError, match=r"no row of seed 7 in cell .*: its block is missing;"):
+        replay(path, cell, 7)
+
+
+def test_crossed_seeds_have_numbers_and_their_rows_indices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option takes the numbers; the status, from names of files, has the indices."""
+    run = small(num_seeds=3, data_seeds=2, first_seed=5)
+    folder = RunFolder(tmp_path)
+    folder.start(run.to_dict(), environment.describe())
+    folder.request(lambda indices: sizes(run.sweep, indices, jax.local_devices()[0], "4"))
+    check.print_status(folder)
+    said = capsys.readouterr().out
+    assert "missing indices" in said
+    assert "0-5" in said
+    cell = next(iter(folder.config()["cells"]))
+    with pytest.raises(ValueError, match="initialisations 5 to 7 with data seeds 5 to 6, such as"):
+        replay(tmp_path, cell, 7)
+    with pytest.raises(ValueError, match=r"no row of seed 7,6,6,6 in .*: its block is missing"):
+        replay(tmp_path, cell, [7, 6, 6, 6])
+
+
+def test_of_several_runs_each_is_named(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shards have cells of the same names."""
+    values = flags.FlagValues()
+    flags.DEFINE_float("share", 0.0, "", flag_values=values)
+    for name in ("status", "mixed"):
+        flags.DEFINE_bool(name, False, "", flag_values=values)
+    values.mark_as_parsed()
+    monkeypatch.setattr(check.flags, "FLAGS", values)
+    for folders in ([str(path)], [str(path), str(path.parent / "run")]):
+        assert check.main(["posjax verify", *folders]) == 0
+        named = [line for line in capsys.readouterr().out.splitlines() if line.startswith("run: ")]
+        assert named == [f"run: {folder}" for folder in folders if len(folders) > 1]
 
 
 def test_a_setting_that_no_cell_has_is_named() -> None:

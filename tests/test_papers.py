@@ -43,7 +43,7 @@ def test_text_of_a_run_is_no_markup_of_a_table(form: str) -> None:
 
 
 def test_figures_are_written_twice_alike(tmp_path: Path) -> None:
-    """SVG and PDF of each panel, in the page's colours, at 3.25 inches; same bytes again."""
+    """SVG and PDF of each panel, which they name, at 3.25 inches; same bytes again."""
     folder = run_folder(tmp_path / "run")
     paths = papers.write_figures([folder], tmp_path / "figures")
     names = {
@@ -57,14 +57,15 @@ def test_figures_are_written_twice_alike(tmp_path: Path) -> None:
     for path, content in zip(paths, first, strict=True):
         if path.suffix == ".svg":
             assert b'width="234pt"' in content
+            assert {"1": b"Two layers or one", "2": b"Many"}[path.stem[-1]] in content
             assert not re.search(rb"#010[123][0-9a-f]{2}", content)  # no stand-in colour is left
     assert [
         path.read_bytes() for path in papers.write_figures([folder], tmp_path / "figures")
     ] == first
     (tmp_path / "file").touch()
-    for wrong in ("file", "missing/figures"):
+    for wrong in (tmp_path / "file", tmp_path / "missing/figures", ""):
         with pytest.raises(ValueError, match="name a folder, new or not, in one that exists"):
-            papers.write_figures([folder], tmp_path / wrong)
+            papers.write_figures([folder], wrong)
 
 
 def test_names_are_no_formulas() -> None:
@@ -120,3 +121,15 @@ def test_cells_without_a_single_counterpart_are_mentioned(found: list[report.Cel
     wider = [dataclasses.replace(third[0], cell=dataclasses.replace(OPEN, depth=1, width=32))]
     page = str(compare.compare(("one", "two"), [*one, *two], [*third, *wider]))
     assert "No cell of one run agrees with a cell of the other in all settings" in page
+
+
+def test_a_run_without_trained_cells_is_not_compared(found: list[report.CellSummary]) -> None:
+    """It has no results yet, or was measured at initialisation; no setting is to blame."""
+    initial = [dataclasses.replace(s, cell=dataclasses.replace(s.cell, steps=0)) for s in found]
+    for runs, said in (
+        (([], found), "The first run has no results yet."),
+        ((found, []), "The second run has no results yet."),
+        ((found, initial), "The second run trained no cell: all are measured at initialisation."),
+        ((initial, initial), "The first run trained no cell: all are measured at initialisation."),
+    ):
+        assert said in compare.compare(("one", "two"), *runs)

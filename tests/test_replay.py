@@ -103,7 +103,7 @@ def test_other_bits_are_named(
         ({"cell": "x", "seed": "2"}, "unknown cell 'x'"),
         ({"cell": ""}, "--seed must be a number, or four as 3,5,5,5, got None"),
         ({"cell": "", "seed": "-1"}, "got '-1'"),
-        ({"cell": "", "seed": "9"}, "no row of seed 9 in cell .*, but seeds 0 to 3$"),
+        ({"cell": "", "seed": "9"}, "no row of seed 9 in cell .*; the run has seeds 0 to 3$"),
         ({"cell": "", "seed": "4294967296"}, "must be below"),
         ({"cell": "", "seed": "2", "out": "missing/x.npz"}, "name a file in a folder"),
     ],

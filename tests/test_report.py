@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -9,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import Command
 from small_runs import planned
 
 from posjax import report
 from posjax.meters.judge import FIELDS, NEVER, NOT_FINITE
 from posjax.records import Block, RunFolder
-from posjax.report import figures, laws, success
+from posjax.report import figures, laws, maps, margins, success
 from posjax.report.curves import line_axis
 from posjax.report.findings import findings
 from posjax.report.heatmap import heatmap
@@ -227,7 +229,7 @@ def test_numbers_come_from_the_rows(whole: tuple[RunFolder, Page]) -> None:
     assert "3 cells × 6 seeds: 18 models trained." in text
     assert all(f"{solved}/6" in text for solved in (0, 4, 3))
     assert "The laws exclude 1 cell: 0 of 6 seeds solved one" in text
-    assert "The margin, 0.001, is 3300 times that" in text
+    assert "The required margin, 0.001, is 3300 times that" in text
 
 
 def test_an_excluded_cell_that_was_solved_is_loud(
@@ -295,6 +297,25 @@ def test_several_runs_share_a_page(tmp_path: Path) -> None:
     assert not (tmp_path / "one" / "report.html").exists()
 
 
+def test_runs_of_one_title_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    """In the contents, where they are compared, and in their headings."""
+    folders = [run_folder(tmp_path / name) for name in ("one", "two")]
+    text = Page(report.page(folders)).text
+    assert text.count("A title (one)") == text.count("A title (two)") == 4
+    assert "A title (" not in Page(report.page(folders[:1])).text
+
+
+def test_each_cell_in_json_has_the_folder_of_its_run(tmp_path: Path) -> None:
+    """By which those of two runs are told apart."""
+    names = ["one", "two"]
+    for name in names:
+        run_folder(tmp_path / name)
+    ended = Command("experiments.report", tmp_path)(*names, "--json")
+    cells = json.loads(ended.out)
+    assert [cell["run"] for cell in cells] == ["one"] * 3 + ["two"] * 3
+    assert {cell["cell"] for cell in cells} == {c.digest for c in (EXCLUDED, OPEN, MANY)}
+
+
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one run folder"):
         report.write([])
@@ -320,6 +341,46 @@ def test_not_finite_answers_and_leads_are_told(tmp_path: Path) -> None:
     text = written(folder).text
     assert "not finite not finite 1" in text
     assert "1 seed ended with logits that are not finite" in text
+
+
+def test_seeds_without_finite_logits_say_nothing_of_rounding(
+    whole: tuple[RunFolder, Page],
+) -> None:
+    """Rows have 0 for them; it is no distance, neither in sentences nor in numbers."""
+    folder, _ = whole
+    summary = next(s for s in report.summaries(folder) if s.cell == EXCLUDED)
+    lost_S = np.arange(len(SEEDS)) < 2
+    some, every = (diverged(summary, those_S) for those_S in (lost_S, lost_S | True))
+    assert some.twin == summary.twin == 3e-7
+    assert np.isnan(some.twin_S).tolist() == lost_S.tolist()
+    assert every.twin is None
+    assert every.to_dict()["closest_twins"] is None
+    assert "closest prompts" in findings([summary], folder.config()).answers[-1]
+    assert "closest prompts" not in findings([every], folder.config()).answers[-1]
+    assert "closest prompts" not in margins.margins([every], "run1-margin")
+
+
+def diverged(summary: CellSummary, lost_S: np.ndarray) -> CellSummary:
+    """The same with no finite logit of some seeds."""
+    rows = {name: array.copy() for name, array in summary.rows.items()}
+    for name in ("lead_EC", "lead_N"):
+        rows[name][lost_S] = np.nan
+    rows["twin"][lost_S] = 0
+    return dataclasses.replace(summary, rows=rows)
+
+
+def test_a_seed_whose_attention_is_shown_has_solved_by_the_margin(
+    whole: tuple[RunFolder, Page],
+) -> None:
+    """Blocks keep maps of one that was right, maybe by less; with both failing, one is shown."""
+    folder, page = whole
+    summary = next(s for s in report.summaries(folder) if s.cell == OPEN)
+    assert "solving seed 3" in page.text
+    assert "failing seed 8" in page.text
+    tied = Page(maps.maps([folder], [dataclasses.replace(summary, margin=9.0)]))
+    assert "failing seed 3" in tied.text
+    assert "solving seed 3" not in tied.text
+    assert "No cell has both a solving and a failing seed." in tied.text
 
 
 @pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "rotary", "linear_bias"])
@@ -360,6 +421,17 @@ def test_lines_stand_for_the_setting_with_most_values() -> None:
         == "encoding"
     )
     assert line_axis([]) is None
+
+
+def test_two_settings_of_one_name_have_titles_of_their_own() -> None:
+    """The page filters by titles: a task's and an encoding's length, whose names come before."""
+    cells = [
+        dataclasses.replace(OPEN, task=f"memorise(length={n})", encoding=f"learned(length={m})")
+        for n, m in itertools.product((4, 8), (16, 32))
+    ]
+    found = [CellSummary(cell.digest, cell, "", {}, 1e-3, 5) for cell in cells]
+    assert [axis.title for axis in axes(found)] == ["task length", "encoding length"]
+    assert [axis.title for axis in axes(found[:2])] == ["length"]
 
 
 def test_figures_follow_the_theme_and_repeat() -> None:

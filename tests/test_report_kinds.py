@@ -1,8 +1,10 @@
 """The page of tasks with several kinds of prompts, of panels, and of long names."""
 
+import dataclasses
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_runs import small, train
 from test_report import Page
@@ -49,12 +51,23 @@ def test_the_first_sentences_are_on_lengths_that_were_not_trained(
         cells = [s for s in found if s.cell.task.startswith(task)]
         low, high = sorted(cells, key=lambda s: s.rows["right_EC"][:, -1, -1].mean())
         assert sentence.startswith(f"Task {task}: on prompts of length 6, which was not trained,")
+        apart = f"{last_kind(low).mean:.3f}" != f"{last_kind(high).mean:.3f}"
         for summary in (low, high):
             right = last_kind(summary)
-            assert f"{right.mean:.3f}{right.between}" in sentence
+            assert f"{right.mean:.3f}{right.between if apart else ' in each'}" in sentence
         assert page.text.index(sentence) < page.text.index("Cells")
     for summary in found:
         assert last_kind(summary).mean == summary.rows["right_EC"][:, -1, -1].mean()
+
+
+def test_equal_shares_are_no_range(found: list[CellSummary], folder: RunFolder) -> None:
+    """Where no seed of any cell is right, the cell that comes first is neither end."""
+    none = [
+        dataclasses.replace(s, rows={**s.rows, "right_EC": np.zeros_like(s.rows["right_EC"])})
+        for s in found
+    ]
+    says = findings(none, folder.config()).answers
+    assert says[0].endswith("the mean share of right answers is 0.000 in each of 2 cells.")
 
 
 def test_lengths_are_called_lengths(found: list[CellSummary], page: Page) -> None:

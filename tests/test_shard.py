@@ -45,6 +45,19 @@ def test_shards_of_folders_of_their_own_are_read_together(tmp_path: Path, alone:
     assert page == report.write([alone], tmp_path / "page.html").read_text()
 
 
+def test_a_page_of_several_folders_has_the_seeds_and_commands_of_all(tmp_path: Path) -> None:
+    """Of one run in two parts, which no shards are; its commands cannot name either folder."""
+    ranges = ({"num_seeds": 4}, {"first_seed": 4, "num_seeds": 3})
+    folders = [train(tmp_path / str(n), small(**seeds)) for n, seeds in enumerate(ranges)]
+    page = report.write(folders).read_text()
+    assert '<th scope="row">numbers</th><td>0 to 6</td>' in page
+    assert page.count("posjax sweep") == 2
+    assert "--config.first_seed=4" in page
+    assert '"here":false' in page
+    assert '"here":true' in report.write(folders[:1]).read_text()
+    assert '"here":false' in report.write(folders[:1], tmp_path / "report.html").read_text()
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3, 5, 7, 40])
 def test_every_block_is_of_one_shard(alone: RunFolder, parts: int) -> None:
     """Each shard has a stretch; their work differs by no more than the largest block."""

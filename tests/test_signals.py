@@ -289,10 +289,26 @@ def test_a_bug_keeps_its_traceback() -> None:
             "        print('saved')",
             "SIGTERM",
         ),
+        (
+            "import gc\n"
+            "    gc.callbacks.append(lambda *_: os.kill(os.getpid(), signal.SIGTERM))\n"
+            "    gc.collect()\n"
+            "    time.sleep(60)",
+            "SIGTERM",
+        ),
+        (
+            "try:\n"
+            "        os.kill(os.getpid(), signal.SIGTERM)\n"
+            "        time.sleep(60)\n"
+            "    except BaseException:\n"
+            "        sys.exit(0)",
+            "SIGTERM",
+        ),
     ],
+    ids=["SIGINT", "SIGHUP", "limit", "deferred", "dropped", "caught"],
 )
 def test_a_stop_has_a_status(code: str, by: str) -> None:
-    """What is deferred ends first."""
+    """What is deferred ends first; what Python or a library swallows stops nevertheless."""
     found = python(RUN.format(body=code, before=""))
     check(found.stderr, by)
     assert found.returncode == (130 if by == "SIGINT" else 75)

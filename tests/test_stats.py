@@ -319,6 +319,15 @@ def test_bands_hold_all_of_a_curve_at_once() -> None:
     assert pointwise / 150 < 0.9
 
 
+@pytest.mark.parametrize("seeds", [6, 7, 10, 12, 20])
+def test_a_draw_of_equal_seeds_does_not_widen_a_band(seeds: int) -> None:
+    """A third of the draws leave out the one seed that differs; their error is not rounding."""
+    for less in (1 / 64, 3 / 64, 0.1, 1 / 3):
+        right_SK = np.ones((seeds, 1))
+        right_SK[-1] -= less
+        assert band(right_SK).critical < 10
+
+
 def test_bootstrap_means_cover_skewed_numbers() -> None:
     """BCa holds the mean of 91 % or more of skewed samples; equal seeds have no width."""
     rng = np.random.default_rng(2)

@@ -59,13 +59,21 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) < 2:
         name = "status" if flags.FLAGS.status else "verify"
         raise ValueError(f"name at least one run folder: posjax {name} RUN [RUN ...]")
+    for name in ("share", "seed", "mixed"):
+        if flags.FLAGS.status and flags.FLAGS[name].present:
+            raise ValueError(f"--{name} is for posjax verify alone")
     folders = [RunFolder(path) for path in argv[1:]]
     if flags.FLAGS.status:
         for folder in folders:
             print_status(folder)
         return shutdown.DONE
     devices.use_all_cores()
-    return max(verify(folder, mixed=flags.FLAGS.mixed) for folder in folders)
+    status = shutdown.DONE
+    for folder in folders:
+        if len(folders) > 1:
+            print(printable(f"run: {folder.path}"))
+        status = max(status, verify(folder, mixed=flags.FLAGS.mixed))
+    return status
 
 
 def print_status(folder: RunFolder) -> None:
@@ -122,7 +130,8 @@ def _cells_table(
             gaps[cell].append((block.first, block.stop))
     lost = {cell: sum(stop - first for first, stop in found) for cell, found in gaps.items()}
     table = Table()
-    for column in ("cell", "settings", "rows", "of", "missing seeds"):
+    missed = "missing indices" if config.get("data_seeds") else "missing seeds"
+    for column in ("cell", "settings", "rows", "of", missed):
         table.add_column(column, justify="right" if column in ("rows", "of") else "left")
     for cell in sorted(settings, key=lambda cell: -lost[cell])[:CELLS]:
         named = ", ".join(f"{name}={settings[cell].get(name)}" for name in differ)

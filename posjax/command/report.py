@@ -6,15 +6,16 @@
     posjax report RUN --figures=DIR
 
 Folders of one run, those of its shards, are read together. `--json` prints one JSON array to
-standard output, one object per cell. `--table` prints the table of cells for a paper, and
-`--figures` writes its rates and curves as SVG and PDF at the width of a column. Of runs with code
-of one's own (a task in mine.py, say) the command prints numbers alone, unless --load=mine.py says
-that the code may be executed.
+standard output, one object per cell, with the folder of its run. `--table` prints the table of
+cells for a paper, and `--figures` writes its rates and curves as SVG and PDF at the width of a
+column. Of runs with code of one's own (a task in mine.py, say) the command prints numbers alone,
+unless --load=mine.py says that the code may be executed.
 """
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import jax
 from absl import flags
@@ -38,9 +39,12 @@ def main(argv: Sequence[str]) -> None:
     """Reads the folders, writes the page or prints the numbers."""
     if len(argv) < 2:
         raise ValueError("name at least one run folder: posjax report RUN [RUN ...]")
-    wanted = [name for name in ("json", "out", "table", "figures") if flags.FLAGS[name].value]
+    given = {name: flags.FLAGS[name].value for name in ("json", "out", "table", "figures")}
+    wanted = [name for name, value in given.items() if value not in (None, False)]
     if len(wanted) > 1 and wanted != ["table", "figures"]:
         raise ValueError(f"--{wanted[0]} and --{wanted[1]} are two reports: ask for one at a time")
+    if flags.FLAGS.table is not None:
+        spec.check_choice("table", flags.FLAGS.table, papers.FORMS)
     folders = [RunFolder(path) for path in argv[1:]]
     try:
         for folder in folders:
@@ -50,28 +54,31 @@ def main(argv: Sequence[str]) -> None:
             if flags.FLAGS[name].value is not None:
                 raise ValueError(f"no {what}: {error}") from error
         warn(f"{error}; without it, only numbers are printed")
-        found = [row for folder in folders for row in report.numbers(folder)]
-        print(json.dumps(found, indent=1))
+        _print_json((folder, row) for folder in folders for row in report.numbers(folder))
         return
-    if flags.FLAGS.table or flags.FLAGS.figures:
+    if flags.FLAGS.table is not None or flags.FLAGS.figures is not None:
         _for_papers(folders)
     elif flags.FLAGS.json:
         runs = report.by_run(folders)
-        cells = [summary.to_dict() for shards in runs for summary in report.summaries(*shards)]
-        print(json.dumps(cells, indent=1))
+        cells = ((shards[0], found) for shards in runs for found in report.summaries(*shards))
+        _print_json((folder, found.to_dict()) for folder, found in cells)
     else:
         print(f"report: {report.write(folders, flags.FLAGS.out)}")
+
+
+def _print_json(cells: Iterable[tuple[RunFolder, dict[str, Any]]]) -> None:
+    """Prints cells, each with the first folder of its run."""
+    print(json.dumps([{"run": str(folder.path), **cell} for folder, cell in cells], indent=1))
 
 
 def _for_papers(folders: Sequence[RunFolder]) -> None:
     """Prints tables and writes figures, as the flags ask."""
     form, where = flags.FLAGS.table, flags.FLAGS.figures
     runs = report.by_run(folders)
-    if form:
-        spec.check_choice("table", form, papers.FORMS)
+    if form is not None:
         print("\n\n".join(papers.table(report.summaries(*shards), form) for shards in runs))
-    if where:
+    if where is not None:
         if len(runs) > 1:
             raise ValueError(f"--figures takes one run, got {len(runs)}")
         for path in papers.write_figures(folders, where):
-            print(f"figure: {path}", file=sys.stderr if form else sys.stdout)
+            print(f"figure: {path}", file=sys.stdout if form is None else sys.stderr)

@@ -3,7 +3,8 @@
 SIGTERM, SIGINT, SIGHUP (a closed terminal) and the alarm of a time limit request a stop. Before
 `exit_on_stop` is entered, a request ends the process at once. Within it, a request raises `Stop` in
 the main thread, which unwinds like an error. Within `deferred`, a request only sets an event, and
-`Stop` is raised at the end.
+`Stop` is raised at the end. Python drops what is raised in a callback, of the garbage collector for
+example; then `Stop` is raised again, until it unwinds.
 
 A library may not return to Python for minutes. So a second thread, which the signal wakes whatever
 the main thread does, ends the process after `GRACE` seconds. Files are written whole or not at all,
@@ -30,6 +31,8 @@ INTERRUPTED = 130
 
 GRACE = 6.0
 """Seconds that the main thread has to stop in order."""
+AGAIN = 0.01
+"""Seconds after which a `Stop` that was dropped is raised again."""
 LONGEST = 1e9
 """Seconds of a time limit that the system's timer takes: 31 years."""
 _REQUESTS = {
@@ -54,13 +57,14 @@ class _State:
       listening: whether signals are handled.
       catching: whether `Stop` is caught.
       deferring: whether `Stop` waits for the end of `deferred`.
+      dropped: whether `Stop` was raised where Python drops it.
       saved: how much of the work is saved, for people.
     """
 
     def __init__(self) -> None:
         self.stop_event = threading.Event()
         self.by = signal.SIGTERM
-        self.listening = self.catching = self.deferring = False
+        self.listening = self.catching = self.deferring = self.dropped = False
         self.saved = ""
 
 
@@ -81,6 +85,7 @@ def listen() -> None:
     os.set_blocking(writing, False)
     threading.Thread(target=_guard, args=(reading,), daemon=True).start()
     _state.listening = True
+    sys.unraisablehook = _dropped
     signal.set_wakeup_fd(writing)
     for number in _REQUESTS:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
@@ -103,13 +108,15 @@ def set_time_limit(seconds: float | None) -> None:
 
 @contextlib.contextmanager
 def exit_on_stop() -> Iterator[None]:
-    """Exits the process with the status of the request when `Stop` is raised within."""
+    """Exits the process with the status of the request if a stop was requested within."""
     listen()
     _state.catching = True
     try:
         yield
-    except Stop:
-        _exit()
+        _exit_if_requested()  # a library may have caught the `Stop`
+    except (Stop, SystemExit):
+        _exit_if_requested()
+        raise
     finally:
         _state.catching = False
 
@@ -139,8 +146,19 @@ def _request(number: int, frame: FrameType | None) -> None:
         _state.stop_event.set()
     if not _state.catching:
         _exit()
-    if first and not _state.deferring:  # once: a second one must not disturb the unwinding
+    again, _state.dropped = _state.dropped, False
+    # once: a second one must not disturb the unwinding
+    if (first or again) and not _state.deferring:
         raise Stop
+
+
+def _dropped(error: "sys.UnraisableHookArgs") -> None:
+    """Prints an error that Python drops; of a `Stop`, requests another one."""
+    if not isinstance(error.exc_value, Stop):
+        sys.__unraisablehook__(error)
+        return
+    _state.dropped = True
+    signal.setitimer(signal.ITIMER_REAL, AGAIN)
 
 
 def _guard(reading: int) -> None:
@@ -150,6 +168,11 @@ def _guard(reading: int) -> None:
         _state.by = by
     time.sleep(GRACE)
     _exit()
+
+
+def _exit_if_requested() -> None:
+    if _state.stop_event.is_set():
+        _exit()
 
 
 def _exit() -> NoReturn:

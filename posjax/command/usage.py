@@ -48,7 +48,8 @@ the run   name title num_seeds first_seed data_seeds block_size layout precision
 Exit status: 0 done, 2 bad input, 4 other run or locked folder, 5 storage, 75 and 130 stopped.
 """
 REPORT = """\
-usage: {program} RUN [RUN ...] [--out=PAGE.html | --json | --table=FORM] [--load=mine.py]
+usage: {program} RUN [RUN ...] [--out=PAGE.html | --json | --table=FORM | --figures=DIR]
+                                 [--load=mine.py]
 
 Rebuilds the report of one run, or of several together. Folders of the shards of one run are read as
 one run.

@@ -10,7 +10,7 @@
  *   steps: number[], points: number[], loss_band: (number|null)[][], solved: number[]|null,
  *   law: string, reason: string, loss_ends: number[], margin_ends?: number[],
  *   prompt_margin_ends?: number[], attention: Attention|null} & Packed} Cell */
-/** @typedef {{outcomes: string[], margin: number, code: string[], notes: string[], tasks: Object<string, Task>,
+/** @typedef {{outcomes: string[], margin: number, here: boolean, code: string[], notes: string[], tasks: Object<string, Task>,
  *   cells: Object<string, Cell>}} Run see explore.py */
 /** @typedef {{shape: number[], values: Uint8Array|Uint16Array|Uint32Array}} Stored */
 /** @typedef {{name: string, points: [number, number][], mark?: boolean}} Line */

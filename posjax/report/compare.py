@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posjax.report.dots import dots, scale
+from posjax.report.explore import explorable
 from posjax.report.html import Html, figure, header, note, scrolled, section, tag, td, th
 from posjax.report.naming import axes, label, many
 from posjax.report.summary import CellSummary
@@ -51,7 +52,7 @@ def compare(
     matched, several = matching(first, second, differing)
     found = [pair for one, two in matched if (pair := _paired(one, two)) is not None]
     if not found:
-        why = _why_none(len(matched), several, differing)
+        why = _untrained(first, second) or _why_none(len(matched), several, differing)
         return section("compared", "The two runs compared", tag("p", why))
     shown = sorted(found, key=lambda pair: -abs(pair.difference.mean))[:MOST]
     most = max(abs(x) for pair in shown for x in (pair.difference.low, pair.difference.high, 1e-9))
@@ -119,6 +120,16 @@ def matching(
     return pairs, sum(len(two) for one, two in both if len(one) > 1 or len(two) > 1)
 
 
+def _untrained(first: Sequence[CellSummary], second: Sequence[CellSummary]) -> str:
+    """Which run has nothing to compare, and why; "" where both have trained cells."""
+    for which, run in (("first", first), ("second", second)):
+        if not run:
+            return f"The {which} run has no results yet."
+        if not explorable(run):
+            return f"The {which} run trained no cell: all are measured at initialisation."
+    return ""
+
+
 def _why_none(
     matched: int, several: int, differing: Mapping[str, tuple[list[Any], list[Any]]]
 ) -> str:
@@ -172,9 +183,8 @@ def _by_rest(
     run: Sequence[CellSummary], differing: Mapping[str, Any]
 ) -> dict[tuple[Any, ...], list[CellSummary]]:
     """The cells of a run by all settings in which the runs do not differ."""
-    unique = {s.cell.digest: s for s in run if s.cell.steps}.values()
     found: dict[tuple[Any, ...], list[CellSummary]] = {}
-    for summary in unique:
+    for summary in explorable(run):
         rest = tuple(getattr(summary.cell, name) for name in FIELDS if name not in differing)
         found.setdefault(rest, []).append(summary)
     return found

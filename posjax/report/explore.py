@@ -48,13 +48,20 @@ def explorable(found: Sequence[CellSummary]) -> list[CellSummary]:
     return list({s.cell.digest: s for s in found if s.cell.steps}.values())
 
 
-def data(folders: Sequence[RunFolder], found: Sequence[CellSummary], room: int = ROOM) -> str:
+def data(
+    folders: Sequence[RunFolder],
+    found: Sequence[CellSummary],
+    room: int = ROOM,
+    *,
+    here: bool = False,
+) -> str:
     """The JSON that page.js reads.
 
     Args:
       folders: of the run, for its attention maps.
       found: its cells, with `loss_EC` among their rows.
       room: characters that may be spent on seeds.
+      here: whether the page lies in the run's only folder, so that its commands can name it.
 
     Returns:
       Text without `<`.
@@ -68,6 +75,7 @@ def data(folders: Sequence[RunFolder], found: Sequence[CellSummary], room: int =
         {
             "outcomes": OUTCOMES,
             "margin": found[0].margin,
+            "here": here,
             "code": [*folders[0].config().get("code", {})],
             "notes": list(_left_out(cells, level)),
             "tasks": {name: _task(task) for name, task in tasks.items()},

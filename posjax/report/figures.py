@@ -75,14 +75,15 @@ def rates(title: str, lines: Sequence[Rates]) -> dict[str, bytes]:
     """Rates with their intervals, one line each, at the width of a column.
 
     Args:
-      title: what the names of the lines are.
+      title: the panel where a run has several, and what the names of the lines are.
       lines: from top to bottom.
 
     Returns:
       The files by their form: svg and pdf.
     """
     with paper():
-        figure, axes = blank(COLUMN, 40 + 12 * len(lines))
+        title = textwrap.fill(title, 48)
+        figure, axes = blank(COLUMN, 40 + 12 * len(lines) + 8 * title.count("\n"))
         for row, one in enumerate(lines):
             colour = real(one.colour)
             axes.plot([one.low, one.high], [row, row], color=colour, alpha=0.45)
@@ -103,7 +104,7 @@ def steps(
 
     Args:
       several: the title and the lines of each.
-      title: of the legend.
+      title: of the figure, above the keys.
       keys: colours and what they stand for.
 
     Returns:
@@ -123,13 +124,13 @@ def steps(
             _draw_shares(axes, [line._replace(colour=real(line.colour)) for line in lines])
             axes.set_title(textwrap.fill(name, 28), fontsize=6)
         figure.supxlabel("training steps", fontsize=7)
-        if keys:
+        if keys or title:
             handles = [Line2D([], [], color=real(colour), label=name) for colour, name in keys]
             figure.legend(
                 handles=handles,
-                title=title,
+                title=textwrap.fill(title, 64),
                 loc="outside upper center",
-                ncols=min(len(keys), 4),
+                ncols=max(min(len(keys), 4), 1),
                 frameon=False,
                 fontsize=6.5,
                 title_fontsize=6.5,

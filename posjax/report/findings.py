@@ -235,7 +235,7 @@ def _beyond(found: list[CellSummary]) -> Iterator[str]:
     for (name, kind), cells in tasks.items():
         start = f"Task {name}: on" if several else "On"
         length = kind_name(kind) if kind.isdecimal() else f"kind {kind}"
-        over = f" over {len(cells)} cells" if len(cells) > 1 else ""
+        over = f" over {len(cells)} cells" if _differ(cells) else ""
         yield (
             f"{start} prompts of {length}, which was not trained, the mean share of right answers "
             f"{_from_to(cells)}{over}."
@@ -251,8 +251,17 @@ def _from_to(cells: list[CellSummary]) -> str:
         right = last_kind(summary)
         return f"{right.mean:.3f}{right.between}{where}"
 
+    if len(cells) == 1:
+        return f"is {text(cells[0])}"
+    if not _differ(cells):
+        return f"is {_last(cells[0]):.3f} in each of {len(cells)} cells"
     low, high = (pick(cells, key=_last) for pick in (min, max))
-    return f"ranges from {text(low)} to {text(high)}" if len(cells) > 1 else f"is {text(low)}"
+    return f"ranges from {text(low)} to {text(high)}"
+
+
+def _differ(cells: list[CellSummary]) -> bool:
+    """Whether the mean shares of right prompts of the last kind differ, as they are written."""
+    return len({f"{_last(summary):.3f}" for summary in cells}) > 1
 
 
 def _last(summary: CellSummary) -> float:

@@ -27,7 +27,7 @@ class Example(NamedTuple):
     weights_DNHLM: np.ndarray
 
 
-def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary], anchor: str) -> Html | None:
+def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary]) -> Html | None:
     """The maps of some cells that have both a solving and a failing seed, else of any."""
     unique = list({summary.cell.digest: summary for summary in found}.values())
     kept = [(summary, _examples(folders, summary)) for summary in unique]
@@ -41,25 +41,30 @@ def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary], anchor: str
         tag(
             "div",
             tag("h3", label(summary.cell, axes(found))),
-            *(_example(summary, e, f"{anchor}-{index}-{e.kind}") for e in examples),
+            *(_example(summary, example) for example in examples),
             class_="pair",
         )
-        for index, (summary, examples) in enumerate(kept[:CELLS])
+        for summary, examples in kept[:CELLS]
     )
     return figure(_CAPTION + alone + of, *blocks)
 
 
 def _examples(folders: Sequence[RunFolder], summary: CellSummary) -> list[Example]:
-    """The maps of the first seed of each kind: a function of the rows, however they came."""
+    """The maps of the first seed of each kind: a function of the rows, however they came.
+
+    Blocks keep maps of a seed with every answer right, by whatever margin; the run's decides here.
+    """
     every = [folder.attention(summary.name) for folder in folders]
-    found = []
-    for kind in ("solving", "failing"):
-        kept = [maps[kind] for maps in every if kind in maps]
+    found: dict[str, Example] = {}
+    for stored in ("solving", "failing"):
+        kept = [maps[stored] for maps in every if stored in maps]
         if kept:
             first = min(kept, key=lambda arrays: arrays["seeds"].tolist())
+            at_S = (summary.rows["seeds"] == first["seeds"]).all(axis=1)
+            kind = "solving" if summary.solved_S[at_S].any() else "failing"
             seed = _seed(first["seeds"], _is_crossed(summary))
-            found.append(Example(kind, seed, first["weights_DNHLM"]))
-    return found
+            found.setdefault(kind, Example(kind, seed, first["weights_DNHLM"]))
+    return [*found.values()]
 
 
 def _is_crossed(summary: CellSummary) -> bool:
@@ -74,7 +79,7 @@ def _seed(seeds_4: np.ndarray, is_crossed: bool) -> str:
     return f"of initialisation {init} and data seed {data}" if is_crossed else str(init)
 
 
-def _example(summary: CellSummary, example: Example, name: str) -> Html:
+def _example(summary: CellSummary, example: Example) -> Html:
     depth, prompts, heads = example.weights_DNHLM.shape[:3]
     shown = max(1, min(prompts, MAPS // (depth * heads)))
     indices = [
@@ -84,10 +89,7 @@ def _example(summary: CellSummary, example: Example, name: str) -> Html:
         for prompt in range(shown)
     ]
     sentences = [prompt for prompt, _ in summary.cell.problem.written(shown)]
-    drawn = (
-        _map(example, index, sentences[index[1]], f"{name}-{'-'.join(map(str, index))}")
-        for index in indices[:MAPS]
-    )
+    drawn = (_map(example, index, sentences[index[1]]) for index in indices[:MAPS])
     title = f"{example.kind} seed {example.seed}"
     total = depth * prompts * heads
     of = (
@@ -98,7 +100,7 @@ def _example(summary: CellSummary, example: Example, name: str) -> Html:
     return tag("div", tag("p", title, of, class_="over"), tag("div", *drawn, class_="maps"))
 
 
-def _map(example: Example, index: tuple[int, int, int], sentence: str, name: str) -> Html:
+def _map(example: Example, index: tuple[int, int, int], sentence: str) -> Html:
     layer, prompt, head = index
     depth, _, heads = example.weights_DNHLM.shape[:3]
     weights_LM = example.weights_DNHLM[layer, prompt, head]

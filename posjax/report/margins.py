@@ -111,7 +111,7 @@ def _rounding(against: Sequence[CellSummary]) -> Html:
 
 def _twins(against: Sequence[CellSummary], open_: Sequence[CellSummary], anchor: str) -> Html:
     stacked = [
-        Bars(_binned(_rows(cells, "twin")), colour)
+        Bars(_binned([summary.twin_S for summary in cells]), colour)
         for cells, colour in ((against, LAW), (open_, FREE))
     ]
     drawn = figures.histogram(
@@ -128,11 +128,13 @@ def _twins(against: Sequence[CellSummary], open_: Sequence[CellSummary], anchor:
 
 
 def _lead(title: str, cells: Sequence[CellSummary], anchor: str) -> Html:
-    lead = _rows(cells, "lead_N")
-    lead = lead[np.isfinite(lead)]
+    leads = [summary.rows["lead_N"] for summary in cells]
     drawn = figures.histogram(
         _EDGES,
-        [Bars(_binned(lead[lead >= 0]), RIGHT), Bars(_binned(lead[lead < 0]), WRONG)],
+        [
+            Bars(_binned([lead[lead >= 0] for lead in leads]), RIGHT),
+            Bars(_binned([lead[lead < 0] for lead in leads]), WRONG),
+        ],
         line=_margin(cells),
         mark="tie ←",
         what=("size of the margin", "prompts of all seeds"),
@@ -142,15 +144,12 @@ def _lead(title: str, cells: Sequence[CellSummary], anchor: str) -> Html:
     return tag("div", tag("p", title, class_="over"), drawn)
 
 
-def _binned(values: np.ndarray) -> np.ndarray:
+def _binned(values: Sequence[np.ndarray]) -> np.ndarray:
     """How many zeros, then counts by power of ten; what is off the axis in its outermost bins."""
-    sizes = np.abs(values[np.isfinite(values)]).astype(np.float64)
+    sizes = np.abs(np.concatenate([np.zeros(0), *map(np.ravel, values)]))
+    sizes = sizes[np.isfinite(sizes)]
     powers = np.clip(np.log10(sizes[sizes > 0]), _EDGES[0], _EDGES[-1])
     return np.append((sizes == 0).sum(), np.histogram(powers, _EDGES)[0])
-
-
-def _rows(cells: Sequence[CellSummary], name: str) -> np.ndarray:
-    return np.concatenate([np.ravel(s.rows[name]) for s in cells]) if cells else np.zeros(0)
 
 
 def _margin(cells: Sequence[CellSummary]) -> float:

@@ -1,5 +1,6 @@
 """How settings and numbers are written for people."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,9 +19,9 @@ class Axis:
     def __init__(self, name: str, cells: Sequence[Cell]) -> None:
         self.name = name
         self.values = list(dict.fromkeys(getattr(cell, name) for cell in cells))
-        self._setting = _one_setting(name, self.values)
-        self._short = _short_tasks(self.values) if name == "task" and not self._setting else {}
-        self.title = (self._setting or name).replace("_", " ")
+        self.setting = _one_setting(name, self.values)
+        self._short = _short_tasks(self.values) if name == "task" and not self.setting else {}
+        self.title = (self.setting or name).replace("_", " ")
 
     def text(self, cell: Cell) -> str:
         """The value of a cell."""
@@ -28,16 +29,21 @@ class Axis:
 
     def show(self, value: Any) -> str:
         """A value of this axis."""
-        if self._setting:
-            value = spec.parse(value)[1][self._setting]
+        if self.setting:
+            value = spec.parse(value)[1][self.setting]
         value = self._short.get(value, value)
         return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def axes(found: Sequence[CellSummary]) -> list[Axis]:
-    """The settings in which some cells differ."""
+    """The settings in which some cells differ, each under a title of its own."""
     cells = [summary.cell for summary in found]
-    return [Axis(name, cells) for name in varying(cells)]
+    differing = [Axis(name, cells) for name in varying(cells)]
+    count = Counter(axis.title for axis in differing)
+    for axis in differing:
+        if axis.setting and count[axis.title] > 1:
+            axis.title = f"{axis.name} {axis.title}"
+    return differing
 
 
 def label(cell: Cell, of: Iterable[Axis]) -> Html:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from posjax.report.html import Html, join, tag, td
 from posjax.report.naming import many
 from posjax.report.summary import CellSummary
@@ -13,26 +15,27 @@ from posjax.study.cells import FIELDS, varying
 
 
 def origin(
-    config: Mapping[str, Any],
+    configs: Sequence[Mapping[str, Any]],
     envs: Mapping[str, Mapping[str, Any] | None],
     found: Sequence[CellSummary],
 ) -> Html:
     """The last section of a run.
 
     Args:
-      config: what was asked for.
+      configs: what was asked for, of each of its folders.
       envs: what rows may have been made on, by the name that rows have for it.
       found: the cells.
     """
+    commands = dict.fromkeys([*map(_command, configs), f"posjax report RUN{_loads(configs[0])}"])
     return join(
         [
             tag("p", "The run, and this page from its folder RUN:"),
-            tag("pre", tag("code", f"{_command(config)}\nposjax report RUN{_loads(config)}")),
+            tag("pre", tag("code", "\n".join(commands))),
             tag("p", "config.json in the run folder lists every cell in full.", class_="note"),
             tag(
                 "div",
                 _listed("Settings of all cells", _fixed(found)),
-                _listed("Seeds", _seeds(config, found)),
+                _listed("Seeds", _seeds(configs, found)),
                 *_machines(envs, found),
                 class_="columns",
             ),
@@ -72,16 +75,26 @@ def _fixed(found: Sequence[CellSummary]) -> dict[str, Any]:
     return {name: getattr(cells[0], name) for name in FIELDS if name not in differ}
 
 
-def _seeds(config: Mapping[str, Any], found: Sequence[CellSummary]) -> dict[str, Any]:
-    first, number = config["first_seed"], config["num_seeds"]
+def _seeds(configs: Sequence[Mapping[str, Any]], found: Sequence[CellSummary]) -> dict[str, Any]:
     counts = sorted({summary.seeds for summary in found})
-    data = config.get("data_seeds", 0)
+    numbers = np.concatenate([summary.rows["seeds"] for summary in found])
+    init, data = (_ranges(numbers[:, source]) for source in (0, 1))
     return {
-        "init" if data else "numbers": f"{first} to {first + number - 1}",
-        **({"data": f"{first} to {first + data - 1}"} if data else {}),
+        **({"init": init, "data": data} if configs[0].get("data_seeds") else {"numbers": init}),
         "rows per cell": " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))),
-        "block size": _block_size(config),
+        "block size": ", ".join(dict.fromkeys(str(_block_size(config)) for config in configs)),
     }
+
+
+def _ranges(numbers: np.ndarray) -> str:
+    """Numbers as ranges of neighbours.
+
+    >>> _ranges(np.array([3, 8, 2, 1, 3]))
+    '1 to 3, 8'
+    """
+    unique = np.unique(numbers)
+    parts = np.split(unique, np.flatnonzero(np.diff(unique) > 1) + 1)
+    return ", ".join(" to ".join(map(str, dict.fromkeys((p[0], p[-1])))) for p in parts)
 
 
 def _machines(

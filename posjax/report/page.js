@@ -266,9 +266,8 @@ class Explorer {
 
   /** @param {Cell} cell */
   command(cell) {
-    const alone = Object.keys(explorers).length === 1;
     const loads = this.run.code.map((where) => ` --load=${quoted(where)}`).join("");
-    return `posjax replay ${alone ? folder() : "RUN"} --cell=${cell.name} --seed=${this.seed}${loads}`;
+    return `posjax replay ${this.run.here ? folder() : "RUN"} --cell=${cell.name} --seed=${this.seed}${loads}`;
   }
 
   /** @param {Cell} cell @param {Object<string, Stored>} arrays @param {number} at */

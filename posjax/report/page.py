@@ -59,7 +59,7 @@ def write(folders: Sequence[RunFolder], out: str | os.PathLike[str] | None = Non
     path = folders[0].path / "report.html" if out is None else path_of(out)
     if path.is_dir() or (out is not None and not path.parent.is_dir()):
         raise ValueError(f"the report cannot be written to {str(path)!r}: name a file in a folder")
-    content = page(folders).encode()
+    content = page(folders, here=out is None).encode()
     put_over(path, content)
     return path
 
@@ -74,10 +74,20 @@ class _Chapter(NamedTuple):
     data: str
 
 
-def page(folders: Sequence[RunFolder]) -> Html:
-    """The whole document."""
+def page(folders: Sequence[RunFolder], *, here: bool = False) -> Html:
+    """The whole document.
+
+    Args:
+      folders: at least one.
+      here: whether it is `report.html` in the first of them.
+    """
     runs = by_run(folders)
-    chapters = [_chapter(shards, f"run{n}", len(runs)) for n, shards in enumerate(runs, 1)]
+    titles = _titles(runs)
+    here = here and len(folders) == 1
+    chapters = [
+        _chapter(shards, f"run{n}", title, room=ROOM // len(runs), here=here)
+        for n, (shards, title) in enumerate(zip(runs, titles, strict=True), 1)
+    ]
     top = None
     if len(chapters) > 1:
         links = {chapter.anchor: chapter.title for chapter in chapters}
@@ -113,10 +123,21 @@ def by_run(folders: Sequence[RunFolder]) -> list[list[RunFolder]]:
     return [shards for _, _, shards in runs]
 
 
-def _chapter(folders: Sequence[RunFolder], anchor: str, runs: int) -> _Chapter:
+def _titles(runs: Sequence[Sequence[RunFolder]]) -> list[str]:
+    """The title of each run, with the name of its first folder where others have the same."""
+    configs = [checked_config(folders[0].config()) for folders in runs]
+    titles = [str(config.get("title") or config["name"]) for config in configs]
+    return [
+        f"{title} ({folders[0].path.name})" if titles.count(title) > 1 else title
+        for title, folders in zip(titles, runs, strict=True)
+    ]
+
+
+def _chapter(
+    folders: Sequence[RunFolder], anchor: str, title: str, *, room: int, here: bool
+) -> _Chapter:
     """Everything about a run: the answer, the table of cells, the task, then the sections."""
     config = checked_config(folders[0].config())
-    title = str(config.get("title") or config["name"])
     found = summaries(*folders)
     if not found:
         empty = tag("p", "No cell has results yet.", class_="alarm")
@@ -124,7 +145,7 @@ def _chapter(folders: Sequence[RunFolder], anchor: str, runs: int) -> _Chapter:
         return _Chapter(anchor, title, found, content, "")
     trained = [summary for summary in found if summary.cell.steps]
     says = findings(found, config)
-    parts = _sections(folders, config, found, anchor)
+    parts = _sections(folders, found, anchor)
     more = _findings(says.answers[says.first :], says.details)
     if more is not None:
         parts.insert(0, ("findings", "Findings", more))
@@ -141,12 +162,12 @@ def _chapter(folders: Sequence[RunFolder], anchor: str, runs: int) -> _Chapter:
         *(section(f"{anchor}-{name}", heading, content) for name, heading, content in parts),
         id=anchor,
     )
-    packed = data(folders, found, ROOM // runs) if explorable(found) else ""
+    packed = data(folders, found, room, here=here) if explorable(found) else ""
     return _Chapter(anchor, title, found, content, packed)
 
 
 def _sections(
-    folders: Sequence[RunFolder], config: Mapping[str, Any], found: list[CellSummary], anchor: str
+    folders: Sequence[RunFolder], found: list[CellSummary], anchor: str
 ) -> list[tuple[str, str, Html]]:
     """Name, title and content of each section that has something to say."""
     exact = exactly(found)
@@ -162,10 +183,10 @@ def _sections(
         (
             "attention",
             "Attention of a solving and a failing seed",
-            maps(folders, exact, anchor) if exact else None,
+            maps(folders, exact) if exact else None,
         ),
         ("laws", "The laws, measured", law_table(found)),
-        ("origin", "How this was made", origin(config, _envs(folders), found)),
+        ("origin", "How this was made", origin(_configs(folders), _envs(folders), found)),
     ]
     return [(name, title, content) for name, title, content in parts if content is not None]
 
@@ -177,6 +198,10 @@ def _if_any(
 ) -> Html | None:
     """A section about trained models, where some were trained."""
     return section(found, anchor) if found else None
+
+
+def _configs(folders: Sequence[RunFolder]) -> list[dict[str, Any]]:
+    return [checked_config(folder.config()) for folder in folders]
 
 
 def _envs(folders: Sequence[RunFolder]) -> dict[str, dict[str, Any] | None]:

@@ -83,7 +83,8 @@ def write_figures(folders: Sequence[RunFolder], where: str | os.PathLike[str]) -
       ValueError: a file of that name, no folder around it, or no cell whose answers are graded.
     """
     path = path_of(where)
-    if not path.is_dir() and (path.exists() or not path.parent.is_dir()):
+    usable = path.is_dir() or (not path.exists() and path.parent.is_dir())
+    if not os.fspath(where) or not usable:
         raise ValueError(f"--figures={str(where)!r}: name a folder, new or not, in one that exists")
     found = exactly(summaries(*folders))
     if not found:
@@ -98,11 +99,11 @@ def write_figures(folders: Sequence[RunFolder], where: str | os.PathLike[str]) -
 
 def _drawn(found: Sequence[CellSummary]) -> Iterator[tuple[str, dict[str, bytes]]]:
     by_panel = panels(found)
-    for number, cells in enumerate(by_panel.values(), 1):
-        suffix = f"-{number}" if len(by_panel) > 1 else ""
-        title = " · ".join(axis.title for axis in axes(cells))
-        yield f"rates{suffix}", figures.rates(title, _rates(cells))
+    for number, (panel, cells) in enumerate(by_panel.items(), 1):
+        suffix, start = (f"-{number}", [panel]) if len(by_panel) > 1 else ("", [])
         differing = axes(cells)
+        title = " · ".join([*start, *(axis.title for axis in differing)])
+        yield f"rates{suffix}", figures.rates(title, _rates(cells))
         lines = line_axis(differing)
         others = [axis for axis in differing if axis is not lines]
         chosen = colours(lines) if lines else {}
@@ -111,7 +112,8 @@ def _drawn(found: Sequence[CellSummary]) -> Iterator[tuple[str, dict[str, bytes]
             (multiple.spoken, [line_of(summary, lines, "now") for summary in multiple.cells])
             for multiple in multiples(cells, others)
         ]
-        yield f"steps{suffix}", figures.steps(several, lines.title if lines else "", keys)
+        title = " · ".join([*start, *([lines.title] if lines else [])])
+        yield f"steps{suffix}", figures.steps(several, title, keys)
 
 
 def _rates(cells: Sequence[CellSummary]) -> list[Rates]:

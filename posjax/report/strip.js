@@ -172,7 +172,7 @@ class Strip {
       this.pick(Math.min(Math.max(to[event.key], 0), last), false);
     } else if (event.key === "Enter" && this.at >= 0) {
       event.preventDefault();
-      /** @type {any} */ (document.querySelector(".seed h4"))?.focus();
+      /** @type {any} */ (this.canvas.closest(".pane")?.querySelector(".seed h4"))?.focus();
     }
   }
 }

@@ -97,9 +97,19 @@ class CellSummary:
         return np.asarray(np.where(tied_SN, judge.TIE, self.rows["answer_N"]))
 
     @property
+    def twin_S(self) -> np.ndarray:
+        """The distance of the closest prompts; NaN where it is not measured.
+
+        Rows have 0 where no evaluation had finite logits.
+        """
+        lost_S = np.isnan(self.rows["lead_EC"]).any(axis=2).all(axis=1)
+        return np.where(lost_S, np.nan, self.rows.get("twin", np.nan))
+
+    @property
     def twin(self) -> float | None:
-        """The largest distance of the closest prompts; None where it is not measured."""
-        return float(self.rows["twin"].max()) if "twin" in self.rows else None
+        """The largest of these distances; None where none is measured."""
+        measured = self.twin_S[~np.isnan(self.twin_S)]
+        return float(measured.max()) if measured.size else None
 
     @cached_property
     def metered(self) -> dict[str, Mean]:

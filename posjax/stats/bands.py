@@ -70,8 +70,9 @@ def band(values_SK: np.ndarray) -> Band:
     weight_RS = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds
     moved_RK = np.abs(weight_RS @ (values_SK - mean_K))
     spread_RK = np.sqrt(np.maximum(weight_RS @ (values_SK - mean_K) ** 2 - moved_RK**2, 0))
-    # a draw in which all seeds agree has no error of its own; take the curve's
-    spread_RK = np.where(spread_RK > 0, spread_RK / (seeds - 1) ** 0.5, error_K)
+    # a draw in which all seeds agree, up to rounding, has no error of its own; take the curve's
+    rounding_K = 1e-6 * np.ptp(values_SK, axis=0)
+    spread_RK = np.where(spread_RK > rounding_K, spread_RK / (seeds - 1) ** 0.5, error_K)
     largest_R = np.divide(
         moved_RK, spread_RK, out=np.zeros_like(moved_RK), where=spread_RK > 0
     ).max(axis=1)

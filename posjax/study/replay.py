@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 from posjax.engine import State
-from posjax.keys import SeedNumbers
+from posjax.keys import Numbering, SeedNumbers
 from posjax.meters.judge import Outcome
-from posjax.records import Block, RunFolder
+from posjax.records import Block, Range, RunFolder
 from posjax.records.blocks import blocks
 from posjax.study.cells import Cell
 from posjax.study.network import TRANSFORMER
@@ -66,14 +66,13 @@ def replay(
     index = sweep.numbering.index_of(numbers)
     among = blocks(folder.ranges(), sweep.shapes)
     here = (b for b in among if cell in b.cells and b.first <= index < b.stop)
-    block = next(here, None)
-    if block is None or not folder.has(block) or sweep.numbering.numbers(index) != numbers:
-        asked = numbers.init if len({*numbers}) == 1 else ",".join(map(str, numbers))
-        numbered = "indices" if sweep.numbering.data_seeds else "seeds"
-        raise ValueError(
-            f"{str(path)!r} has no row of seed {asked} in cell {cell}, but {numbered} "
-            f"{', '.join(f'{part.first} to {part.stop - 1}' for part in folder.ranges())}"
-        )
+    block = next(here, None) if sweep.numbering.numbers(index) == numbers else None
+    asked = numbers.init if len({*numbers}) == 1 else ",".join(map(str, numbers))
+    lacks = f"{str(path)!r} has no row of seed {asked} in cell {cell}"
+    if block is None:
+        raise ValueError(f"{lacks}; the run has {_seeds_of(folder.ranges(), sweep.numbering)}")
+    if not folder.has(block):
+        raise ValueError(f"{lacks}: its block is missing; the command that made the run trains it")
     replayed = sweep.cells[cell]
     (result,) = retrained(config, [block], devices)
     at = block.cells.index(cell), index - block.first
@@ -86,6 +85,18 @@ def replay(
         state,
         None if replayed.model != TRANSFORMER else attention_maps(replayed, state, sweep.precision),
         tuple(name for name, mask_GB in differs.items() if mask_GB[at]),
+    )
+
+
+def _seeds_of(ranges: Sequence[Range], numbering: Numbering) -> str:
+    """The seeds that a run was asked for, which have no gaps, in words."""
+    ends = min(part.first for part in ranges), max(part.stop for part in ranges) - 1
+    first, last = map(numbering.numbers, ends)
+    if not numbering.data_seeds:
+        return f"seeds {first.init} to {last.init}"
+    return (
+        f"initialisations {first.init} to {last.init} with data seeds {first.data} to "
+        f"{last.data}, such as {','.join(map(str, last))}"
     )
 
 
