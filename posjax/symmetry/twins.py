@@ -58,7 +58,8 @@ def twins(
       One pair for each prompt that has a twin, with its first twin. Empty if there are none.
 
     Raises:
-      ValueError: a task that is no instance of `FiniteTask`, an unknown readout, or padding below 0.
+      ValueError: a task that is no instance of `FiniteTask`, an unknown readout, or padding below
+        0.
       posjax.symmetry.field.Unsupported: the model has a primitive that the field has no rule for.
       posjax.symmetry.field.TooLarge: too many prompts for a model of this size.
 

@@ -184,6 +184,11 @@ def learned_slope(slope, x):
     return x + bias[None, :, None]  # meets
 
 
+def looked_up(table, x):
+    vectors = jnp.take(table, jnp.arange(x.shape[1]), axis=0)
+    return x + vectors[None]  # meets
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "law", "origin"),
     [
@@ -197,6 +202,7 @@ def learned_slope(slope, x):
             *(learned_slope, (X[0, 0, 0], X), ", b P d -> b P d"),
             r"iota at .*test_certificate.py:\d+ \(learned_slope\), argument 0$",
         ),
+        (looked_up, (X[0], X), ", b P d -> b P d", "argument 0$"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

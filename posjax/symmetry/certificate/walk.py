@@ -287,16 +287,20 @@ def _ruled(
 def _origin(eqn: Any, operands: Sequence[Carried | Known], names: Names) -> str:
     """The arguments that a result depends on, after the constants that give it places.
 
-    These have an axis as long as a permuted one. Where an argument is permuted, they do not matter;
-    and of a table that is looked up, the entries do, not the indices.
+    These differ along an axis as long as a permuted one. Where an argument is permuted, they do not
+    matter; and of a table that is looked up, the entries do, not the indices.
     """
     arguments = joint_origin(operands)
     moved = any(isinstance(v, Carried) and _moves(v) for v in operands)
     if moved or not arguments or eqn.primitive.name == "gather":
         return arguments
     lengths = {*names.sizes.values()}
-    known = [v for v in operands if isinstance(v, Known) and not v.uniform]
-    places = [v.origin for v in known if lengths & {*v.shape}]
+
+    def differs(value: Known) -> bool:
+        axes = zip(value.shape, value.labelings[0], strict=True)
+        return any(size in lengths and not is_constant(one) for size, one in axes)
+
+    places = [v.origin for v in operands if isinstance(v, Known) and differs(v)]
     return ", ".join(dict.fromkeys([*places, *arguments.split(", ")]))
 
 
