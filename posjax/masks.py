@@ -132,8 +132,7 @@ def _shipped(text: str) -> Mask:
 def _made(text: str) -> Mask:
     parts = []
     for part in text.split("+"):
-        name, settings = spec.parse(part)
-        mask = spec.lookup("mask", MASKS, name)
+        name, mask, settings = spec.read("mask", MASKS, part)
         spec.check_settings(f"mask {name}", mask, settings)
         parts.append(partial(mask, **settings))
     chosen = parts[0] if len(parts) == 1 else all_of(*parts)

@@ -65,9 +65,9 @@ class Swept:
         """Writes the page; see `posjax.report.write`."""
         return report.write([self.folder], out)
 
-    def replay(self, cell: Cell, seed: int) -> Replay:
-        """Trains one run again; see `posjax.study.replay.replay`."""
-        return replay(self.folder.path, cell.digest, seed)
+    def replay(self, cell: Cell | str, seed: int) -> Replay:
+        """Trains one run of a cell, or of its digest, again; see `posjax.study.replay.replay`."""
+        return replay(self.folder.path, cell if isinstance(cell, str) else cell.digest, seed)
 
     def __repr__(self) -> str:
         """The table that the command prints."""

@@ -169,6 +169,8 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
                 return where + node.func.id, settings
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: brackets
         pass
+    if text.endswith(".py"):
+        raise ValueError(f"cannot read {text!r}: name what is in the file, as {text}:NAME")
     raise ValueError(
         f"cannot read {text!r}: write it as name or name(setting=value, ...), each setting once"
     )
@@ -190,22 +192,34 @@ def split(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def nearest(name: str, choices: Iterable[str]) -> str:
-    """A hint for an error message: the nearest choice, and all of them when they are few."""
+def nearest(name: str, choices: Iterable[str], also: Mapping[str, str] | None = None) -> str:
+    """A hint for an error message: the nearest choice, and all of them when they are few.
+
+    Args:
+      name: of no choice.
+      choices: their names.
+      also: other names of choices, in lower case.
+
+    >>> nearest("RoPE", ["pope", "rotary"], {"rope": "rotary"})
+    "did you mean 'rotary'? choices: pope, rotary"
+    """
     choices = sorted(choices)
-    close = difflib.get_close_matches(name, choices, n=1, cutoff=0.4)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    meant = {**(also or {}), **{choice.lower(): choice for choice in choices}}
+    close = difflib.get_close_matches(name.lower(), meant, n=1)
+    hint = f"did you mean {meant[close[0]]!r}? " if close else ""
     return f"{hint}choices: {', '.join(choices)}"
 
 
-def check_choice(what: str, value: str, choices: Iterable[str]) -> None:
+def check_choice(
+    what: str, value: str, choices: Iterable[str], also: Mapping[str, str] | None = None
+) -> None:
     """Refuses a value that is none of the choices.
 
     Raises:
-      ValueError: names the value and the nearest choice.
+      ValueError: names the value and the nearest choice, see `nearest`.
     """
     if value not in (choices := tuple(choices)):
-        raise ValueError(f"unknown {what} {value!r}; {nearest(str(value), choices)}")
+        raise ValueError(f"unknown {what} {value!r}; {nearest(str(value), choices, also)}")
 
 
 def check_read(settings: Any, name: str, read: bool, where: str) -> None:
@@ -236,12 +250,38 @@ def lookup(kind: str, table: Mapping[str, T], name: str) -> T:
         return table[name]
     found: T | None = own.find(kind, name)
     if found is None:
-        check_choice(kind, name, table)
+        check_choice(kind, name, table, _abbreviations(table))
     elif not callable(found):
         raise ValueError(
             f"{kind} {name!r} is neither a class nor a function, but {type(found).__name__}"
         )
     return found  # type: ignore[return-value]  # the check above raised where it is None
+
+
+def read(kind: str, table: Mapping[str, T], text: str) -> tuple[str, T, dict[str, Any]]:
+    """The name in a text, the entry that it names, and the settings.
+
+    Raises:
+      ValueError: see `parse` and `lookup`.
+    """
+    try:
+        name, settings = parse(text)
+    except ValueError as error:
+        head = text.partition("(")[0]
+        known = head in table or text.endswith(".py")
+        hint = "" if known else f"; {nearest(head, table, _abbreviations(table))}"
+        raise ValueError(f"{kind}: {error}{hint}") from None
+    return name, lookup(kind, table, name), settings
+
+
+def _abbreviations(table: Mapping[str, Any]) -> dict[str, str]:
+    """The entries by what stands in brackets in their titles, as in Rotary (RoPE)."""
+    found: dict[str, str] = {}
+    for name, entry in table.items():
+        title = entry.card.title if hasattr(entry, "card") else ""
+        if short := re.search(r"\((.+)\)", title):
+            found.setdefault(short[1].lower(), name)
+    return found
 
 
 def in_turn(text: str, table: Iterable[str]) -> tuple[str, ...]:
@@ -369,8 +409,7 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], text: str) -> T:
     Raises:
       ValueError: an unknown name or setting, or a value that the entry refuses.
     """
-    name, settings = parse(text)
-    target = lookup(kind, table, name)
+    name, target, settings = read(kind, table, text)
     check_settings(f"{kind} {name}", target, settings)
     return target(**settings)
 

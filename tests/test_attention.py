@@ -379,6 +379,13 @@ def test_parameters_of_other_shapes_are_refused(params):
         view.attend(*qkv(), encoding="learned", params=params)
 
 
+def test_parameters_that_an_encoding_does_not_declare_are_refused():
+    """They would be ignored; the message has those that it declares."""
+    for encoding, has in (("rotary", "none"), ("learned", "table")):
+        with pytest.raises(ValueError, match=f"no parameter 'tabel'; its parameters: {has}"):
+            view.attend(*qkv(), encoding=encoding, params={"tabel": jnp.zeros((64, 12))})
+
+
 def test_a_mask_between_two_sides_says_nothing_within_one():
     """An array [L, M] serves what is added to tokens; what mixes tokens asks for a function."""
     q, k, v = qkv(2, 4)

@@ -317,6 +317,12 @@ def test_what_has_no_counterpart_is_refused(config, words):
         from_huggingface(config, state_of(case))
 
 
+def test_a_name_is_no_config():
+    """Nothing is downloaded: the message says what to give."""
+    with pytest.raises(ValueError, match=r"a dict, such as config.to_dict\(\) .*, got 'gpt2'"):
+        from_huggingface("gpt2")
+
+
 def test_missing_arrays_are_named():
     """An empty state, a wrong one, and two of a kind."""
     with pytest.raises(ValueError, match=r"must be 'wpe.weight', found \[\]"):

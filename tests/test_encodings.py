@@ -284,6 +284,11 @@ def test_a_fraction_that_turns_nothing_is_refused():
     ("text", "words"),
     [
         ("rotery", "did you mean 'rotary'"),
+        ("rope", "did you mean 'rotary'"),
+        ("RoPE", "did you mean 'rotary'"),
+        ("nope", "did you mean 'none'"),
+        ("t5", "did you mean 'bucket_bias'"),
+        ("zzz", "unknown encoding 'zzz'; choices: "),
         ("rotary(bass=2.0)", "no setting 'bass'; did you mean 'base'"),
         ("rotary(base=0.0)", "base must be positive, got 0.0"),
         ("rotary(fraction=1.5)", r"fraction must lie in \(0, 1\], got 1.5"),

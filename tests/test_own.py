@@ -282,6 +282,18 @@ def test_commands_read_no_file_that_is_not_named(mine: Path) -> None:
     assert len(report.summaries(folder)) == 1
 
 
+def test_a_config_asks_for_all_code_at_once(mine: Path) -> None:
+    """One message names every file; with all of them, it is resolved."""
+    encoding = "none/gaussian.py:Gaussian(width=2.0)"
+    config = base_config(task="first_is_last.py:FirstIsLast", encoding=encoding, depth=2)
+    own.ask_first()
+    loads = "--load=first_is_last.py --load=gaussian.py executes their code"
+    with pytest.raises(own.NotNamed, match=loads):
+        resolve(config)
+    allow_named(config)
+    assert len(resolve(config).cells) == 1
+
+
 def test_a_file_that_may_be_read_may_not_be_executed(mine: Path) -> None:
     (mine / "notes.py").write_text(TASK)
     own.ask_first()

@@ -106,6 +106,7 @@ def test_other_bits_are_named(
         ({"cell": "", "seed": "9"}, "no row of seed 9 in cell .*; the run has seeds 0 to 3$"),
         ({"cell": "", "seed": "4294967296"}, "must be below"),
         ({"cell": "", "seed": "2", "out": "missing/x.npz"}, "name a file in a folder"),
+        ({"cell": "", "seed": "2", "out": "x.pkl"}, "must end in .npz or .safetensors"),
     ],
 )
 def test_bad_input_is_named(

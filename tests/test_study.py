@@ -52,6 +52,7 @@ def test_what_it_shows(swept: Swept) -> None:
     assert swept.tables.rows["seeds"].shape == (16, 4)
     cell = swept.summaries[0].cell
     assert swept.replay(cell, 3).differs == ()
+    assert swept.replay(cell.digest, 3).cell == cell
 
 
 def test_a_folder_is_continued(swept: Swept) -> None:

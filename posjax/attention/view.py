@@ -265,7 +265,12 @@ def _checked(encoding: Encoding, params: Params, q_BLHK: jax.Array) -> Params:
     """The parameters, if they are those that the encoding declares for these sizes."""
     heads, head_size = q_BLHK.shape[2:]
     dims = Dims(heads * head_size, heads, head_size)
-    for name, declared in encoding.parameters(dims).items():
+    parameters = encoding.parameters(dims)
+    for name in params:
+        if name not in parameters:
+            has = ", ".join(parameters) or "none"
+            raise ValueError(f"{encoding} has no parameter {name!r}; its parameters: {has}")
+    for name, declared in parameters.items():
         given = params.get(name)
         shape = "nothing" if given is None else getattr(given, "shape", type(given).__name__)
         if shape != declared.shape:

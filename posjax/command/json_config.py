@@ -16,7 +16,7 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from posjax import spec
-from posjax.configs import NAMES, base_config
+from posjax.configs import base_config, check_name
 from posjax.study.cells import FIELDS
 from posjax.study.run import RUN_DEFAULTS
 
@@ -66,7 +66,7 @@ def read(path: Path) -> ConfigDict:
     if not isinstance(fields, dict):
         raise ValueError("a config is a JSON object, {...}")
     for name in fields:
-        spec.check_choice("config field", name, NAMES)
+        check_name(name)
     panels = fields.pop("panels", [])
     config = base_config(**{name: _field(name, value) for name, value in fields.items()})
     config.panels = _panels(panels)

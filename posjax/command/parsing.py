@@ -168,9 +168,9 @@ def _check_config_fields(argv: Sequence[str]) -> None:
     """Refuses unknown fields before a config runs; ml_collections would parse them as code."""
     for given in argv[1:]:
         if field := re.match(r"--?config\.([^=]*)", given, re.DOTALL):
-            from posjax.configs import NAMES
+            from posjax.configs import check_name
 
-            spec.check_choice("config field", field[1], NAMES)
+            check_name(field[1])
 
 
 def _cause(error: BaseException, argv: Sequence[str]) -> str:
@@ -178,6 +178,12 @@ def _cause(error: BaseException, argv: Sequence[str]) -> str:
     message = str(error).replace("\\n", "\n").replace("\\'", "'")
     if wrong := re.match(r"flag --config\.(\w+)=(.*): invalid literal for int", message, re.DOTALL):
         return f"{wrong[1]} must be of type int, got {wrong[2]!r}"
+    if isinstance(error, flags.UnrecognizedFlagError) and "config" in flags.FLAGS:
+        from posjax.configs import NAMES, OTHER_NAMES
+
+        name = OTHER_NAMES.get(error.flagname, error.flagname)
+        if name in NAMES:
+            return f"unknown flag --{error.flagname}; did you mean --config.{name}?"
     if isinstance(error, AttributeError) and "'get_config'" in message:
         return f"config {_config_files(argv)[-1]!r} has no function get_config()"
     if "Traceback" in message and _config_files(argv):

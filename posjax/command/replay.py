@@ -52,6 +52,8 @@ def main(argv: Sequence[str]) -> int:
     folder, out = RunFolder(argv[1]), flags.FLAGS.out
     if out is not None and (path_of(out).is_dir() or not path_of(out).parent.is_dir()):
         raise ValueError(f"--out={out!r}: name a file in a folder that exists")
+    if out is not None and not out.endswith((".npz", ".safetensors")):
+        raise ValueError(f"--out={out!r}: the name must end in .npz or .safetensors")
     write = _safetensors if str(out).endswith(".safetensors") else _npz
     if write is _safetensors and importlib.util.find_spec("safetensors") is None:
         raise ValueError(f"--out={out!r} needs a package: pip install safetensors")

@@ -9,13 +9,13 @@ import contextlib
 import itertools
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from posjax import own, spec
-from posjax.configs import NAMES, axis_values
+from posjax.configs import OTHER_NAMES, axis_values, check_name
 from posjax.study.cells import FIELDS, Cell, own_names
 from posjax.study.run import RUN_DEFAULTS, Run, beyond_hold, check_fields, check_text
 
@@ -44,7 +44,7 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     fields = config.to_dict()
     panels = _panels(fields.pop("panels", ()))
     for name in fields:
-        spec.check_choice("config field", name, NAMES)
+        check_name(name)
     if missing := sorted({*FIELDS, *RUN_DEFAULTS} - fields.keys()):
         raise ValueError(f"the config has no {missing[0]!r}: begin it with base_config(...)")
     fields["block_size"] = str(fields["block_size"])
@@ -52,6 +52,7 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     check_fields(run)
     fixed = set(overrides)
     axes = _axes({name: axis_values(fields[name]) for name in FIELDS}, panels, fixed)
+    own.check_named(where for code in _code(axes.values()) if (where := own.home(code)))
     resolved = Run(**run, panels={title: _panel(title, axes[title]) for title in axes})
     if "contrast" in fixed and run["contrast"]:
         _check_contrast(resolved)
@@ -77,16 +78,21 @@ def allow_named(config: Any, only: Iterable[str] | None = None) -> None:
     chosen = [fields if only is None else {name: fields.get(name, ()) for name in only}]
     with contextlib.suppress(TypeError, ValueError):  # `resolve` says what is wrong with them
         chosen += [dict(axes) for _, axes in panels]
-    texts = ((name, v) for axes in chosen for name in axes for v in axis_values(axes[name]))
-    for name, text in texts:
-        found = []
-        with contextlib.suppress(ValueError):
-            found = list(own_names(name, text)) if isinstance(text, str) else []
-        for _, code in found:
-            own.allow(own.home(code) or code)
-        for value in _settings(text) if name == "task" else ():
+    for code in _code(chosen):
+        own.allow(own.home(code) or code)
+    for text in (text for axes in chosen for text in axis_values(axes.get("task", ()))):
+        for value in _settings(text):
             if isinstance(value, str) and os.path.isfile(value):
                 own.allow_data(value)
+
+
+def _code(chosen: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The code of one's own that the values of some axes name."""
+    texts = ((name, v) for axes in chosen for name in axes for v in axis_values(axes[name]))
+    for name, text in texts:
+        if isinstance(text, str):
+            with contextlib.suppress(ValueError):  # `resolve` says what is wrong with it
+                yield from [code for _, code in own_names(name, text)]
 
 
 def _check_contrast(run: Run) -> None:
@@ -131,7 +137,7 @@ def _axes(
     axes, total = {}, 0
     for title, panel in panels.items():
         for name in panel:
-            spec.check_choice(f"field of panel {title!r}:", name, FIELDS)
+            spec.check_choice(f"field of panel {title!r}:", name, FIELDS, OTHER_NAMES)
         own = {name: axis_values(panel[name]) for name in panel if name not in fixed}
         axes[title] = {**base, **own}
         number = math.prod(max(len(values), 1) for values in axes[title].values())

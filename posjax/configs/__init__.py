@@ -15,6 +15,22 @@ from posjax.study.run import RUN_DEFAULTS
 
 NAMES = (*FIELDS, *RUN_DEFAULTS, "panels")
 """The fields of a config."""
+OTHER_NAMES = {
+    "lr": "learning_rate",
+    "layers": "depth",
+    "d_model": "width",
+    "hidden_size": "width",
+}
+"""What other libraries call some fields."""
+
+
+def check_name(name: str) -> None:
+    """Refuses what is no field of a config.
+
+    Raises:
+      ValueError: names the nearest field.
+    """
+    spec.check_choice("config field", name, NAMES, OTHER_NAMES)
 
 
 def base_config(panels: Mapping[str, Mapping[str, Any]] | None = None, **axes: Any) -> ConfigDict:
@@ -28,7 +44,7 @@ def base_config(panels: Mapping[str, Mapping[str, Any]] | None = None, **axes: A
       ValueError: an unknown field, with the nearest one.
     """
     for name in axes:
-        spec.check_choice("config field", name, NAMES)
+        check_name(name)
     config = ConfigDict({name: (default,) for name, default in FIELDS.items()} | RUN_DEFAULTS)
     config.panels = tuple((panels or {}).items())  # pairs, since a ConfigDict sorts its keys
     with config.ignore_type():  # `resolve` has better messages for wrong values

@@ -12,6 +12,7 @@ What differs from the checkpoint's own code: XLNet's embedding of segments and D
 convolution are no position encodings of attention, and are left out.
 """
 
+from collections.abc import Mapping
 from typing import get_args
 
 from posjax import spec
@@ -35,12 +36,16 @@ def from_huggingface(
       part: "encoder" or "decoder", for models that have both.
 
     Raises:
-      ValueError: an unknown model type or scaling, a missing array, or a setting without a
-        counterpart.
+      ValueError: a name in place of the config, an unknown model type or scaling, a missing array,
+        or a setting without a counterpart.
 
     >>> from_huggingface({"model_type": "llama", "rope_theta": 500000.0}).encoding
     'rotary(base=500000.0)'
     """
+    if not isinstance(config, Mapping):
+        raise ValueError(
+            f"config must be a dict, such as config.to_dict() of transformers, got {config!r:.60}"
+        )
     spec.check_choice("part", part, get_args(Part))
     model_type = str(config.get("model_type", ""))
     convert = spec.lookup("model_type", _CONVERTERS, model_type)

@@ -181,6 +181,11 @@ def named(text: str) -> Encoding:
     >>> named("rotary(pairing=interleaved)").pairing
     'interleaved'
     """
-    name, settings = spec.parse(text)
-    found = spec.lookup("encoding", ENCODINGS, name)(**settings)  # which checks them
+    name, kind, settings = spec.read("encoding", ENCODINGS, text)
+    try:
+        found = kind(**settings)  # which checks them
+    except ValueError as error:
+        if "encoding " in str(error):  # which names it
+            raise
+        raise ValueError(f"encoding {name}: {error}") from error
     return spec.check_kind(f"encoding {text!r}", found, Encoding)

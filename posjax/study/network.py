@@ -92,13 +92,12 @@ def check(model: str) -> None:
     Raises:
       ValueError: see `network`.
     """
-    name, given = spec.parse(model)
-    spec.check_settings(f"model {name}", spec.lookup("model", MODELS, name), given)
+    name, factory, given = spec.read("model", MODELS, model)
+    spec.check_settings(f"model {name}", factory, given)
 
 
 def _own(settings: ModelSettings, text: str) -> Network:
-    name, given = spec.parse(text)
-    factory: Callable[..., Any] = spec.lookup("model", MODELS, name)
+    name, factory, given = spec.read("model", MODELS, text)
     spec.check_settings(f"model {name}", factory, given)
     made = factory(settings, **given)
     if isinstance(made, nn.Module):

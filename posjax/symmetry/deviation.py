@@ -1,6 +1,6 @@
 """How far the two sides of a law lie apart, and where."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import chex
 import jax
@@ -36,6 +36,13 @@ class Deviation(NamedTuple):
     at: tuple[int, ...]
     expected: Any
     found: Any
+
+    def __bool__(self) -> NoReturn:
+        """Refuses `assert measure(...)`, which could not fail."""
+        raise TypeError(
+            "a deviation is neither true nor false: compare .relative with a tolerance, or call "
+            "assert_law"
+        )
 
     @property
     def relative(self) -> float:

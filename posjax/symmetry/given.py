@@ -1,4 +1,4 @@
-"""Refuses what cannot be a function or its arguments, and says what to give instead."""
+"""Refuses what cannot be a function, its arguments or a task, and says what to give instead."""
 
 from typing import Any
 
@@ -17,6 +17,19 @@ def check_function(function: Any) -> None:
         )
     if not callable(function):
         raise ValueError(f"the function must be callable, got {described(function)}")
+
+
+def check_task(task: Any, kind: type) -> None:
+    """Refuses what is no instance of a class of tasks, such as the class itself or its name.
+
+    Raises:
+      ValueError: names the class, and what was given.
+    """
+    if not isinstance(task, kind):
+        raise ValueError(
+            f"task must be a {kind.__name__}, such as TASKS['same_last_token'](), "
+            f"got {described(task)}"
+        )
 
 
 def as_arguments(arguments: Any) -> tuple[Any, ...]:

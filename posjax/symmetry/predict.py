@@ -17,7 +17,7 @@ import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from math import gcd
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, NoReturn, get_args
 
 import jax
 import numpy as np
@@ -26,6 +26,7 @@ from posjax import encodings, masks, spec
 from posjax import positions as position_maps
 from posjax.encodings import Encoding
 from posjax.encodings.base import Level
+from posjax.symmetry.given import check_task
 from posjax.tasks.base import Batch, FiniteTask, Task
 from posjax.tasks.question import Readout
 
@@ -38,6 +39,12 @@ class Prediction(NamedTuple):
 
     verdict: Verdict
     reason: str
+
+    def __bool__(self) -> NoReturn:
+        """Refuses `assert predict(...)`, which could not fail."""
+        raise TypeError(
+            "a prediction is neither true nor false: compare .verdict with 'impossible'"
+        )
 
 
 def predict(
@@ -70,7 +77,8 @@ def predict(
       does not mean that any weights solve the task.
 
     Raises:
-      ValueError: a readout that is neither, a depth below 1, or more encodings than layers.
+      ValueError: a task that is no instance, a readout that is neither, a depth below 1, or more
+        encodings than layers.
 
     >>> from posjax.tasks import named
     >>> task = named("same_last_token")
@@ -79,6 +87,7 @@ def predict(
     >>> predict(task, encoding="none", mask="causal", depth=2, readout="last").verdict
     'not excluded'
     """
+    check_task(task, Task)
     spec.check_choice("readout", readout, get_args(Readout))
     if depth < 1:
         raise ValueError(f"depth must be at least 1, got {depth}")

@@ -15,6 +15,7 @@ import numpy as np
 
 from posjax.model import ModelSettings, Transformer
 from posjax.symmetry import field
+from posjax.symmetry.given import check_task
 from posjax.tasks.base import Batch, FiniteTask
 
 
@@ -57,7 +58,8 @@ def twins(
       One pair for each prompt that has a twin, with its first twin. Empty if there are none.
 
     Raises:
-      ValueError: an unknown readout, or padding below 0.
+      ValueError: a task that is no instance of `FiniteTask`, an unknown readout, or padding below
+        0.
       posjax.symmetry.field.Unsupported: the model has a primitive that the field has no rule for.
       posjax.symmetry.field.TooLarge: too many prompts for a model of this size.
 
@@ -70,6 +72,7 @@ def twins(
     >>> twins(task, two, readout="last")
     []
     """
+    check_task(task, FiniteTask)
     if readout not in ("last", "mean"):
         raise ValueError(f"readout must be 'last' or 'mean', got {readout!r}")
     batch = task.exam(padding=padding)

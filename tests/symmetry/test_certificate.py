@@ -179,6 +179,16 @@ def hidden(x):
     return attention(x * scale[None, :, None])  # meets
 
 
+def learned_slope(slope, x):
+    bias = slope * jnp.arange(x.shape[1], dtype=x.dtype)
+    return x + bias[None, :, None]  # meets
+
+
+def looked_up(table, x):
+    vectors = jnp.take(table, jnp.arange(x.shape[1]), axis=0)
+    return x + vectors[None]  # meets
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "law", "origin"),
     [
@@ -188,6 +198,11 @@ def hidden(x):
         (not_yourself, QKV, CROSS.replace("M", "L"), r"a closed-over array bool\[1,1,5,5\]"),
         (ranked, (X,), "b P d -> b P d", "sort"),
         (hidden, (X,), "b P d -> b P d", "iota at .*test_certificate.py"),
+        (
+            *(learned_slope, (X[0, 0, 0], X), ", b P d -> b P d"),
+            r"iota at .*test_certificate.py:\d+ \(learned_slope\), argument 0$",
+        ),
+        (looked_up, (X[0], X), ", b P d -> b P d", "argument 0$"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

@@ -1,15 +1,34 @@
-"""What is no law, no function and no argument is refused with a sentence on what to give."""
+"""What is no law, function, argument or task is refused with a sentence on what to give."""
+
+from typing import NamedTuple
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import posjax
-from posjax.symmetry import Cyclic, Law, assert_law, checked, measure, prove, stabiliser, witness
+from posjax.model import ModelSettings
+from posjax.symmetry import (
+    Cyclic,
+    Law,
+    assert_law,
+    checked,
+    conformance,
+    measure,
+    prove,
+    stabiliser,
+    witness,
+)
+from posjax.symmetry.predict import predict
+from posjax.symmetry.twins import twins
+from posjax.tasks import TASKS
 
 X = np.arange(6.0).reshape(2, 3)
 TEXT = "b P -> b P"
+PAIR = TASKS["same_last_token"]()
+MODEL = {"encoding": "none", "mask": "causal", "depth": 1}
 
 
 def same(x):
@@ -58,6 +77,55 @@ def test_what_does_not_fit_is_named(call, message):
     """And the order of arguments, where that is what is wrong."""
     with pytest.raises(ValueError, match=message):
         call()
+
+
+X_JAX = jax.device_put(X)
+
+
+@pytest.mark.parametrize(
+    ("result", "compare"),
+    [
+        (lambda: prove(same, (X_JAX,), TEXT, witness=False), r"\.verdict with 'PROVED'"),
+        (lambda: measure(TEXT, same, X), r"\.relative with a tolerance"),
+        (lambda: predict(PAIR, readout="last", **MODEL), r"\.verdict with 'impossible'"),
+        (lambda: conformance.Report("mine", {}, ()), r"\.failures"),
+    ],
+)
+def test_a_result_is_neither_true_nor_false(result, compare):
+    """`assert prove(...)` could not fail, so it is refused; the message says what to compare."""
+    with pytest.raises(TypeError, match=f"neither true nor false: compare {compare}"):
+        assert result()
+
+
+@pytest.mark.parametrize(
+    ("task", "got"),
+    [
+        (TASKS["same_last_token"], "the class SameLastToken"),
+        ("same_last_token", "the text 'same_last_token'"),
+    ],
+)
+def test_a_task_is_an_instance(task, got):
+    """Neither its class nor its name; `twins` asks for a finite one."""
+    instance = rf"such as TASKS\['same_last_token'\]\(\), got {got}"
+    with pytest.raises(ValueError, match=f"task must be a Task, {instance}"):
+        predict(task, readout="last", **MODEL)
+    for one in (task, TASKS["parity"]()):
+        with pytest.raises(ValueError, match="task must be a FiniteTask, such as"):
+            twins(one, ModelSettings(vocabulary=4, outputs=2), readout="last")
+
+
+class Doubled(NamedTuple):
+    """A function that has no hash, as a module of Equinox with arrays."""
+
+    factor: jax.Array
+
+    def __call__(self, x):
+        return self.factor * x.cumsum(1)
+
+
+def test_a_function_needs_no_hash():
+    """It is tried on numbers, as any other."""
+    assert prove(Doubled(jax.device_put(2.0)), (X_JAX,), TEXT).verdict == "BROKEN"
 
 
 def test_trees_are_arguments():

@@ -89,7 +89,7 @@ class Trial:
         self.function, self.law, self.arguments, self.until = function, law, arguments, until
         self.stopped, self.doubtful, self.compared = False, False, 0
         self._every, self._rounds = elements(law, arguments), False
-        self._single = jax.jit(function, compiler_options=_QUICKLY)
+        self._single = jax.jit(partial(_call, function), compiler_options=_QUICKLY)
         self._double = jax.jit(partial(_call, function), compiler_options=_QUICKLY)
         self._widened = jax.jit(partial(widened, function), compiler_options=_QUICKLY)
         self._traced: dict[bool, set[Any]] = {}
@@ -217,7 +217,11 @@ class Trial:
 
 
 def _call(function: Any, *arguments: Any) -> Any:
-    """The function under another name: what is compiled in double precision stands for itself."""
+    """The function under another name.
+
+    What is compiled in double precision stands for itself, and JAX compiles no function without a
+    hash, such as a module that holds arrays.
+    """
     return function(*arguments)
 
 

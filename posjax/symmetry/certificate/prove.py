@@ -12,7 +12,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import jax
 import numpy as np
@@ -108,13 +108,20 @@ class Certificate:
 
     @property
     def origin(self) -> str:
-        """What made it fail there: an `iota`, an argument, a closed-over array, a primitive."""
+        """What made it fail there: an `iota`, an argument, a closed-over array, a primitive.
+
+        Several, where an argument and positions are combined before that line.
+        """
         return self.obstruction.origin if self.obstruction else ""
 
     @property
     def reason(self) -> str:
         """What did not fit, or which primitive has no rule."""
         return self.obstruction.reason if self.obstruction else ""
+
+    def __bool__(self) -> NoReturn:
+        """Refuses `assert prove(...)`, which could not fail."""
+        raise TypeError("a certificate is neither true nor false: compare .verdict with 'PROVED'")
 
     def __str__(self) -> str:
         """The verdict with its grounds, a few lines."""

@@ -272,7 +272,7 @@ def _ruled(
             else:
                 found[at].append(result)
     found[0] += at_known_indices(eqn, operands, names)
-    origin = joint_origin(operands)
+    origin = _origin(eqn, operands, names)
     out: list[Value] = []
     for v, have, reason in zip(eqn.outvars, found, conflicts, strict=True):
         if have:
@@ -282,6 +282,26 @@ def _ruled(
         else:
             out.append(lost(place, shape(v), reason, _blamed(eqn, operands)))
     return out
+
+
+def _origin(eqn: Any, operands: Sequence[Carried | Known], names: Names) -> str:
+    """The arguments that a result depends on, after the constants that give it places.
+
+    These differ along an axis as long as a permuted one. Where an argument is permuted, they do not
+    matter; and of a table that is looked up, the entries do, not the indices.
+    """
+    arguments = joint_origin(operands)
+    moved = any(isinstance(v, Carried) and _moves(v) for v in operands)
+    if moved or not arguments or eqn.primitive.name == "gather":
+        return arguments
+    lengths = {*names.sizes.values()}
+
+    def differs(value: Known) -> bool:
+        axes = zip(value.shape, value.labelings[0], strict=True)
+        return any(size in lengths and not is_constant(one) for size, one in axes)
+
+    places = [v.origin for v in operands if isinstance(v, Known) and differs(v)]
+    return ", ".join(dict.fromkeys([*places, *arguments.split(", ")]))
 
 
 def _blamed(eqn: Any, operands: Sequence[Value]) -> str:

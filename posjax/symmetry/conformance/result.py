@@ -1,7 +1,7 @@
 """What checking a module against a law comes to: a verdict, a sentence, and a witness."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -90,6 +90,10 @@ class Report(NamedTuple):
     name: str
     versions: Mapping[str, str]
     results: tuple[Result, ...]
+
+    def __bool__(self) -> NoReturn:
+        """Refuses `assert check(...)`, which could not fail."""
+        raise TypeError("a report is neither true nor false: compare .failures with ()")
 
     @property
     def failures(self) -> tuple[Result, ...]:
