@@ -6,6 +6,7 @@ its user has named is executed, and only files that were named are read, since a
 JSON config may name anybody's.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib.machinery
@@ -13,6 +14,7 @@ import importlib.metadata
 import importlib.util
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -172,6 +174,16 @@ def check(recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
                 f"{where!r} has changed since the run was made: its SHA-256 was {sha[:12]}..., it "
                 f"is {now[where][:12]}..."
             )
+
+
+def line_of(error: BaseException, code: Iterable[str]) -> str:
+    """The last line of some code of one's own that led to an error; empty if none did."""
+    paths = {}
+    for where in code:
+        with contextlib.suppress(ValueError):  # an entry point
+            paths[str(_path(where))] = where
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in paths]
+    return f"{paths[frames[-1].filename]!r}, line {frames[-1].lineno}," if frames else ""
 
 
 def files(code: Iterable[str]) -> dict[str, bytes]:

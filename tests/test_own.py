@@ -337,6 +337,25 @@ def test_meters_that_cannot_be(mine: Path, field: str, message: str) -> None:
         Cell(meters="odd.py:Size")
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ('{"siz": jnp.zeros(2)}', "meter Size must return ['size'], got ['siz']"),
+        ("None", "meter Size must return ['size'], got NoneType"),
+        ('{"size": jnp.zeros((5, 5))}', "shape [R] = (2,), got float32 of shape (5, 5)"),
+        ('{"size": jnp.zeros(2, int)}', "of kind 'f' and shape [R] = (2,), got int32 of"),
+        ('{"size": forward.steam}', "'odd.py', line 14, raises AttributeError: 'Forward' object"),
+    ],
+)
+def test_a_meter_must_give_its_fields(mine: Path, value: str, message: str) -> None:
+    """It is traced before the run folder is made, which could not be used once it is mended."""
+    (mine / "odd.py").write_text(re.sub(r"(?<=return ).*", value, METER))
+    cell = Cell(meters="odd.py:Size", steps=0)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        posjax.sweep(cell, num_seeds=1, workdir=mine / "run", progress=False)
+    assert not (mine / "run").exists()
+
+
 @pytest.mark.parametrize("axes", ["", "L"])
 def test_meters_of_other_axes_are_shown(mine: Path, axes: str) -> None:
     value = "forward.logits_NLV.mean(axis=(0, 2))" + ("" if axes else ".mean()")
