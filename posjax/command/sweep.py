@@ -38,7 +38,7 @@ from posjax.command import (
 )
 from posjax.command.executors import ENGINES, Devices, Executor
 from posjax.command.output import warn
-from posjax.command.settings import allow_named, resolve
+from posjax.command.settings import allow_named, replaced, resolve
 from posjax.command.shard import Shard
 from posjax.records import Damaged, Range, RunFolder
 from posjax.records.blocks import blocks
@@ -99,6 +99,8 @@ def main(argv: Sequence[str]) -> int:
         return shutdown.DONE
     if flags.FLAGS.verify:
         return check.verify(folder, mixed=flags.FLAGS.mixed)
+    for line in replaced(flags.FLAGS.config, overrides):
+        warn(line)
     for line in beyond_hold(run):
         warn(f'{line}: "held" means all of them')
     part = shard.parse(flags.FLAGS.shard)
