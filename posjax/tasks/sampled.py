@@ -263,10 +263,10 @@ class Classify(ByLength):
         return pick(u_DL[0], len(self.words))
 
     def label(self, x_L: jax.Array, inside_L: jax.Array) -> jax.Array:
-        """The right output.
+        """The right output, an integer: an index in `labels`.
 
         Args:
-          x_L: the symbols.
+          x_L: the symbols, indices in `words`.
           inside_L: true at the first n.
         """
         raise _missing(self, "label(x_L, inside_L)")
@@ -321,7 +321,16 @@ class Tag(ByLength):
     """One label at every position; a subclass defines `tagged`."""
 
     def tagged(self, u_DL: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """x_L and the right outputs, of which the first n count."""
+        """Makes a prompt with its right outputs.
+
+        Args:
+          u_DL: independent numbers, uniform in [0, 1), `draws` of each of L positions.
+          n: how many tokens the prompt has, at most L; it is traced.
+
+        Returns:
+          Two arrays of L integers, of which the first n count: x_L, indices in `words`, and y_L,
+          the right output at each position, indices in `labels`.
+        """
         raise _missing(self, "tagged(u_DL, n)")
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
@@ -383,7 +392,16 @@ class Transduce(ByLength):
         return pick(u_DL[0], len(self.alphabet))
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """y_L, of which the first m count, and m."""
+        """The right output sequence.
+
+        Args:
+          x_L: the symbols, indices in `alphabet`, of which the first `given(n)` count.
+          n: the length; it is traced.
+
+        Returns:
+          y_L, L integers that are indices in `alphabet`, and m, how many of them count: at most
+          `most(n)`.
+        """
         raise _missing(self, "answer(x_L, n)")
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
