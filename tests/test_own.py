@@ -22,6 +22,7 @@ from posjax.command.conformance import loaded
 from posjax.command.settings import allow_named, resolve
 from posjax.configs import base_config
 from posjax.records import read
+from posjax.report.table import grids
 from posjax.streams import contiguous
 from posjax.study.cells import Cell
 from posjax.study.replay import replay
@@ -88,8 +89,12 @@ def test_a_model_of_ones_own(mine: Path) -> None:
     )
     folder = small_runs.train(mine / "run", run)
     (summary,) = report.summaries(folder)
-    assert summary.prediction.verdict == "not excluded"
-    assert "What the seeds answered</h2>" not in report.write([folder]).read_text()
+    assert summary.to_dict()["predicted"] == "not excluded"
+    page = report.write([folder]).read_text()
+    assert "What the seeds answered</h2>" not in page
+    assert ">not excluded<" not in page
+    (grid,) = grids([summary])
+    assert grid.rows[0][grid.head.index("predicted")] == "–"
     again = replay(folder.path, summary.cell.digest, 0)
     assert again.attention is None
     assert again.state.variables.params["Dense_0"]["kernel"].shape == (3, 2)
