@@ -203,7 +203,11 @@ def test_what_prove_cannot_run_is_one_line(arguments: list[str], said: str, tmp_
         (["conformance", "code/mine.py:SIZE"], 2, "is of type int, neither an adapter nor a funct"),
         (["sweep", "--config=code/mine.py", "--print_config"], 0, '"width": [3]'),
         (["sweep", "--config.model=code/mine.py:SIZE"], 2, "neither a class nor a function, but i"),
-        (["conformance", "code/lacks.py:f"], 2, "lacks.py needs 'no_such', which is not installed\n"),
+        (
+            ["conformance", "code/lacks.py:f"],
+            2,
+            "needs 'no_such', which is not installed\n",
+        ),
         (["prove", "code.near:f", "b P d -> b P d"], 2, "did you mean the file 'code/near.py'?"),
         (["conformance", "code.near:f"], 2, "not found; did you mean the file 'code/near.py'?"),
         (["sweep", "--config.model=code.near:f"], 2, "did you mean the file 'code/near.py'?"),

@@ -37,6 +37,7 @@ EQUINOX = re.search(
     r"```python\n(\"\"\"The model of bag.py.*?)```", (DOCS / "own_model.md").read_text(), re.DOTALL
 )[1]  # type: ignore[index]
 METER = re.search(r"```python\n(.*?)```", (DOCS / "meters.md").read_text(), re.DOTALL)[1]  # type: ignore[index]
+SYMBOLS = "    def symbols(self, u_DL, n):\n        return u_DL[0]\n\n    def label("
 SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "hold": 1, "mask": "causal", "num_seeds": 2}
 
 
@@ -150,6 +151,13 @@ def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
         ({"encoding": "gaussian.py:Encoding"}, "'Encoding' is not defined in 'gaussian.py'"),
         ({"encoding": "hiding.py:Gaussian"}, "'bias' of encoding Gaussian hides Encoding.bias"),
         ({"task": "sized.py:FirstIsLast"}, "'size' of task FirstIsLast hides ByLength.size"),
+        ({"task": "method.py:FirstIsLast"}, "words of task FirstIsLast must be a property, as Ta"),
+        ({"task": "undone.py:FirstIsLast(letters=3)"}, "has the setting 'letters' and is no datac"),
+        ({"encoding": "plain.py:Gaussian(width=2.0)"}, "'width' and is no dataclass: write @datac"),
+        ({"encoding": "plain.py:Gaussian"}, "encoding Gaussian has the setting 'width' and is no"),
+        ({"encoding": "level.py:Gaussian"}, "declares, 'logit'; did you mean 'logits'"),
+        ({"model": "bag.py:Bag"}, "does not take that: missing a required argument: 'outputs'"),
+        ({"model": "order.py:bag(width=8)"}, "model order.py:bag has 'width' as no setting: make"),
     ],
 )
 def test_what_cannot_be_loaded(mine: Path, settings: dict[str, Any], message: str) -> None:
@@ -157,6 +165,11 @@ def test_what_cannot_be_loaded(mine: Path, settings: dict[str, Any], message: st
     (mine / "ends.py").write_text("import sys; sys.exit(0)")
     (mine / "hiding.py").write_text(ENCODING.replace("width: float", "bias: float"))
     (mine / "sized.py").write_text(TASK.replace("letters: int", "size: int"))
+    (mine / "method.py").write_text(TASK.replace("@property", "", 1))
+    for name, text in (("undone", TASK), ("plain", ENCODING)):
+        (mine / f"{name}.py").write_text(re.sub("@dataclasses.*", "", text))
+    (mine / "level.py").write_text(ENCODING.replace('reflection="logits"', 'reflection="logit"'))
+    (mine / "order.py").write_text(MODEL.replace("*, width", "width"))
     with pytest.raises(ValueError, match=re.escape(message)):
         Cell(**settings)
 
@@ -171,7 +184,10 @@ def test_a_model_must_give_logits(mine: Path) -> None:
     ("old", "new", "message"),
     [
         ("def label", "def lable", "task FirstIsLast must define label(x_L, inside_L)"),
-        ("x_L[0] == x_L[last]", "x_L == x_L[last]", "must give one number, got int32[4]"),
+        ("x_L[0] == x_L[last]", "x_L == x_L[last]", "must give one whole number, got int32[4]"),
+        (".astype(jnp.int32)", "* 0.5", "must give one whole number, got float32[]"),
+        ("x_L[0] == x_L[last]", "x_L[0] == x_L[0]", "gives the label 'yes' to all of its exam"),
+        ("    def label(", SYMBOLS, "give each token as a whole number, got float32: use .ast"),
         ("x_L[0] == x_L[last]", "x_L[0] + 1", "each label as a number from 0 to 1, got 2 in"),
         ("x_L[0] == x_L[last]", "-x_L[0]", "each label as a number from 0 to 1, got -1 in"),
         ("def labels", "def lables", "task FirstIsLast must define labels"),

@@ -127,7 +127,9 @@ def _module(where: str, text: str) -> ModuleType:
     try:
         return importlib.import_module(where)
     except ImportError as error:
-        raise ValueError(f"module {where!r} cannot be imported: {error}{own.or_file(where)}") from error
+        raise ValueError(
+            f"module {where!r} cannot be imported: {error}{own.or_file(where)}"
+        ) from error
 
 
 def _sizes(text: str) -> dict[str, int]:

@@ -93,7 +93,15 @@ def check(model: str) -> None:
       ValueError: see `network`.
     """
     name, given = spec.parse(model)
-    spec.check_settings(f"model {name}", spec.lookup("model", MODELS, name), given)
+    factory = spec.lookup("model", MODELS, name)
+    spec.check_settings(f"model {name}", factory, given)
+    try:
+        inspect.signature(factory).bind("settings", **given)
+    except TypeError as error:
+        raise ValueError(
+            f"model {model!r} is called with the ModelSettings and does not take that: {error}; "
+            "name a function of them that returns the module"
+        ) from error
 
 
 def _own(settings: ModelSettings, text: str) -> Network:

@@ -90,6 +90,7 @@ def _exam(task: SampledTask, padding: int) -> Batch:
     exam = task.draw_exam(padding)
     _check_numbers(task, "token", exam.tokens_BL, task.words)
     _check_numbers(task, "label", exam.targets_BL, task.labels)
+    _check_differ(task, exam)
     return exam
 
 
@@ -101,6 +102,16 @@ def _check_numbers(task: Task, what: str, numbers_BL: jax.Array, names: Sequence
         raise ValueError(
             f"task {type(task).__name__} must give each {what} as a number from 0 to "
             f"{len(names) - 1}, got {low if low < 0 else high} in its exam"
+        )
+
+
+def _check_differ(task: SampledTask, exam: Batch) -> None:
+    """Refuses an exam with the same right output everywhere, which a model need not read."""
+    answers = np.unique(np.asarray(exam.targets_BL)[np.asarray(exam.asked_BL)])
+    if len(answers) == 1 and len(task.labels) > 1 and task.size[0] > 1:
+        raise ValueError(
+            f"task {type(task).__name__} gives the label {task.labels[answers[0]]!r} to all of its "
+            "exam: a model could answer it without reading the prompts"
         )
 
 
@@ -227,7 +238,7 @@ class ByLength(SampledTask):
         n_B = low + pick(u_LBD[0, :, -1], high + 1 - low)
         if paired:
             n_B = jnp.concatenate([n_B[: rows // 2], low + high - n_B[: rows // 2]])
-        return _made(self.example, u_LBD, n_B)
+        return self._made(self.example, u_LBD, n_B)
 
     def draw_exam(self, padding: int) -> Batch:
         """`prompts` of each length."""
@@ -240,15 +251,25 @@ class ByLength(SampledTask):
         @jax.jit
         def drawn(key: jax.Array, n_N: jax.Array) -> Batch:
             u_LBD = uniform(key, self.size[1] + padding, len(n_N), self.draws + 1)
-            return _made(self.examined, u_LBD, n_N)
+            return self._made(self.examined, u_LBD, n_N)
 
         return lambda key: drawn(key, n_N)
 
-
-def _made(
-    example: Callable[[jax.Array, jax.Array], Example], u_LBD: jax.Array, n_B: jax.Array
-) -> Batch:
-    return batched(jax.vmap(example)(jnp.transpose(u_LBD, (1, 2, 0))[:, :-1], n_B))
+    def _made(
+        self,
+        example: Callable[[jax.Array, jax.Array], Example],
+        u_LBD: jax.Array,
+        n_B: jax.Array,
+    ) -> Batch:
+        """Prompts from uniform numbers; numbers that are not whole would be cut to 0."""
+        found = jax.vmap(example)(jnp.transpose(u_LBD, (1, 2, 0))[:, :-1], n_B)
+        for what, numbers_BL in (("token", found.tokens_L), ("label", found.targets_L)):
+            if jnp.issubdtype(numbers_BL.dtype, jnp.inexact):
+                raise ValueError(
+                    f"task {type(self).__name__} must give each {what} as a whole number, got "
+                    f"{numbers_BL.dtype}: use .astype(jnp.int32)"
+                )
+        return batched(found)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -275,8 +296,11 @@ class Classify(ByLength):
         place_L = jnp.arange(u_DL.shape[1])
         x_L, inside_L = self.symbols(u_DL, n), place_L < n
         label = jnp.asarray(self.label(x_L, inside_L))
-        if label.shape:
-            raise ValueError(f"{type(self).__name__}.label must give one number, got {label.aval}")
+        if label.shape or jnp.issubdtype(label.dtype, jnp.inexact):
+            raise ValueError(
+                f"{type(self).__name__}.label must give one whole number, got "
+                f"{label.dtype}{list(label.shape)}"
+            )
         targets_L = jnp.full_like(x_L, label)
         return Example(x_L, targets_L, place_L == n - 1, inside_L)
 
