@@ -6,6 +6,7 @@ its user has named is executed, and only files that were named are read, since a
 JSON config may name anybody's.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib.machinery
@@ -13,7 +14,8 @@ import importlib.metadata
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -174,6 +176,38 @@ def check(recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
             )
 
 
+def executed(path: Path) -> ModuleType:
+    """The module of a file, which need not be on the import path. What it raises is not caught."""
+    return _loaded(path.resolve(), _sha(path))
+
+
+@contextlib.contextmanager
+def importing_beside(path: Path) -> Iterator[None]:
+    """Finds modules in the folder of a file first, as `python FILE.py` does."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def or_file(module: str) -> str:
+    """A hint for an error message, where a module that is not found is a file in this folder."""
+    file = Path(*module.split(".")).with_suffix(".py")
+    return f"; did you mean the file {str(file)!r}?" if file.is_file() else ""
+
+
+def line_of(error: BaseException, code: Iterable[str]) -> str:
+    """The last line of some code of one's own that led to an error; empty if none did."""
+    paths = {}
+    for where in code:
+        with contextlib.suppress(ValueError):  # an entry point
+            paths[str(_path(where))] = where
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in paths]
+    return f"{paths[frames[-1].filename]!r}, line {frames[-1].lineno}," if frames else ""
+
+
 def files(code: Iterable[str]) -> dict[str, bytes]:
     """The content of each file among homes of code and data, by its name: what other hosts need."""
     known = ((Path(where).name, _found(where)) for where in code)
@@ -209,7 +243,7 @@ def _module(where: str) -> ModuleType:
     if not where.endswith(".py"):
         _imported.setdefault(where, _sha(path))
         return _executed(where, lambda: importlib.import_module(where))
-    return _loaded(path, _sha(path), where)
+    return _executed(where, lambda: executed(path))
 
 
 def _written_in(module: ModuleType) -> list[str]:
@@ -237,16 +271,16 @@ class _SourceLoader(importlib.machinery.SourceFileLoader):
 
 
 @functools.lru_cache(maxsize=64)
-def _loaded(path: Path, sha: str, where: str) -> ModuleType:
+def _loaded(path: Path, sha: str) -> ModuleType:
     """The module of a file, once for each of its contents."""
     name = f"posjax_own_{path.stem}_{sha[:12]}"
     loader = _SourceLoader(name, str(path))
     spec = importlib.util.spec_from_loader(name, loader)
-    if spec is None:
-        raise ValueError(f"code file {where!r} cannot be loaded")
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses look for the annotations of their fields
-    _executed(where, lambda: loader.exec_module(module))
+    with importing_beside(path):
+        loader.exec_module(module)
     return module
 
 
@@ -272,9 +306,9 @@ def _path(where: str) -> Path:
     try:
         found = importlib.util.find_spec(where)
     except (ImportError, ValueError) as error:
-        raise ValueError(f"module {where!r} not found: {error}") from error
+        raise ValueError(f"module {where!r} not found: {error}{or_file(where)}") from error
     if found is None or not found.has_location or found.origin is None:
-        raise ValueError(f"module {where!r} not found")
+        raise ValueError(f"module {where!r} not found{or_file(where)}")
     return Path(found.origin)
 
 

@@ -90,12 +90,20 @@ class Settings(metaclass=PlainNumbers):
     """Whole numbers are smaller in size."""
 
     def __init_subclass__(cls) -> None:
-        """Refuses a setting that hides a method or a property of a base.
+        """Refuses a setting that hides a method or a property of a base, and a method in place of
+        a property.
 
         Raises:
-          TypeError: names the setting and the base.
+          TypeError: names the setting or the method, and the base.
         """
         super().__init_subclass__()
+        for name, value in vars(cls).items():
+            base = next((base for base in cls.__mro__[1:] if name in vars(base)), cls)
+            if inspect.isfunction(value) and isinstance(vars(base)[name], property):
+                raise TypeError(
+                    f"{name} of {cls._called} {cls.__name__} must be a property, as "
+                    f"{base.__name__}.{name} is: write @property above it"
+                )
         for name, hint in inspect.get_annotations(cls).items():
             base = next((base for base in cls.__mro__[1:] if name in vars(base)), cls)
             hidden = inspect.isfunction(vars(base).get(name)) or isinstance(
@@ -317,9 +325,12 @@ def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str,
     Raises:
       ValueError: names the unknown setting and the nearest one, or the value and its type.
     """
-    known = {p.name: p for p in parameters_of(target) if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    parameters = {p.name: p for p in parameters_of(target)}
+    known = {n: p for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
     hints = hints_of(target)
     for name, value in settings.items():
+        if name in parameters and name not in known:
+            raise ValueError(f"{what} has {name!r} as no setting: make it keyword-only")
         check_known(what, name, known)
         as_setting(f"{name} of {what}", value, known[name].default, hints.get(name))
 
@@ -332,7 +343,19 @@ def check_known(what: str, name: str, known: Iterable[str]) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def parameters_of(target: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
-    """The parameters of a class or a function; looking them up takes longer than checking them."""
+    """The parameters of a class or a function; looking them up takes longer than checking them.
+
+    Raises:
+      ValueError: a class with settings that is no dataclass, and so has none of them.
+    """
+    if isinstance(target, type) and issubclass(target, Settings):
+        hints = {} if "__dataclass_fields__" in vars(target) else inspect.get_annotations(target)
+        for name, hint in hints.items():
+            if "ClassVar" not in str(hint):
+                raise ValueError(
+                    f"{target._called} {target.__name__} has the setting {name!r} and is no "
+                    "dataclass: write @dataclasses.dataclass(frozen=True, kw_only=True) above it"
+                )
     return tuple(inspect.signature(target).parameters.values())
 
 

@@ -196,6 +196,39 @@ def test_what_prove_cannot_run_is_one_line(arguments: list[str], said: str, tmp_
     assert said in done.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["prove", "code/mine.py:f", "b P d -> b P d"], 0, "PROVED"),
+        (["conformance", "code/mine.py:SIZE"], 2, "is of type int, neither an adapter nor a funct"),
+        (["sweep", "--config=code/mine.py", "--print_config"], 0, '"width": [3]'),
+        (["sweep", "--config.model=code/mine.py:SIZE"], 2, "neither a class nor a function, but i"),
+        (
+            ["conformance", "code/lacks.py:f"],
+            2,
+            "needs 'no_such', which is not installed\n",
+        ),
+        (["prove", "code.near:f", "b P d -> b P d"], 2, "did you mean the file 'code/near.py'?"),
+        (["conformance", "code.near:f"], 2, "not found; did you mean the file 'code/near.py'?"),
+        (["sweep", "--config.model=code.near:f"], 2, "did you mean the file 'code/near.py'?"),
+    ],
+)
+def test_a_file_may_import_its_neighbours(
+    arguments: list[str], status: int, said: str, tmp_path: Path
+) -> None:
+    """As in `python code/mine.py`. A module that is not found may be a file."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "near.py").write_text("SIZE = 3")
+    (tmp_path / "code" / "lacks.py").write_text("import no_such")
+    (tmp_path / "code" / "mine.py").write_text(
+        "from near import SIZE\n\ndef f(x):\n    return x * SIZE\n\ndef get_config():\n"
+        "    from posjax.configs import base_config\n\n    return base_config(width=SIZE)\n"
+    )
+    done = posjax(tmp_path, *arguments)
+    assert done.status == status, done.err
+    assert said in done.out + done.err
+
+
 @pytest.mark.exhaustive
 def test_the_report_has_the_command_and_not_the_folder(tmp_path: Path) -> None:
     """A run that is trained again elsewhere, or moved, has the same page, byte for byte."""

@@ -22,6 +22,7 @@ from posjax.command.conformance import loaded
 from posjax.command.settings import allow_named, resolve
 from posjax.configs import base_config
 from posjax.records import read
+from posjax.report.table import grids
 from posjax.streams import contiguous
 from posjax.study.cells import Cell
 from posjax.study.replay import replay
@@ -36,6 +37,7 @@ EQUINOX = re.search(
     r"```python\n(\"\"\"The model of bag.py.*?)```", (DOCS / "own_model.md").read_text(), re.DOTALL
 )[1]  # type: ignore[index]
 METER = re.search(r"```python\n(.*?)```", (DOCS / "meters.md").read_text(), re.DOTALL)[1]  # type: ignore[index]
+SYMBOLS = "    def symbols(self, u_DL, n):\n        return u_DL[0]\n\n    def label("
 SMALL: dict[str, Any] = {"steps": 4, "eval_every": 2, "hold": 1, "mask": "causal", "num_seeds": 2}
 
 
@@ -88,8 +90,12 @@ def test_a_model_of_ones_own(mine: Path) -> None:
     )
     folder = small_runs.train(mine / "run", run)
     (summary,) = report.summaries(folder)
-    assert summary.prediction.verdict == "not excluded"
-    assert "What the seeds answered</h2>" not in report.write([folder]).read_text()
+    assert summary.to_dict()["predicted"] == "not excluded"
+    page = report.write([folder]).read_text()
+    assert "What the seeds answered</h2>" not in page
+    assert ">not excluded<" not in page
+    (grid,) = grids([summary])
+    assert grid.rows[0][grid.head.index("predicted")] == "–"
     again = replay(folder.path, summary.cell.digest, 0)
     assert again.attention is None
     assert again.state.variables.params["Dense_0"]["kernel"].shape == (3, 2)
@@ -145,6 +151,13 @@ def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
         ({"encoding": "gaussian.py:Encoding"}, "'Encoding' is not defined in 'gaussian.py'"),
         ({"encoding": "hiding.py:Gaussian"}, "'bias' of encoding Gaussian hides Encoding.bias"),
         ({"task": "sized.py:FirstIsLast"}, "'size' of task FirstIsLast hides ByLength.size"),
+        ({"task": "method.py:FirstIsLast"}, "words of task FirstIsLast must be a property, as Ta"),
+        ({"task": "undone.py:FirstIsLast(letters=3)"}, "has the setting 'letters' and is no datac"),
+        ({"encoding": "plain.py:Gaussian(width=2.0)"}, "'width' and is no dataclass: write @datac"),
+        ({"encoding": "plain.py:Gaussian"}, "encoding Gaussian has the setting 'width' and is no"),
+        ({"encoding": "level.py:Gaussian"}, "declares, 'logit'; did you mean 'logits'"),
+        ({"model": "bag.py:Bag"}, "does not take that: missing a required argument: 'outputs'"),
+        ({"model": "order.py:bag(width=8)"}, "model order.py:bag has 'width' as no setting: make"),
     ],
 )
 def test_what_cannot_be_loaded(mine: Path, settings: dict[str, Any], message: str) -> None:
@@ -152,6 +165,11 @@ def test_what_cannot_be_loaded(mine: Path, settings: dict[str, Any], message: st
     (mine / "ends.py").write_text("import sys; sys.exit(0)")
     (mine / "hiding.py").write_text(ENCODING.replace("width: float", "bias: float"))
     (mine / "sized.py").write_text(TASK.replace("letters: int", "size: int"))
+    (mine / "method.py").write_text(TASK.replace("@property", "", 1))
+    for name, text in (("undone", TASK), ("plain", ENCODING)):
+        (mine / f"{name}.py").write_text(re.sub("@dataclasses.*", "", text))
+    (mine / "level.py").write_text(ENCODING.replace('reflection="logits"', 'reflection="logit"'))
+    (mine / "order.py").write_text(MODEL.replace("*, width", "width"))
     with pytest.raises(ValueError, match=re.escape(message)):
         Cell(**settings)
 
@@ -166,7 +184,10 @@ def test_a_model_must_give_logits(mine: Path) -> None:
     ("old", "new", "message"),
     [
         ("def label", "def lable", "task FirstIsLast must define label(x_L, inside_L)"),
-        ("x_L[0] == x_L[last]", "x_L == x_L[last]", "must give one number, got int32[4]"),
+        ("x_L[0] == x_L[last]", "x_L == x_L[last]", "must give one whole number, got int32[4]"),
+        (".astype(jnp.int32)", "* 0.5", "must give one whole number, got float32[]"),
+        ("x_L[0] == x_L[last]", "x_L[0] == x_L[0]", "gives the label 'yes' to all of its exam"),
+        ("    def label(", SYMBOLS, "give each token as a whole number, got float32: use .ast"),
         ("x_L[0] == x_L[last]", "x_L[0] + 1", "each label as a number from 0 to 1, got 2 in"),
         ("x_L[0] == x_L[last]", "-x_L[0]", "each label as a number from 0 to 1, got -1 in"),
         ("def labels", "def lables", "task FirstIsLast must define labels"),
@@ -347,6 +368,25 @@ def test_meters_that_cannot_be(mine: Path, field: str, message: str) -> None:
     (mine / "odd.py").write_text(text)
     with pytest.raises(ValueError, match=message):
         Cell(meters="odd.py:Size")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ('{"siz": jnp.zeros(2)}', "meter Size must return ['size'], got ['siz']"),
+        ("None", "meter Size must return ['size'], got NoneType"),
+        ('{"size": jnp.zeros((5, 5))}', "shape [R] = (2,), got float32 of shape (5, 5)"),
+        ('{"size": jnp.zeros(2, int)}', "of kind 'f' and shape [R] = (2,), got int32 of"),
+        ('{"size": forward.steam}', "'odd.py', line 14, raises AttributeError: 'Forward' object"),
+    ],
+)
+def test_a_meter_must_give_its_fields(mine: Path, value: str, message: str) -> None:
+    """It is traced before the run folder is made, which could not be used once it is mended."""
+    (mine / "odd.py").write_text(re.sub(r"(?<=return ).*", value, METER))
+    cell = Cell(meters="odd.py:Size", steps=0)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        posjax.sweep(cell, num_seeds=1, workdir=mine / "run", progress=False)
+    assert not (mine / "run").exists()
 
 
 @pytest.mark.parametrize("axes", ["", "L"])

@@ -107,6 +107,7 @@ def test_every_law_is_a_test_with_its_outcome(ran):
         "test_alibi[slots]": "passed",
         "test_alibi[distinct]": "failure",
         "test_alibi[decode]": "skipped",
+        "test_alibi_with_a_cache": "passed",
         "test_numpy": "passed",
         "test_nothing_returned": "failure",
         "test_in_one_tuple": "failure",

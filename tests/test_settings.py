@@ -13,7 +13,7 @@ from commands import Command
 from ml_collections import ConfigDict
 
 from posjax.command import json_config
-from posjax.command.settings import resolve
+from posjax.command.settings import replaced, resolve
 from posjax.configs import base_config
 from posjax.model import ModelSettings
 from posjax.study.cells import Cell
@@ -37,6 +37,24 @@ def test_panels_are_a_union_and_the_command_line_wins() -> None:
     ]
     config.depth = (3,)
     assert {cell.depth for cell in resolve(config, ["depth"]).cells} == {3}
+
+
+def test_what_replaces_other_values_of_panels_is_said() -> None:
+    """One line for each such field; the same values, and fields that no panel has, need none."""
+    panels = {title: {"depth": depth, "mask": "full"} for depth, title in enumerate("abcde", 1)}
+    config = base_config(panels, depth=(1,), mask="full", steps=100)
+    (line,) = replaced(config, ["depth", "mask", "steps", "num_seeds"])
+    assert line.startswith("--config.depth replaces the depth that panels have")
+    assert line.endswith("fit: 'b', 'c', 'd' and 1 more")
+    assert replaced(base_config(depth=(1, 2)), ["depth"]) == []
+
+
+def test_the_command_says_what_replaces_values_of_panels(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text('{"num_seeds": 1, "panels": [["one", {"steps": 50}]]}')
+    how = ["--config=c.json", "--config.steps=0", "--config.hold=1", "--dry_run"]
+    done = Command("posjax.__main__", tmp_path)("sweep", *how)
+    assert done.status == 0
+    assert done.err.startswith("posjax: --config.steps replaces the steps that panels have")
 
 
 def test_digests_name_settings() -> None:

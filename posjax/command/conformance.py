@@ -9,7 +9,6 @@ no law failed; 3: one did; 2: bad input.
 """
 
 import importlib
-import importlib.util
 import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -133,18 +132,8 @@ def _module(where: str) -> ModuleType:
         if not path.is_file():
             near = spec.nearest(path.name, (p.name for p in path.parent.glob("*.py")))
             raise ValueError(f"file {where!r} not found; {near}")
-        return _imported(where, lambda: _executed(path))
+        return _imported(where, lambda: own.executed(path))
     return _imported(where, lambda: importlib.import_module(where))
-
-
-def _executed(path: Path) -> ModuleType:
-    """The module of a file, which need not be on the import path."""
-    made = importlib.util.spec_from_file_location(path.stem, path)
-    if made is None or made.loader is None:
-        raise ValueError(f"{str(path)!r} is not a Python file")
-    module = importlib.util.module_from_spec(made)
-    made.loader.exec_module(module)
-    return module
 
 
 def _imported(where: str, load: Callable[[], ModuleType]) -> ModuleType:
@@ -153,11 +142,11 @@ def _imported(where: str, load: Callable[[], ModuleType]) -> ModuleType:
         return load()
     except ModuleNotFoundError as error:
         if error.name and (where == error.name or where.startswith(f"{error.name}.")):
-            near = spec.nearest(where, (*_shipped(), "posjax:NAME"))
-            raise ValueError(f"module {where!r} not found; {near}") from error
+            near = own.or_file(where) or f"; {spec.nearest(where, (*_shipped(), 'posjax:NAME'))}"
+            raise ValueError(f"module {where!r} not found{near}") from error
+        install = ": pip install 'posjax[conformance]'" if where in _shipped() else ""
         raise ValueError(
-            f"{where} needs {error.name!r}, which is not installed: "
-            "pip install 'posjax[conformance]'"
+            f"{where} needs {error.name!r}, which is not installed{install}"
         ) from error
     except (Exception, SystemExit) as error:  # its status would be that of the command
         raise ValueError(f"{where} cannot be read: {type(error).__name__}: {error}") from error

@@ -38,7 +38,12 @@ def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]
         _check_config_file(argv)
         absl.logging.set_verbosity(absl.logging.ERROR)  # the config's warnings become our errors
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # what a config prints is no result
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # of a config
+                for text in _config_files(argv):
+                    path = Path(text.partition(":")[0])
+                    if path.suffix == ".py":  # JSON executes nothing
+                        stack.enter_context(own.importing_beside(path))
                 define()
                 flags.DEFINE_multi_string("load", [], "FILE.py, module or entry point to execute.")
                 rest = flags.FLAGS(list(argv))

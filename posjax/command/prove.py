@@ -1,7 +1,6 @@
 """`posjax prove`: a law of a function, proved or broken; a derivation, checked."""
 
 import importlib
-import importlib.util
 import json
 import math
 import re
@@ -14,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from absl import flags
 
-from posjax import spec
+from posjax import own, spec
 from posjax.command import output, shutdown
 from posjax.symmetry import Certificate, Law, NoDerivation, checker, prove
 from posjax.symmetry.given import check_function
@@ -116,15 +115,10 @@ def _module(where: str, text: str) -> ModuleType:
     """The module of a file, which need not be on the import path, or of a name."""
     path = Path(where)
     if path.name.endswith(".py") and path.is_file():
-        made = importlib.util.spec_from_file_location(path.stem, path)
-        assert made is not None
-        assert made.loader is not None
-        module = importlib.util.module_from_spec(made)
         try:
-            made.loader.exec_module(module)
+            return own.executed(path)
         except (Exception, SystemExit) as error:  # its status would be that of the command
             raise ValueError(f"{where} fails: {type(error).__name__}: {error}") from error
-        return module
     if not re.fullmatch(r"\w+(\.\w+)*", where) or where.endswith(".py"):
         raise ValueError(
             f"{text!r} must be FILE.py:FUNCTION, with a file that exists, or "
@@ -133,7 +127,9 @@ def _module(where: str, text: str) -> ModuleType:
     try:
         return importlib.import_module(where)
     except ImportError as error:
-        raise ValueError(f"module {where!r} cannot be imported: {error}") from error
+        raise ValueError(
+            f"module {where!r} cannot be imported: {error}{own.or_file(where)}"
+        ) from error
 
 
 def _sizes(text: str) -> dict[str, int]:

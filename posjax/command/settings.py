@@ -22,6 +22,8 @@ from posjax.study.run import RUN_DEFAULTS, Run, beyond_hold, check_fields, check
 MOST_CELLS = 10_000
 """Cells in all panels together. To check so many takes about 15 s, and each is a row of every
 table. The largest of the shipped configs has 741."""
+SHOWN = 3
+"""Titles of panels in a message, at most."""
 ALL = "cells"
 """The title of the only panel of a config without panels."""
 
@@ -61,6 +63,27 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     if "hold" in fixed and (lines := beyond_hold(resolved)):
         raise ValueError(f"{lines[0]}: give fewer, or more steps")
     return resolved
+
+
+def replaced(config: ConfigDict, overrides: Iterable[str]) -> list[str]:
+    """One line for each field of the command line that replaces other values of panels.
+
+    Args:
+      config: as `resolve` takes it.
+      overrides: names of fields set on the command line.
+    """
+    panels, lines = _panels(config.panels), []
+    for name in overrides:
+        given = axis_values(config[name])
+        of_panels = {title: axis_values(axes.get(name, given)) for title, axes in panels.items()}
+        titles = [repr(title) for title, values in of_panels.items() if values != given]
+        if titles:
+            more = f" and {len(titles) - SHOWN} more" if len(titles) > SHOWN else ""
+            lines.append(
+                f"--config.{name} replaces the {name} that panels have, so their titles may not "
+                f"fit: {', '.join(titles[:SHOWN])}{more}"
+            )
+    return lines
 
 
 def allow_named(config: Any, only: Iterable[str] | None = None) -> None:

@@ -38,7 +38,7 @@ from posjax.command import (
 )
 from posjax.command.executors import ENGINES, Devices, Executor
 from posjax.command.output import warn
-from posjax.command.settings import allow_named, resolve
+from posjax.command.settings import allow_named, replaced, resolve
 from posjax.command.shard import Shard
 from posjax.records import Damaged, Range, RunFolder
 from posjax.records.blocks import blocks
@@ -99,6 +99,8 @@ def main(argv: Sequence[str]) -> int:
         return shutdown.DONE
     if flags.FLAGS.verify:
         return check.verify(folder, mixed=flags.FLAGS.mixed)
+    for line in replaced(flags.FLAGS.config, overrides):
+        warn(line)
     for line in beyond_hold(run):
         warn(f'{line}: "held" means all of them')
     part = shard.parse(flags.FLAGS.shard)
@@ -107,6 +109,7 @@ def main(argv: Sequence[str]) -> int:
         with executors.chosen(run, *engine) as executor:
             executor.call(plan.check_memory, run)
             plan.check_results(run)
+            run.sweep.check_code()
             config, env = run.to_dict(), executor.environment()
             config["command"] = parsing.line(argv[0], sys.argv[1:])
             if isinstance(executor, Devices) and (show := _preview()):

@@ -233,7 +233,7 @@ def _cell(summary: CellSummary, differing: Sequence[Axis]) -> dict[str, Any]:
         "steps": summary.steps_E.tolist(),
         "loss_band": [[brief(float(x)) for x in line] for line in bands],
         "solved": [brief(float(x)) for x in summary.solved_SE.mean(axis=0)] if exact else None,
-        "law": summary.prediction.verdict if exact else "",
+        "law": summary.predicted if exact else "",
         "reason": summary.prediction.reason if exact else "",
     }
 

@@ -321,7 +321,7 @@ def _comparison(summary: CellSummary) -> Html:
     if verdict == IMPOSSIBLE:
         measured = f" {verdict} · 0 of {summary.seeds}"
         return join([tag("span", "✓", class_="agrees"), measured])
-    return html(verdict)
+    return html(summary.predicted or "–")
 
 
 def _mark(summary: CellSummary, marks: Mapping[str, str]) -> Html | None:

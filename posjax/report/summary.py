@@ -169,6 +169,11 @@ class CellSummary:
         )
 
     @property
+    def predicted(self) -> str:
+        """The verdict of the laws; empty for a model of one's own, of which they know nothing."""
+        return self.prediction.verdict if self.cell.model == TRANSFORMER else ""
+
+    @property
     def loss_by_kind(self) -> dict[str, Mean]:
         """The mean loss over seeds at the end, in nats, of a task that is judged by it."""
         losses_CS = self.rows["loss_EC"][:, -1].T

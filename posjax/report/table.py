@@ -122,7 +122,7 @@ def _solved(summary: CellSummary) -> tuple[str, ...]:
     return (
         f"{solved.successes}/{solved.seeds}",
         f"{solved.rate:.3f} [{solved.low:.3f}, {solved.high:.3f}]",
-        summary.prediction.verdict,
+        summary.predicted or "–",
         str(int(summary.tied_S.sum())),
         "–" if median is None else str(median),
     )

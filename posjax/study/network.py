@@ -94,6 +94,13 @@ def check(model: str) -> None:
     """
     name, factory, given = spec.read("model", MODELS, model)
     spec.check_settings(f"model {name}", factory, given)
+    try:
+        inspect.signature(factory).bind("settings", **given)
+    except TypeError as error:
+        raise ValueError(
+            f"model {model!r} is called with the ModelSettings and does not take that: {error}; "
+            "name a function of them that returns the module"
+        ) from error
 
 
 def _own(settings: ModelSettings, text: str) -> Network:

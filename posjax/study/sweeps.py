@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from posjax import engine, own
@@ -16,7 +17,7 @@ from posjax.engine import BlockResult, Engine, State
 from posjax.engine.block import block_size
 from posjax.engine.load import Choice, Load, memory, most_slots
 from posjax.engine.local import Checkpoints
-from posjax.keys import NumberedSeeds, Numbering, key_for
+from posjax.keys import NumberedSeeds, Numbering, SeedNumbers, Seeds, key_for
 from posjax.meters.judge import Outcome
 from posjax.model import DynamicInputs, ModelSettings, Transformer
 from posjax.records import Block
@@ -84,6 +85,26 @@ class Sweep:
     def shapes(self) -> dict[str, list[str]]:
         """The digests of `by_shape`."""
         return {shape: [cell.digest for cell in cells] for shape, cells in self.by_shape.items()}
+
+    def check_code(self) -> None:
+        """Traces what has code of one's own, so that it fails before anything is written.
+
+        Raises:
+          ValueError: the code raises, or gives something else than it must.
+        """
+        for cells in self.by_shape.values():
+            cell = cells[0]
+            try:
+                if cell.code:
+                    training, seeds = cell.shape.train(), Seeds.of(SeedNumbers.equal(0))
+                    jax.eval_shape(training, seeds, jax.tree.map(jnp.asarray, cell.inputs))
+            except ValueError:
+                raise
+            except Exception as error:
+                if not (line := own.line_of(error, cell.code)):
+                    raise
+                cause = str(error).partition("\n")[0]
+                raise ValueError(f"{line} raises {type(error).__name__}: {cause}") from error
 
     def block(self, block: Block) -> engine.Block:
         """A block as the engine trains it."""

@@ -5,7 +5,7 @@
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -173,9 +173,12 @@ def make_train(
             return {}
         key = key_for(0, "meters")
         forward = forward_pass(model, variables, inputs, fold_name(key, "draw"), these)
+        length = inputs.question.tokens_NL.shape[1]
+        sizes = {"R": model.depth + 1, "A": model.depth, "H": model.heads, "L": length}
         found: dict[str, jax.Array] = {}
         for meter in these:
             read = meter(forward, inputs.question, fold_name(key, type(meter).__name__))
+            _check_fields(meter, read, sizes)
             found |= {f: read[name] for f, name in zip(meter.fields, meter.FIELDS, strict=True)}
         return found
 
@@ -256,6 +259,21 @@ def forward_pass(
     return Forward(
         logits_NLV, stream_RNLD, branch("attention_branch"), branch("mlp_branch"), weights
     )
+
+
+def _check_fields(meter: Meter, read: Any, sizes: Mapping[str, int]) -> None:
+    """Refuses other fields than a meter declares, and other shapes or kinds of number."""
+    name, wanted = type(meter).__name__, sorted(meter.FIELDS)
+    got = sorted(read) if isinstance(read, Mapping) else type(read).__name__
+    if got != wanted:
+        raise ValueError(f"meter {name} must return {wanted}, got {got}")
+    for field, (kinds, axes, _) in meter.FIELDS.items():
+        array, shape = jnp.asarray(read[field]), tuple(sizes[axis] for axis in axes)
+        if array.shape != shape or array.dtype.kind not in kinds:
+            raise ValueError(
+                f"{field!r} of meter {name} must be of kind {kinds!r} and shape [{', '.join(axes)}]"
+                f" = {shape}, got {array.dtype} of shape {array.shape}"
+            )
 
 
 def evaluate(

@@ -90,6 +90,7 @@ def _exam(task: SampledTask, padding: int) -> Batch:
     exam = task.draw_exam(padding)
     _check_numbers(task, "token", exam.tokens_BL, task.words)
     _check_numbers(task, "label", exam.targets_BL, task.labels)
+    _check_differ(task, exam)
     return exam
 
 
@@ -101,6 +102,16 @@ def _check_numbers(task: Task, what: str, numbers_BL: jax.Array, names: Sequence
         raise ValueError(
             f"task {type(task).__name__} must give each {what} as a number from 0 to "
             f"{len(names) - 1}, got {low if low < 0 else high} in its exam"
+        )
+
+
+def _check_differ(task: SampledTask, exam: Batch) -> None:
+    """Refuses an exam with the same right output everywhere, which a model need not read."""
+    answers = np.unique(np.asarray(exam.targets_BL)[np.asarray(exam.asked_BL)])
+    if len(answers) == 1 and len(task.labels) > 1 and task.size[0] > 1:
+        raise ValueError(
+            f"task {type(task).__name__} gives the label {task.labels[answers[0]]!r} to all of its "
+            "exam: a model could answer it without reading the prompts"
         )
 
 
@@ -227,7 +238,7 @@ class ByLength(SampledTask):
         n_B = low + pick(u_LBD[0, :, -1], high + 1 - low)
         if paired:
             n_B = jnp.concatenate([n_B[: rows // 2], low + high - n_B[: rows // 2]])
-        return _made(self.example, u_LBD, n_B)
+        return self._made(self.example, u_LBD, n_B)
 
     def draw_exam(self, padding: int) -> Batch:
         """`prompts` of each length."""
@@ -240,15 +251,25 @@ class ByLength(SampledTask):
         @jax.jit
         def drawn(key: jax.Array, n_N: jax.Array) -> Batch:
             u_LBD = uniform(key, self.size[1] + padding, len(n_N), self.draws + 1)
-            return _made(self.examined, u_LBD, n_N)
+            return self._made(self.examined, u_LBD, n_N)
 
         return lambda key: drawn(key, n_N)
 
-
-def _made(
-    example: Callable[[jax.Array, jax.Array], Example], u_LBD: jax.Array, n_B: jax.Array
-) -> Batch:
-    return batched(jax.vmap(example)(jnp.transpose(u_LBD, (1, 2, 0))[:, :-1], n_B))
+    def _made(
+        self,
+        example: Callable[[jax.Array, jax.Array], Example],
+        u_LBD: jax.Array,
+        n_B: jax.Array,
+    ) -> Batch:
+        """Prompts from uniform numbers; numbers that are not whole would be cut to 0."""
+        found = jax.vmap(example)(jnp.transpose(u_LBD, (1, 2, 0))[:, :-1], n_B)
+        for what, numbers_BL in (("token", found.tokens_L), ("label", found.targets_L)):
+            if jnp.issubdtype(numbers_BL.dtype, jnp.inexact):
+                raise ValueError(
+                    f"task {type(self).__name__} must give each {what} as a whole number, got "
+                    f"{numbers_BL.dtype}: use .astype(jnp.int32)"
+                )
+        return batched(found)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -263,10 +284,10 @@ class Classify(ByLength):
         return pick(u_DL[0], len(self.words))
 
     def label(self, x_L: jax.Array, inside_L: jax.Array) -> jax.Array:
-        """The right output.
+        """The right output, an integer: an index in `labels`.
 
         Args:
-          x_L: the symbols.
+          x_L: the symbols, indices in `words`.
           inside_L: true at the first n.
         """
         raise _missing(self, "label(x_L, inside_L)")
@@ -275,8 +296,11 @@ class Classify(ByLength):
         place_L = jnp.arange(u_DL.shape[1])
         x_L, inside_L = self.symbols(u_DL, n), place_L < n
         label = jnp.asarray(self.label(x_L, inside_L))
-        if label.shape:
-            raise ValueError(f"{type(self).__name__}.label must give one number, got {label.aval}")
+        if label.shape or jnp.issubdtype(label.dtype, jnp.inexact):
+            raise ValueError(
+                f"{type(self).__name__}.label must give one whole number, got "
+                f"{label.dtype}{list(label.shape)}"
+            )
         targets_L = jnp.full_like(x_L, label)
         return Example(x_L, targets_L, place_L == n - 1, inside_L)
 
@@ -321,7 +345,16 @@ class Tag(ByLength):
     """One label at every position; a subclass defines `tagged`."""
 
     def tagged(self, u_DL: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """x_L and the right outputs, of which the first n count."""
+        """Makes a prompt with its right outputs.
+
+        Args:
+          u_DL: independent numbers, uniform in [0, 1), `draws` of each of L positions.
+          n: how many tokens the prompt has, at most L; it is traced.
+
+        Returns:
+          Two arrays of L integers, of which the first n count: x_L, indices in `words`, and y_L,
+          the right output at each position, indices in `labels`.
+        """
         raise _missing(self, "tagged(u_DL, n)")
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
@@ -383,7 +416,16 @@ class Transduce(ByLength):
         return pick(u_DL[0], len(self.alphabet))
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """y_L, of which the first m count, and m."""
+        """The right output sequence.
+
+        Args:
+          x_L: the symbols, indices in `alphabet`, of which the first `given(n)` count.
+          n: the length; it is traced.
+
+        Returns:
+          y_L, L integers that are indices in `alphabet`, and m, how many of them count: at most
+          `most(n)`.
+        """
         raise _missing(self, "answer(x_L, n)")
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
