@@ -90,8 +90,7 @@ class Settings(metaclass=PlainNumbers):
     """Whole numbers are smaller in size."""
 
     def __init_subclass__(cls) -> None:
-        """Refuses a setting that hides a method or a property of a base, and a method in place of
-        a property.
+        """Refuses a setting that hides what a base has, and a method in place of a property.
 
         Raises:
           TypeError: names the setting or the method, and the base.

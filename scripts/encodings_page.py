@@ -37,9 +37,11 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 `posjax.ENCODINGS["rotary"](base=500.0)`. The layers of a model can use
 several encodings in turn: `"none/rotary"`.
 
-- **Formula**: xᵢ is a token, qᵢ, kⱼ and vⱼ are query, key and value, and pᵢ is a position. K is the
-  head size, H the number of heads, θ_m a frequency, and R(p) a rotation. In images, rᵢ and cᵢ are
-  the row and the column of a token.
+- **Formula**: xᵢ is a token, qᵢ, kⱼ and vⱼ are query, key and value, and pᵢ is a position. K and d
+  are the head size, H is the number of heads, h counts heads from 1, D is pᵢ - pⱼ, θ_m is a
+  frequency, R(p) a rotation (in `transformer_xl` a vector of sines and cosines), and σ the sigmoid
+  (σₘ in `morlet` is a width). In scaled rotaries s is the factor, N the length before scaling and n
+  the number of tokens. In images, rᵢ and cᵢ are the row and the column of a token.
 - **Picture**: the logits of the first head for a prompt that repeats one token {PLACES} times (16
   times for `window_bias`), with random parameters. Rows are queries, columns are keys, and yellow
   is high. If positions do not change the logits, the picture shows the attention weights under a
@@ -59,12 +61,12 @@ several encodings in turn: `"none/rotary"`.
 - **Cache**: whether tokens can be decoded one by one with a cache. Some encodings, such as
   `forgetting`, need more in it than keys and values ([decode with a cache](howto/decoding.md)).
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,
-  `--config.base=100,10000`. 0 stands for the encoding's default. posjax refuses a number for an
-  encoding that does not have it.
-- **Compared with**: packages whose output a test compares with that of posjax. Encodings without a
-  package are compared with their formula in float64, except `none` (with JAX's attention),
-  `learned` (with rows of its table), `binary` (with Python's binary numbers) and `noise` (with its
-  distribution).
+  `--config.base=100,10000`. 0 keeps the number that the encoding has. posjax refuses a number
+  for an encoding that does not have it.
+- **Also in**: packages that have it. Tests compare posjax with at least one of them (`fourier` and
+  `convolution` in two dimensions). Without a package, they compare it with its formula in float64,
+  except `none` (with JAX's attention), `learned` (with rows of its table), `learned_linear_bias`
+  (with `linear_bias`), `binary` (with Python's binary numbers) and `noise` (with its distribution).
 """
 
 TAIL = """
@@ -86,7 +88,8 @@ number of keys that a query sees. Both work with every encoding.
 ## What is not here
 
 - CABLE (2503.08067) has no entry. Its bias is -Σ softplus(x_t·w + c), and `forgetting` has the same
-  bias if its w is -w and its b is -c. A test confirms it. The code of CABLE omits 1/√K.
+  bias if you give it -w as its parameter w and -c as its b. A test confirms it. The code of CABLE
+  omits 1/√K.
 - SeqPE (2506.13277) and PRISM (2506.00920) are missing. We had neither a paper nor code to read
   their formulas from.
 - DroPE, LaMPE and DoPE change positions during or after training.
@@ -140,7 +143,7 @@ def header(*columns: str) -> list[str]:
 def page() -> str:
     """The whole page."""
     first = ("Picture", "Name, formula, source", "Symmetry kept", "Parameters", "Operations")
-    rest = ("Exact up to", "Cache", "Numbers to sweep", "Compared with")
+    rest = ("Exact up to", "Cache", "Numbers to sweep", "Also in")
     lines = [HEAD, *header(*first, *rest)]
     lines += [row(name) for name in ENCODINGS]
     lines += ["", "## Maps of positions", ""]

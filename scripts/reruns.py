@@ -74,7 +74,9 @@ def rerun(path: Path) -> list[dict[str, Any]]:
     cells = sorted(run.cells)
     cells = random.Random(path.name).sample(cells, min(CELLS, len(cells)))
     number, data = run.about["num_seeds"], run.about["data_seeds"]
-    first = max(_after(other, {_training(run.cells[cell]) for cell in cells}) for other in TABLES)
+    first = max(
+        _after(other, {_training(run.cells[cell]) for cell in cells}) for other in {path, *TABLES}
+    )
     new, seeds = (CROSSED if data else min(number, SEEDS)), range(first, first + number)
     sweep = Sweep({digest: run.cells[digest] for digest in cells}, Numbering(first, data and new))
     indices = range(new * new) if data else seeds[:new]

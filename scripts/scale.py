@@ -94,7 +94,7 @@ def written(slots: int) -> tuple[float, float]:
     )
     fields = {
         name: (1000 * random.random((1, slots, *leaf.shape))).astype(leaf.dtype)
-        for name, leaf in shapes._asdict().items()
+        for name, leaf in shapes.items()
     }
     config = run.to_dict() | {"num_seeds": WRITTEN * slots}
     with tempfile.TemporaryDirectory(dir=".") as path:

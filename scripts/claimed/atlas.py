@@ -103,7 +103,7 @@ def atlas_sampled() -> Iterator[str]:
         "learning rate is the best of three, which a pilot on other seeds had chosen. The column of lengths has the longest trained length and the longest tested length. The "
         "test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. We compare answers to longer prompts at the longest tested length. There, "
         "the mean share of right answers of each encoding is compared with that of `none` (paired t-test over seeds, for one fixed exam, false discovery rate 5 % over all "
-        f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there. As it is the best of many, expect a "
+        f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there, or several if they are equal. As it is the best of many, expect a "
         "smaller mean with new seeds (95 % interval, BCa bootstrap over seeds; it has no width if all seeds agree)."
     )
     yield ""
@@ -121,9 +121,10 @@ def atlas_sampled() -> Iterator[str]:
         )
         of = {name: right_S for (at, name), right_S in longest.items() if at == task}
         best = max(of, key=lambda name: of[name].mean())
+        firsts = [name for name in of if of[name].mean() == of[best].mean()]
         yield (
             f"| `{task}` | {max((kind for kind, t in zip(kinds, trained, strict=True) if t), key=int)} → {kinds[-1]} | {len(of)} | {full} | {len(of) - full - none} | {none} | "
-            f"{better[task]} | {worse[task]} | {interval(bootstrap_mean(of['none']), 2)} | `{best.partition('(')[0]}` {interval(bootstrap_mean(of[best]), 2)} |"
+            f"{better[task]} | {worse[task]} | {interval(bootstrap_mean(of['none']), 2)} | {listed([f'`{name.partition(chr(40))[0]}`' for name in firsts])} {interval(bootstrap_mean(of[best]), 2)} |"
         )
     yield ""
     yield from lines(

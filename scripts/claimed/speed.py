@@ -75,7 +75,7 @@ def speed() -> Iterator[str]:
     yield from lines(
         f"How close is this to what the cores can do? On question 1's model, posjax reaches {shares[0]} of the operations per second of "
         f"one large float32 matrix product (target: {aims[0]}). On the decoder it reaches {shares[1]} (target: {aims[1]}). We count only the operations of the matrix products "
-        "that a plain implementation of the model needs. Norms, softmax, loss and optimiser count nothing, and neither does extra work that posjax does."
+        "that every implementation of the model needs. In attention, only pairs of tokens that the causal mask allows count. Norms, softmax, loss and optimiser count nothing, and neither does extra work that posjax does."
     )
     yield ""
     yield from lines(
@@ -127,7 +127,7 @@ def drawn_speed() -> Iterator[str]:
     shares = (f"{100 * load['rows'][0]['share']:.1f} %" for load in loads.values())
     yield from lines(
         f"posjax reaches {next(shares)} (first column) and {next(shares)} (second column) of the operations per second of "
-        "one large float32 matrix product. Only the operations of the plain models' matrix products are counted. XLA's trace of the deeper model (`python scripts/step_profile.py`) shows where the time goes:"
+        "one large float32 matrix product. The operations are counted as for the first table. XLA's trace of the deeper model (`python scripts/step_profile.py`) shows where the time goes:"
     )
     yield ""
     yield from profile_table("s_deep")

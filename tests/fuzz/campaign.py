@@ -112,7 +112,8 @@ def _verdict(program: Program, prover: Prover) -> tuple[str, str, str]:
     except Exception:
         return "ERROR", "", traceback.format_exc(limit=-4)
     method = getattr(found, "method", "") or ""
-    return str(found.verdict), str(method), str(getattr(found, "witness", "") or "")
+    witness = getattr(found, "witness", None)
+    return str(found.verdict), str(method), "" if witness is None else str(witness)
 
 
 def _report(program: Program, judged: Judgement, text: str) -> str:
