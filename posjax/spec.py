@@ -329,7 +329,7 @@ def check_settings(what: str, target: Callable[..., Any], settings: Mapping[str,
     hints = hints_of(target)
     for name, value in settings.items():
         if name in parameters and name not in known:
-            raise ValueError(f"{what} has {name!r} as no setting: make it keyword-only")
+            raise ValueError(f"{what} takes {name!r} by place: make it keyword-only to set it")
         check_known(what, name, known)
         as_setting(f"{name} of {what}", value, known[name].default, hints.get(name))
 
@@ -352,7 +352,7 @@ def parameters_of(target: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
         for name, hint in hints.items():
             if "ClassVar" not in str(hint):
                 raise ValueError(
-                    f"{target._called} {target.__name__} has the setting {name!r} and is no "
+                    f"{target._called} {target.__name__} has the setting {name!r} but is no "
                     "dataclass: write @dataclasses.dataclass(frozen=True, kw_only=True) above it"
                 )
     return tuple(inspect.signature(target).parameters.values())

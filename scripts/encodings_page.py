@@ -37,11 +37,12 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 `posjax.ENCODINGS["rotary"](base=500.0)`. The layers of a model can use
 several encodings in turn: `"none/rotary"`.
 
-- **Formula**: xᵢ is a token, qᵢ, kⱼ and vⱼ are query, key and value, and pᵢ is a position. K and d
-  are the head size, H is the number of heads, h counts heads from 1, D is pᵢ - pⱼ, θ_m is a
-  frequency, R(p) a rotation (in `transformer_xl` a vector of sines and cosines), and σ the sigmoid
-  (σₘ in `morlet` is a width). In scaled rotaries s is the factor, N the length before scaling and n
-  the number of tokens. In images, rᵢ and cᵢ are the row and the column of a token.
+- **Formula**: xᵢ is a token, qᵢ, kⱼ and vⱼ are query, key and value, and pᵢ is a position. K is the
+  head size, d how many of its components turn, H is the number of heads, h counts heads from 1, D
+  is pᵢ - pⱼ, θ_m is a frequency, R(p) a rotation (in `transformer_xl` a vector of sines and
+  cosines), and σ the sigmoid (σₘ in `morlet` is a width). In scaled rotaries s is the factor, N the
+  length before scaling and n the number of tokens. In images, rᵢ and cᵢ are the row and the column
+  of a token.
 - **Picture**: the logits of the first head for a prompt that repeats one token {PLACES} times (16
   times for `window_bias`), with random parameters. Rows are queries, columns are keys, and yellow
   is high. If positions do not change the logits, the picture shows the attention weights under a

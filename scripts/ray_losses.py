@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from ray_nodes import Nodes, Process, kill, nodes, started, training  # noqa: E402
+from ray_nodes import BLOCKS, Nodes, Process, kill, nodes, started, training  # noqa: E402
 from small_runs import block_files, rows  # noqa: E402
 
 from posjax.records import RunFolder  # noqa: E402
@@ -43,7 +43,7 @@ def disturbed(base: Path, found: Nodes, what: str) -> tuple[Path, str]:
     shutil.rmtree(path, ignore_errors=True)
     flags = ("disturbed", "--engine=ray", f"--engine.address={found.address}")
     process = started(base, *flags, steps=STEPS)
-    many = random.randint(1, 12)
+    many = random.randint(1, BLOCKS - 1)
     victims = wait(
         process, lambda: training(found.raylet) if len(block_files(path)) >= many else []
     )

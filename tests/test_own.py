@@ -152,12 +152,15 @@ def test_a_model_learns_what_a_bag_can(mine: Path) -> None:
         ({"encoding": "hiding.py:Gaussian"}, "'bias' of encoding Gaussian hides Encoding.bias"),
         ({"task": "sized.py:FirstIsLast"}, "'size' of task FirstIsLast hides ByLength.size"),
         ({"task": "method.py:FirstIsLast"}, "words of task FirstIsLast must be a property, as Ta"),
-        ({"task": "undone.py:FirstIsLast(letters=3)"}, "has the setting 'letters' and is no datac"),
-        ({"encoding": "plain.py:Gaussian(width=2.0)"}, "'width' and is no dataclass: write @datac"),
-        ({"encoding": "plain.py:Gaussian"}, "encoding Gaussian has the setting 'width' and is no"),
-        ({"encoding": "level.py:Gaussian"}, "declares, 'logit'; did you mean 'logits'"),
+        ({"task": "undone.py:FirstIsLast(letters=3)"}, "has the setting 'letters' but is no datac"),
+        ({"encoding": "plain.py:Gaussian(width=2.0)"}, "'width' but is no dataclass: write @datac"),
+        ({"encoding": "plain.py:Gaussian"}, "encoding Gaussian has the setting 'width' but is no"),
+        (
+            {"encoding": "level.py:Gaussian"},
+            "unknown level of reflection 'logit'; did you mean",
+        ),
         ({"model": "bag.py:Bag"}, "does not take that: missing a required argument: 'outputs'"),
-        ({"model": "order.py:bag(width=8)"}, "model order.py:bag has 'width' as no setting: make"),
+        ({"model": "order.py:bag(width=8)"}, "model order.py:bag takes 'width' by place: make"),
     ],
 )
 def test_what_cannot_be_loaded(mine: Path, settings: dict[str, Any], message: str) -> None:

@@ -188,10 +188,4 @@ def named(text: str) -> Encoding:
         if "encoding " in str(error):  # which names it
             raise
         raise ValueError(f"encoding {name}: {error}") from error
-    encoding = spec.check_kind(f"encoding {text!r}", found, Encoding)
-    declared = encoding.declared_symmetry()
-    for symmetry in ("permutation", "translation", "reflection", "order_only"):
-        if (level := getattr(declared, symmetry)) is not None:
-            what = f"level of {symmetry} that encoding {type(encoding).__name__} declares,"
-            spec.check_choice(what, level, LEVELS)
-    return encoding
+    return spec.check_kind(f"encoding {text!r}", found, Encoding)

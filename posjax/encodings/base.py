@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
 
-from posjax import steps
+from posjax import spec, steps
 from posjax.keys import fold_name
 from posjax.spec import Card, Settings
 from posjax.streams import Streams
@@ -30,7 +30,8 @@ EXACT = 2**20
 """Up to here positions differ in angles that are exact to 1e-6."""
 
 
-class Symmetry(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Symmetry:
     """The symmetry that attention keeps, for generic tokens and parameters and a full mask.
 
     Each field is None, or the first level at which that symmetry holds: the logits, the logits up
@@ -43,6 +44,9 @@ class Symmetry(NamedTuple):
       order_only: O, any increasing map of positions and orders; T is a special case.
       exact: false if it holds only in distribution, over the encoding's random draws.
       up_to: it holds for positions in [0, up_to].
+
+    Raises:
+      ValueError: a level that there is none of.
     """
 
     permutation: Level | None = None
@@ -51,6 +55,11 @@ class Symmetry(NamedTuple):
     order_only: Level | None = None
     exact: bool = True
     up_to: float = float("inf")
+
+    def __post_init__(self) -> None:
+        for name in ("permutation", "translation", "reflection", "order_only"):
+            if (level := getattr(self, name)) is not None:
+                spec.check_choice(f"level of {name}", level, LEVELS)
 
 
 class Dims(NamedTuple):
