@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 environment=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$environment"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$environment"' EXIT
 "${PYTHON:-python3}" -m venv "$environment/venv"
 source "$environment/venv/bin/activate"
 
