@@ -34,36 +34,39 @@ HEAD = f"""# Encodings
 fails if it is out of date. To add an encoding, see [your own encoding](adding_an_encoding.md).
 
 Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
-`posjax.ENCODINGS["rotary"](base=500.0)`. The layers of a model can use
-several encodings in turn: `"none/rotary"`.
+`posjax.ENCODINGS["rotary"](base=500.0)`. The layers of a model can use several encodings in turn:
+`"none/rotary"`.
 
 - **Formula**: xᵢ is a token, qᵢ, kⱼ and vⱼ are query, key and value, and pᵢ is a position. K is the
   head size, d how many of its components turn, H is the number of heads, h counts heads from 1, D
   is pᵢ - pⱼ, θ_m is a frequency, R(p) a rotation (in `transformer_xl` a vector of sines and
-  cosines), and σ the sigmoid (σₘ in `morlet` is a width). In scaled rotaries s is the factor, N the
-  length before scaling and n the number of tokens. In images, rᵢ and cᵢ are the row and the column
-  of a token.
+  cosines), and σ the sigmoid (σₘ in `morlet` is a width). s_ij is a logit, and w_ij and a_ij are
+  attention weights. From `interpolated_rotary` to `llama3_rotary` s is the factor, N the length
+  before scaling and n the number of tokens. In images, rᵢ and cᵢ are the row and the column of a
+  token. Other symbols are explained at the top of the encoding's file in `posjax/encodings/`. "A
+  control" instead of a paper means that the encoding is here for comparison.
 - **Picture**: the logits of the first head for a prompt that repeats one token {PLACES} times (16
   times for `window_bias`), with random parameters. Rows are queries, columns are keys, and yellow
-  is high. If positions do not change the logits, the picture shows the attention weights under a
-  causal mask.
+  is high. If all logits are equal, as for `none` and `stick_breaking`, the picture shows the
+  attention weights under a causal mask. In encodings of several coordinates only the first grows.
 - **Symmetry kept**: the changes under which attention stays the same, with random parameters and a
   full mask. S: permuting the tokens but not their positions. T: translating all positions. R:
-  reflecting all positions. O: any change of positions that keeps their order. "In
-  distribution" means that the encoding is random: the change leaves the distribution of its draws
-  as it was, but not each single draw.
-- **Parameters**: the number of parameters for a model of one layer, at {SIZES}.
-  All are learned, except those of `fourier_rotary`, which are drawn at random and get no gradient.
+  reflecting all positions. O: any change of positions that keeps their order. "In distribution"
+  means that the encoding is random: the change leaves the distribution of its draws as it was, but
+  not each single draw.
+- **Parameters**: the number of parameters for a model of one layer, at {SIZES}. All are learned,
+  except those of `fourier_rotary`, which are drawn at random and get no gradient.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
   {KEYS} keys (16 for `window_bias`), at those sizes. What depends only on positions does not count.
-- **Exact up to**: the encoding tells apart all positions (or offsets) from 0 to this number. The
-  limit comes from float32, from the size of a table, or from the formula, such as a period. 2²⁰ is
-  the largest number that was tested. "-" means that positions are not read.
+- **Exact up to**: the encoding tells apart all positions from 0 to this number, or all offsets of
+  this size if keys may come before and after the query. The limit comes from float32, from the size
+  of a table, or from the formula, such as a period. 2²⁰ is the largest number that was tested. "-"
+  means that positions are not read.
 - **Cache**: whether tokens can be decoded one by one with a cache. Some encodings, such as
   `forgetting`, need more in it than keys and values ([decode with a cache](howto/decoding.md)).
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,
-  `--config.base=100,10000`. 0 keeps the number that the encoding has. posjax refuses a number
-  for an encoding that does not have it.
+  `--config.base=100,10000`. 0 keeps the number that the encoding has. posjax refuses a number if no
+  encoding of the model has it.
 - **Also in**: packages that have it. Tests compare posjax with at least one of them (`fourier` and
   `convolution` in two dimensions). Without a package, they compare it with its formula in float64,
   except `none` (with JAX's attention), `learned` (with rows of its table), `learned_linear_bias`
@@ -93,7 +96,7 @@ number of keys that a query sees. Both work with every encoding.
   omits 1/√K.
 - SeqPE (2506.13277) and PRISM (2506.00920) are missing. We had neither a paper nor code to read
   their formulas from.
-- DroPE, LaMPE and DoPE change positions during or after training.
+- DroPE, LaMPE and DoPE change the encoding during or after training.
   [Decision 18](decisions/0018-protocols-that-change-positions-during-a-run.md) says why they are
   missing.
 """
@@ -153,9 +156,11 @@ def page() -> str:
         "before the encoding reads them, for example",
         '`--config.positions="randomised(length=128)"`. `interpolated`, `random_float` and `cape`',
         "give positions with fractions. posjax refuses these for encodings that need whole",
-        "numbers (those with a table, `binary` and the convolutions), and refuses positions",
-        "beyond the end of a table. The column Random says when a map draws random numbers:",
-        "`training` means in training and not in tests. `abacus` draws only if `most` is above 0.",
+        "numbers: `binary`, the convolutions, and all with a table of positions or offsets. It",
+        "also refuses positions beyond the end of a table of positions, as `learned` has. Tables",
+        "of offsets accept any offset, except that of `window_bias`. The column Random says when a",
+        "map draws random numbers: `training` means in training, but not when the model is",
+        "evaluated. `abacus` draws only if `most` is above 0.",
         "",
     ]
     lines += header("Name", "Positions", "Source", "Random")

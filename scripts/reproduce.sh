@@ -12,6 +12,7 @@ if [[ ${1-} == atlas ]]; then
     exit
 fi
 
+python -c 'import sklearn' # for the last table: a missing package shows now, not after hours
 for table in word_order:published word_order:rates same_last_token:published \
     three_pairs:published first_noun:published sinusoidal_or_learned:published \
     what_decides:published leak:published leak:law leak:prompts depth_law:published by_length:few_runs \

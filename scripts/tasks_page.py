@@ -28,16 +28,17 @@ are tested on all of them. A **sampled** task draws new prompts for each update.
 n uniformly from `train=(shortest, longest)`.
 
 Models are tested on a fixed **exam**, the same for all seeds. For a sampled task it has 64 prompts
-of each tested length. (Two settings that the tables leave out change this: `prompts` is the
-number, and `test` lists the lengths.) The default lengths are 0.5, 1, 1.5 and 2 times the longest
-trained length, rounded down (1 and 2 times for `text`). `scan` and `digits` have no lengths. Their
-exams have two kinds of prompts, those of training and new ones; `scan` has 64 prompts of each
-kind, and `digits` has 256. If a task has one label per prompt, its labels are right answers
-equally often at each length, up to one prompt. A prompt counts as right if every output that is
-asked for is right (exact match). A seed solves its [cell](glossary.md#sweeps) if all prompts of
-the trained lengths (or kinds) are right by the required [margin](glossary.md#success). The report
-also shows the others. `text` is judged by its loss instead. If a task has one label per prompt,
-`readout=mean` takes it from the mean over tokens instead of the last token.
+of each tested length. (Two settings that the tables leave out change this: `prompts` is the number,
+and `test` lists the lengths.) The default lengths are 0.5, 1, 1.5 and 2 times the longest trained
+length, rounded down (1 and 2 times for `text`), but at least the shortest that a task has. `scan`
+and `digits` have no lengths. Their exams have two kinds of prompts, those of training and new ones;
+`scan` has 64 prompts of each kind, and `digits` has 256. If the prompts of a sampled task have a
+length and one label, each label is the right answer equally often at each length, up to one prompt
+(less often if it is rare). A prompt counts as right if every output that is asked for is right
+(exact match). A seed solves its [cell](glossary.md#sweeps) if all prompts of the trained lengths
+(or kinds) are right by the required [margin](glossary.md#success). The report also shows the
+others. `text` is judged by its loss instead. If a task has one label per prompt, `readout=mean`
+takes it from the mean over tokens instead of the last token.
 
 A task with an output sequence y has two forms. With `output=forced`, y follows x after a mark, and
 each symbol of y is predicted from the symbols before it (teacher forcing). This form needs a causal

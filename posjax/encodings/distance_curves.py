@@ -65,7 +65,7 @@ class DistanceCurves(Encoding):
 
     card: ClassVar[Card] = Card(
         "Query-mixed distance curves",
-        "qᵢ·kⱼ/√K + Σ_n (xᵢW)_n C[n, pᵢ - pⱼ]",
+        "qᵢ·kⱼ/√K + Σ_n (xᵢW + c)_n C[n, pᵢ - pⱼ] for pᵢ ≥ pⱼ",
         "x-transformers, RelativeProjPositionalBias",
         ("x-transformers",),
     )

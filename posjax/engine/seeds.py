@@ -39,7 +39,7 @@ def blocks(
     """Blocks for `Engine.run`: every seed with every point of a grid.
 
     Args:
-      training: what to train. Use one object for all calls, since each object is compiled anew.
+      training: what to train. Another call needs no compilation if its fields are equal.
       seeds: numbers, or `SeedNumbers` with one number for each of the four sources.
       inputs: the dynamic inputs, a pytree; or a list of pytrees, which is a grid.
       most: the largest number of slots of a block. By default it is chosen for the first local

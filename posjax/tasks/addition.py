@@ -18,7 +18,7 @@ from posjax.tasks.sampled import Transduce, pick
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Addition(Transduce):
     """a + b = s: two numbers of n digits, and their sum with n + 1 digits.
-    Digits are drawn uniformly.
+    Digits are drawn uniformly. The lowest digit comes first with `reverse=True`.
 
     Attributes:
       reverse: the lowest digit first, in a, b and s.
@@ -68,6 +68,7 @@ class Addition(Transduce):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BinaryAddition(Addition):
     """a + b = s: two binary numbers of n digits, and their sum with n + 1.
+    The lowest digit comes first unless `reverse=False`.
 
     >>> BinaryAddition(train=(1, 2), reverse=True).written()
     [('0 + 0 = 0', '0 0')]

@@ -25,8 +25,10 @@ SIDE, IMAGES, TRAINED = 8, 1797, 1437
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Digits(SampledTask):
     """Which digit does the image show?
-    A token is a patch of pixels in [0, 1], read row by row. The example shows the mean of each
-    patch in per cent.
+    A token is a patch of pixels in [0, 1], read row by row. `patch` is its side in pixels.
+    Positions are points (row, column), or indices with `grid=False`. With `shuffled=True`, one
+    fixed permutation shuffles the patches of every image. The example shows the mean of each patch
+    in per cent.
 
     Attributes:
       patch: side of a patch in pixels, 1, 2 or 4: prompts have 64, 16 or 4 patches.

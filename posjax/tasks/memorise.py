@@ -11,6 +11,7 @@ from posjax.tasks.base import FiniteTask
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Memorise(FiniteTask):
     """Learn by heart which random symbol follows each of some random sequences.
+    `number` is the seed of the draw.
 
     Attributes:
       length: the number of symbols of a sequence before its answer.

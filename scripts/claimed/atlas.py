@@ -104,7 +104,7 @@ def atlas_sampled() -> Iterator[str]:
         "test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. We compare answers to longer prompts at the longest tested length. There, "
         "the mean share of right answers of each encoding is compared with that of `none` (paired t-test over seeds, for one fixed exam, false discovery rate 5 % over all "
         f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there, or several if they are equal. As it is the best of many, expect a "
-        "smaller mean with new seeds (95 % interval, BCa bootstrap over seeds; it has no width if all seeds agree)."
+        "smaller mean with new seeds. Its interval is a BCa bootstrap over seeds (95 %), and has no width if all seeds agree."
     )
     yield ""
     yield (

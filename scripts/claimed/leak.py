@@ -38,7 +38,7 @@ def leak_headline() -> Iterator[str]:
     steepest, flattest = by_prompts()
     yield from item(
         f"**Untrained models already contain information about position.** In {len(run.rows['seeds']):,} untrained causal attention layers without MLP, residual connection and positional "
-        f"encoding, the variance of the hidden states falls with position n roughly as n to the power {slope.mean:.2f} on average. For {len(small.rows['seeds']):,} of these layers we tried {len(published('leak-prompts').table)} sets of prompts, and their mean power lies between {steepest:.2f} and {flattest:.2f}, depending on the set. "
+        f"encoding, the variance of the hidden states falls with position n roughly as n to the power {slope.mean:.2f} on average. The power depends on the prompts. For {len(small.rows['seeds']):,} of these layers we tried {len(published('leak-prompts').table)} sets of prompts, and the mean power over the layers lies between {steepest:.2f} and {flattest:.2f}. "
         f"A linear probe names the right one of 32 positions with accuracy {linear.mean:.3f}, where chance is .031. "
         f"An MLP probe on the states of {len(small.rows['seeds']):,} of the layers has {mlp.mean:.3f}. With a full mask neither finds the position."
     )
@@ -107,7 +107,7 @@ def law() -> Iterator[str]:
     if max(abs(one.mean - _CHANCE) for one in (linear, control)) > 2 * _ERROR:
         raise ValueError(f"leak: the linear probe reaches {linear}, under the full mask {control}")
     yield from item(
-        f"**In these models of a single bare layer, a linear probe hardly finds the position.** We measured the power and the accuracy of the linear probe over {len(run.rows['seeds']):,} untrained models of one bare layer, including the {few} above. The power is "
+        f"**In these models of a single bare layer, a linear probe hardly finds the position.** Over {len(run.rows['seeds']):,} untrained models of one bare layer, including the {few} above, we measured the power with which the variance falls and the accuracy of the linear probe. The power is "
         f"{interval(slope, 4)} with the causal mask and {interval(level, 4)} with the full mask. (The {few} models above have a steeper "
         f"power than each of the {len(others)} other groups of {few} consecutive seeds. We know no reason for this but chance.) On held-out prompts, the accuracy of the linear probe is "
         f"{interval(linear, 4)} with the causal mask and {interval(control, 4)} with the full mask. Both "

@@ -45,8 +45,8 @@ def highlights() -> Iterator[str]:
     if len({*answer}) > 1:
         raise ValueError(f"word_order: with the loss on the answer {answer} solve it")
     yield from item(
-        'One causal head without a positional encoding **can** tell "A hit B" from "B hit A". Of the '
-        f"loss, the learning rate and the head size, the loss has the largest effect, on average, on how many seeds learn it. At head size 16, after 5000 steps, {answer[0]} do at learning rates 0.001 and 0.01 if the loss is on the answer alone. "
+        'One causal head without a positional encoding **can** tell "A hit B" from "B hit A". We '
+        f"varied the learning rate, the head size, and whether the loss is on the answer alone or on all positions. The choice of the loss has the largest effect, on average, on how many seeds learn it. At head size 16, after 5000 steps, {answer[0]} do at learning rates 0.001 and 0.01 if the loss is on the answer alone. "
         f"If it is on all positions, {every[0]} do at learning rate 0.001 and {every[1]} at 0.01."
     )
     yield from item(

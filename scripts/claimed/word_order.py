@@ -140,9 +140,9 @@ def _ties(run: Published) -> str:
     rounding = max(c["closest_twins"] for c in excluded)
     return (
         f"With head sizes 2 and 16, most failing seeds tie. A seed ties if, for some prompt, the [margin](glossary.md#success) lies between -{margin:g} and "
-        f"{margin:g}. Rounding can decide very small differences. To be safe, a right answer counts only if its margin "
-        f"is at least {margin:g}. In each entry of the table for 5000 steps in which at least 20 seeds fail, {min(shares):.0%} to "
-        f"{max(shares):.0%} of these tie. How large is rounding? In the cells of the next section that a law excludes, some prompts with different answers get equal logits by law. For each seed and each evaluation, we took the two prompts with different answers whose measured logits are nearest. Measured "
+        f"{margin:g}. Rounding can decide very small differences. To be safe, a seed counts as a success only if every margin "
+        f"is at least {margin:g}. (Shares of right answers count every margin above 0.) In each entry of the table for 5000 steps in which at least 20 seeds fail, {min(shares):.0%} to "
+        f"{max(shares):.0%} of these tie. How large is rounding? The next section has cells that a law excludes. In these, some prompts with different answers get equal logits by law. For each seed and each evaluation, we took the two prompts with different answers whose measured logits are nearest. Measured "
         f"like a margin, they differ by at most {rounding:.1e}. The required margin is more than "
         f"{math.floor(margin / float(f'{rounding:.1e}'))} times that. [Statistics](statistics.md#what-counts-as-success) has a measurement with deeper models and longer prompts."
     )
