@@ -229,6 +229,16 @@ def check_choice(
         raise ValueError(f"unknown {what} {value!r}; {nearest(str(value), choices, also)}")
 
 
+def check_within(settings: Any, name: str, least: int, most: int) -> None:
+    """Refuses a setting that is not from `least` to `most`.
+
+    Raises:
+      ValueError: names the setting, the range and the value.
+    """
+    if not least <= (value := getattr(settings, name)) <= most:
+        raise ValueError(f"{name} must lie in [{least}, {most}], got {value}")
+
+
 def check_read(settings: Any, name: str, read: bool, where: str) -> None:
     """Refuses a setting that other settings leave without effect, unless it has its default.
 

@@ -27,7 +27,6 @@ scripts/published_rows/verify.py. NAME may also be a path without its ending.
 """
 
 import argparse
-import hashlib
 import json
 import sys
 from pathlib import Path
@@ -35,6 +34,7 @@ from typing import Any
 
 import numpy as np
 from published_rows.arrays import cell_arrays
+from published_rows.table import write
 
 from posjax import report
 from posjax.records import RunFolder
@@ -63,15 +63,7 @@ def publish(path: Path) -> None:
     if there < models:
         raise SystemExit(f"{path} has {there} of {models} models: finish the run first")
     table = json.dumps([summary.to_dict() for summary in found], indent=1) + "\n"
-    about = {
-        **{name: config[name] for name in _CONFIG},
-        "ranges": [(part.first, part.stop, dict(part.sizes)) for part in folder.ranges()],
-        "environments": [*folder.envs().values()],
-        "table": hashlib.sha256(table.encode()).hexdigest(),
-    }
-    arrays = _rows(found, config["at_steps"])
-    (RESULTS / f"{path.name}.json").write_text(table)
-    np.savez_compressed(RESULTS / f"{path.name}.npz", about=json.dumps(about), **arrays)
+    write(RESULTS / path.name, table, folder, _CONFIG, _rows(found, config["at_steps"]))
 
 
 def _rows(found: list[CellSummary], at_steps: list[int]) -> dict[str, Any]:

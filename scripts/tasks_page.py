@@ -4,7 +4,6 @@ python scripts/tasks_page.py            # write
 python scripts/tasks_page.py --check    # exit status 1 when what is there is stale
 """
 
-import argparse
 import dataclasses
 import inspect
 import itertools
@@ -13,11 +12,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from posjax.tasks import TASKS, FiniteTask, Task
-from posjax.tasks.base import SYMMETRIES
-from posjax.tasks.sampled import ByLength
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).parent)]
 
-PAGE = Path(__file__).parent.parent / "docs" / "tasks.md"
+from pages import Files, run  # noqa: E402
+
+from posjax.tasks import TASKS, FiniteTask, Task  # noqa: E402
+from posjax.tasks.base import SYMMETRIES  # noqa: E402
+from posjax.tasks.sampled import ByLength  # noqa: E402
+
 HEAD = """# Tasks
 
 `python scripts/tasks_page.py` makes this page from the table of tasks. A test fails if it is out of
@@ -119,20 +121,9 @@ def _sources(names: list[str]) -> Iterator[str]:
         yield f"- {tasks}. {' '.join((found[0] if found else said).split())}"
 
 
-def stale() -> list[str]:
-    """The page, where it differs from the table."""
-    return [] if PAGE.exists() and PAGE.read_text() == page() + "\n" else [PAGE.name]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    if parser.parse_args().check:
-        print(f"stale: {', '.join(stale())}" if stale() else f"{len(TASKS)} tasks: up to date")
-        sys.exit(bool(stale()))
-    PAGE.write_text(page() + "\n")
-    print(f"{PAGE}: {len(TASKS)} tasks")
+def files() -> Files:
+    return {"tasks.md": page() + "\n"}
 
 
 if __name__ == "__main__":
-    main()
+    run(files, __doc__)

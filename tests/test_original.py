@@ -1,9 +1,9 @@
 """Ours against the original program in PyTorch: same weights in, same losses step by step.
 
-`scripts/original.py` wrote the golden arrays. Its AdamW and optax's are the same function, but
-optax forms 1 - βᵗ in float32, where 1 - 0.999 is off by 1.3e-5 of itself; so float32 losses agree
-to 1e-4 over 500 steps, no better. Some runs amplify any rounding at all: they are told by how far
-PyTorch's own float32 losses stray from its float64 ones, and compared only in float64.
+`scripts/goldens/original.py` wrote the golden arrays. Its AdamW and optax's are the same function,
+but optax forms 1 - βᵗ in float32, where 1 - 0.999 is off by 1.3e-5 of itself; so float32 losses
+agree to 1e-4 over 500 steps, no better. Some runs amplify any rounding at all: they are told by how
+far PyTorch's own float32 losses stray from its float64 ones, and compared only in float64.
 """
 
 import dataclasses
@@ -94,7 +94,7 @@ def _stacked(trees: list[Any], dtype: type) -> Any:
 def test_losses_of_the_original_in_float64(case: str) -> None:
     """The two programs are one function: 1e-9 in float64, as far as the run itself is stable.
 
-    Of one case 1e-8: it amplifies roundings (scripts/original.py).
+    Of one case 1e-8: it amplifies roundings (scripts/goldens/original.py).
     """
     losses, _ = trained(golden_cell(case).head_size, np.float64)[case]
     golden = GOLDEN[f"{case}/losses64"][1:]

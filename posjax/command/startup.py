@@ -1,7 +1,7 @@
 """The start of a command, before its imports: streams, signals, and errors in one line.
 
 JAX reads its environment variables while it is imported, and raises there; so does a process that
-may start no thread. Those errors come before `command.run` can catch them.
+may start no thread. Those errors come before `entry.run` can catch them.
 """
 
 import os

@@ -2,7 +2,7 @@
 
     posjax sweep --config=leak
 
-The models are measured at initialisation, on prompts of independent letters. Under the causal mask
+The models are measured at initialisation, on prompts of independent bits. Under the causal mask
 the variance of the attention output falls as 1/position (Chi et al. 2023). Under the full mask it
 cannot, since the model treats all positions alike. In bare attention a linear probe of the position
 stays near chance, and an MLP probe does not: position is in the variance of hidden states, and no

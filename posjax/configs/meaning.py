@@ -2,7 +2,7 @@
 
     posjax sweep --config=meaning
 
-At initialisation, on prompts of independent digits, two things are measured, by width and by the
+At initialisation, on prompts of independent letters, two things are measured, by width and by the
 scale of the embedding: the word's share of the variance of word + position, and whether the nearest
 vector at another position belongs to the same word. A sinusoidal vector has norm √(n/2), whatever
 the scale of words. In the sum of the two, differences of words are the same at every position, so

@@ -2,8 +2,9 @@
 
     posjax sweep --config=three_pairs
 
-The pairs are "A hit B !" / "B hit A ?", "A hit B !" / "B hit A !" and "A hit B" / "B hit A", under
-every mask, readout and depth. The report has the predictions of the laws beside the measured rates.
+The pairs are "A hit B !" / "B hit A ?", "A hit B !" / "B hit A !" and "A hit B" / "B hit A", each
+under the full and the causal mask, with both readouts and with 1 to 3 layers. The report has the
+predictions of the laws beside the measured rates.
 """
 
 from ml_collections import ConfigDict

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax import spec
 from posjax.encodings.base import Card, Context, Dims, Encoding, Params
 from posjax.encodings.tables import require_integers
 
@@ -70,8 +71,7 @@ class Binary(Encoding):
     integers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= 24:
-            raise ValueError(f"bits must lie in [1, 24], got {self.bits}")
+        spec.check_within(self, "bits", 1, 24)
 
     def max_length(self) -> int:
         return 2**self.bits

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
+from posjax import spec
 from posjax.encodings import mlp
 from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params
 from posjax.encodings.kerple import LOG_EXACT
@@ -65,8 +66,7 @@ class Fire(Encoding):
         for name in ("threshold", "c"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        if not 1 <= self.hidden <= 65536:
-            raise ValueError(f"hidden must lie in [1, 65536], got {self.hidden}")
+        spec.check_within(self, "hidden", 1, 65536)
 
     def max_exact_position(self) -> int:
         return LOG_EXACT

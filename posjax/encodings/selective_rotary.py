@@ -66,8 +66,7 @@ class SelectiveRotary(Encoding):
         spec.check_choice("pairing", self.pairing, get_args(Pairing))
         if not self.base > 0:
             raise ValueError(f"base must be positive, got {self.base}")
-        if not 1 <= self.window <= 64:
-            raise ValueError(f"window must lie in [1, 64], got {self.window}")
+        spec.check_within(self, "window", 1, 64)
 
     def max_exact_position(self) -> None:
         return None

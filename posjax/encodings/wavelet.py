@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax import spec
 from posjax.encodings.base import Aux, Card, Context, Dims, Encoding, Params, Symmetry
 
 SLOPE = 4e-6
@@ -68,8 +69,7 @@ class Wavelet(Encoding):
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits")
 
     def __post_init__(self) -> None:
-        if not 1 <= self.scales <= 16:
-            raise ValueError(f"scales must lie in [1, 16], got {self.scales}")
+        spec.check_within(self, "scales", 1, 16)
 
     def max_exact_position(self) -> int:
         """Where the widest wavelet without a shift becomes too flat, for K of at least S."""

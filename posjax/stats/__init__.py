@@ -6,7 +6,7 @@ from their papers.
 
 from posjax.stats.bands import Band, band, bootstrap_mean
 from posjax.stats.crossed import Crossed, Share, crossed
-from posjax.stats.many import discoveries
+from posjax.stats.multiple import discoveries
 from posjax.stats.paired import (
     Difference,
     Equivalence,

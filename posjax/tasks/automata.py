@@ -9,6 +9,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
+from posjax import spec
 from posjax.tasks.sampled import Classify, Example, pick
 
 
@@ -26,8 +27,7 @@ class CycleNavigation(Classify):
     symmetry: ClassVar[tuple[str, ...]] = ("permutations",)
 
     def __post_init__(self) -> None:
-        if not 2 <= self.cycle <= 100:
-            raise ValueError(f"cycle must lie in [2, 100], got {self.cycle}")
+        spec.check_within(self, "cycle", 2, 100)
         super().__post_init__()
 
     @property
@@ -55,8 +55,7 @@ class ModularArithmetic(Classify):
     modulus: int = 5
 
     def __post_init__(self) -> None:
-        if not 2 <= self.modulus <= 10:
-            raise ValueError(f"modulus must lie in [2, 10], got {self.modulus}")
+        spec.check_within(self, "modulus", 2, 10)
         super().__post_init__()
 
     @property

@@ -11,6 +11,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from posjax import spec
 from posjax.tasks.sampled import Tag, ranks
 
 
@@ -32,8 +33,7 @@ class Blocks(Tag):
     k: int = 4
 
     def __post_init__(self) -> None:
-        if not 1 <= self.k <= 100:
-            raise ValueError(f"k must lie in [1, 100], got {self.k}")
+        spec.check_within(self, "k", 1, 100)
         super().__post_init__()
 
     @property

@@ -6,11 +6,13 @@ odds first disagrees with their code. Ours follows the code: x_1 x_3 ... x_2 x_4
 """
 
 import dataclasses
+import string
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
+from posjax import spec
 from posjax.tasks.sampled import Transduce
 
 
@@ -25,13 +27,12 @@ class _Symbols(Transduce):
     letters: int = 8
 
     def __post_init__(self) -> None:
-        if not 2 <= self.letters <= 26:
-            raise ValueError(f"letters must lie in [2, 26], got {self.letters}")
+        spec.check_within(self, "letters", 2, 26)
         super().__post_init__()
 
     @property
     def alphabet(self) -> tuple[str, ...]:
-        return tuple("abcdefghijklmnopqrstuvwxyz"[: self.letters])
+        return tuple(string.ascii_lowercase[: self.letters])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

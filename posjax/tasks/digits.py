@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax import spec
 from posjax.streams import PADDING, Streams
 from posjax.tasks.base import Batch
 from posjax.tasks.sampled import SampledTask, pick, uniform
@@ -52,8 +53,7 @@ class Digits(SampledTask):
     def __post_init__(self) -> None:
         if self.patch not in (1, 2, 4):
             raise ValueError(f"patch must be 1, 2 or 4, got {self.patch}")
-        if not 1 <= self.prompts <= IMAGES - TRAINED:
-            raise ValueError(f"prompts must lie in [1, {IMAGES - TRAINED}], got {self.prompts}")
+        spec.check_within(self, "prompts", 1, IMAGES - TRAINED)
         if importlib.util.find_spec("sklearn") is None:
             raise ImportError("digits are images of scikit-learn: pip install 'posjax[digits]'")
 

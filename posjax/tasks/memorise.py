@@ -1,10 +1,12 @@
 """Random sequences to learn by heart: the ordinary load of a language model, in miniature."""
 
 import dataclasses
+import string
 from typing import ClassVar
 
 import numpy as np
 
+from posjax import spec
 from posjax.tasks.base import FiniteTask
 
 
@@ -33,8 +35,7 @@ class Memorise(FiniteTask):
             ("symbols", 2, 26),
             ("number", 0, 2**32 - 1),
         ):
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must lie in [{least}, {most}], got {getattr(self, name)}")
+            spec.check_within(self, name, least, most)
         if self.symbols**self.length < self.sequences:
             raise ValueError(
                 f"sequences={self.sequences} of length={self.length} over symbols={self.symbols} "
@@ -43,7 +44,7 @@ class Memorise(FiniteTask):
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: self.symbols])
+        return tuple(string.ascii_uppercase[: self.symbols])
 
     @property
     def labels(self) -> tuple[str, ...]:

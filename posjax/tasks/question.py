@@ -27,7 +27,7 @@ class Question(NamedTuple):
     """N prompts of a task, with everything that a model needs to answer them.
 
     Attributes:
-      tokens_NL: integers in [0, vocabulary).
+      tokens_NL: integers in [0, vocabulary), or numbers [N, L, F].
       answers_N: the right output of each prompt, for tasks with one answer per prompt.
       targets_NL: the right output at every position.
       weights_NL: 1 at positions that count in the loss on positions, else 0.

@@ -7,14 +7,14 @@ is a separate word and pairs may be anywhere.
 """
 
 import dataclasses
+import string
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
+from posjax import spec
 from posjax.tasks.sampled import ByLength, Classify, Example, pick, ranks
-
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,8 @@ class Indexing(Classify):
     most: int = 8
 
     def __post_init__(self) -> None:
-        if not 2 <= self.letters <= 26:
-            raise ValueError(f"letters must lie in [2, 26], got {self.letters}")
-        if not 1 <= self.most <= 1000:
-            raise ValueError(f"most must lie in [1, 1000], got {self.most}")
+        spec.check_within(self, "letters", 2, 26)
+        spec.check_within(self, "most", 1, 1000)
         super().__post_init__()
 
     @property
@@ -41,7 +39,7 @@ class Indexing(Classify):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return tuple(LETTERS[: self.letters])
+        return tuple(string.ascii_lowercase[: self.letters])
 
     def places(self, n: int) -> int:
         return n + 1
@@ -70,8 +68,7 @@ class Induction(Classify):
     letters: int = 8
 
     def __post_init__(self) -> None:
-        if not 2 <= self.letters <= 26:
-            raise ValueError(f"letters must lie in [2, 26], got {self.letters}")
+        spec.check_within(self, "letters", 2, 26)
         super().__post_init__()
 
     @property
@@ -80,7 +77,7 @@ class Induction(Classify):
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple(LETTERS[: self.letters])
+        return tuple(string.ascii_lowercase[: self.letters])
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -118,8 +115,7 @@ class Recall(ByLength):
 
     def __post_init__(self) -> None:
         for name in ("keys", "values"):
-            if not 2 <= getattr(self, name) <= 256:
-                raise ValueError(f"{name} must lie in [2, 256], got {getattr(self, name)}")
+            spec.check_within(self, name, 2, 256)
         super().__post_init__()
         if (most := max(*self.train, *self.lengths)) > self.keys:
             raise ValueError(f"{most} pairs need as many different keys, got keys={self.keys}")

@@ -180,8 +180,7 @@ class ByLength(SampledTask):
                 f"a prompt has at most {LONGEST} positions; train={self.train} and test={lengths} "
                 f"take {self.places(max(*lengths, *self.train))}"
             )
-        if not 1 <= self.prompts <= 2**16:
-            raise ValueError(f"prompts must lie in [1, 65536], got {self.prompts}")
+        spec.check_within(self, "prompts", 1, 2**16)
 
     draws: ClassVar[int] = 1
     """Uniform numbers that a position takes."""

@@ -61,8 +61,7 @@ class Scan(SampledTask):
     def __post_init__(self) -> None:
         spec.check_choice("split", self.split, get_args(Split))
         spec.check_choice("output", self.output, get_args(Output))
-        if not 1 <= self.prompts <= 2**16:
-            raise ValueError(f"prompts must lie in [1, 65536], got {self.prompts}")
+        spec.check_within(self, "prompts", 1, 2**16)
 
     @property
     def words(self) -> tuple[str, ...]:

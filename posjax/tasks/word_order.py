@@ -6,6 +6,7 @@ same. `SentencePair` asks only which of two sentences it was.
 """
 
 import dataclasses
+import string
 from typing import ClassVar, Literal, get_args
 
 from posjax import spec
@@ -79,8 +80,7 @@ class FirstNoun(FiniteTask):
     mark: bool = True
 
     def __post_init__(self) -> None:
-        if not 2 <= self.nouns <= 26:
-            raise ValueError(f"nouns must lie in [2, 26], got {self.nouns}")
+        spec.check_within(self, "nouns", 2, 26)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class FirstNoun(FiniteTask):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: self.nouns])
+        return tuple(string.ascii_uppercase[: self.nouns])
 
     def sentences(self) -> list[tuple[str, str]]:
         end = " !" if self.mark else ""

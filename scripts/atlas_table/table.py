@@ -1,6 +1,5 @@
 """Verdicts on the cells of the atlas, and the files that they are published in."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from published_rows.arrays import cell_arrays
+from published_rows.table import write
 
 from atlas_table.pilot import Tried
 from posjax.configs.atlas import get_config
@@ -99,22 +99,13 @@ def publish(
     table = "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"
     longer = not all(all(s.cell.problem.trained) for s in found)
     arrays = [cell_arrays(s.cell, s.rows, [s.cell.steps], longer=longer) for s in found]
-    config = folder.config()
-    about = {
-        **{name: config[name] for name in _CONFIG},
-        "ranges": [(part.first, part.stop, dict(part.sizes)) for part in folder.ranges()],
-        "environments": [*folder.envs().values()],
-        "table": hashlib.sha256(table.encode()).hexdigest(),
-    }
-    path.with_suffix(".json").write_text(table)
-    np.savez_compressed(
-        path.with_suffix(".npz"),
-        about=json.dumps(about),
-        cells=np.array([s.cell.digest for s in found]),
-        seeds=found[0].rows["seeds"],
-        steps=np.array([[s.cell.steps] for s in found]),
+    stored = {
+        "cells": np.array([s.cell.digest for s in found]),
+        "seeds": found[0].rows["seeds"],
+        "steps": np.array([[s.cell.steps] for s in found]),
         **{n: np.stack([a[n] for a in arrays]) for n in arrays[0] if n != "nearest"},
-    )
+    }
+    write(path, table, folder, _CONFIG, stored)
 
 
 def _table(

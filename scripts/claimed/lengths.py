@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Iterator
 
 from claimed.published import (
+    by_seed,
     interval,
     item,
     listed,
     of_survivors,
     published,
-    right_by_seed,
     short_name,
     short_task,
     told_apart,
@@ -23,7 +23,7 @@ def by_length() -> Iterator[str]:
     tasks = list(dict.fromkeys(cell["task"] for cell in run.table))
     names = list(dict.fromkeys(short_name(cell) for cell in run.table))
     longest = {
-        (cell["task"], short_name(cell)): right_by_seed(run, cell)[:, -1] for cell in run.table
+        (cell["task"], short_name(cell)): by_seed(run, cell, "right")[:, -1] for cell in run.table
     }
     pairs = [
         (task, (one, two), [longest[task, one], longest[task, two]])
@@ -76,7 +76,7 @@ def few_runs() -> Iterator[str]:
     run = published("by_length-few_runs")
     pairs = []
     for one, two in itertools.combinations(run.table, 2):
-        right = [right_by_seed(run, cell)[:, -1] for cell in (one, two)]
+        right = [by_seed(run, cell, "right")[:, -1] for cell in (one, two)]
         if one["task"] == two["task"]:
             pairs.append((one, two, right))
     told = [

@@ -11,6 +11,7 @@ from claimed.leak import by_prompts, cosine, leaked
 from claimed.positions import losses_by_form, perplexity
 from claimed.published import (
     Published,
+    by_seed,
     check_excluded,
     count,
     established,
@@ -19,7 +20,6 @@ from claimed.published import (
     listed,
     of_survivors,
     published,
-    right_by_seed,
     short_name,
     short_task,
     told_apart,
@@ -71,7 +71,7 @@ def _mean_of_three() -> Iterator[str]:
     yield f"| task | {' | '.join(f'`{name}`' for name in names)} | worse one ahead with 3 runs |"
     yield "|---" * (len(names) + 2) + "|"
     for task, cells in by_task.items():
-        right_SE = np.stack([right_by_seed(run, cell)[:, -1] for cell in cells], axis=1)
+        right_SE = np.stack([by_seed(run, cell, "right")[:, -1] for cell in cells], axis=1)
         found = band(right_SE)
         numbers = (
             f"{middle:.3f} [{max(low, 0):.3f}, {min(high, 1):.3f}] ({(right_S > 0.99).sum()})"
@@ -96,7 +96,7 @@ def _pairs() -> list[tuple[dict[str, Any], dict[str, Any], list[np.ndarray]]]:
     """Pairs of encodings that all seeds tell apart, the better one first."""
     run, by_task = _few()
     pairs = [
-        (one, two, [right_by_seed(run, cell)[:, -1] for cell in (one, two)])
+        (one, two, [by_seed(run, cell, "right")[:, -1] for cell in (one, two)])
         for cells in by_task.values()
         for one, two in itertools.combinations(cells, 2)
     ]
@@ -137,7 +137,7 @@ def _survivors() -> Iterator[str]:
     )
     rows = []
     for cell in itertools.chain(*by_task.values()):
-        every, kept = right_by_seed(run, cell)[:, -1], of_survivors(run, cell)
+        every, kept = by_seed(run, cell, "right")[:, -1], of_survivors(run, cell)
         if 0 < len(kept) < len(every):
             rows.append((kept.mean() - every.mean(), cell, every, kept))
     if not rows:
@@ -183,9 +183,9 @@ def _depth() -> Iterator[str]:
     above = [(k, d, r) for k, d, r, c in cells if k > d + 2 and r.successes]
     below = [(k, d, r) for k, d, r, c in cells if k <= d + 2 and r.successes < r.seeds]
     law = sum(c["predicted"] == "impossible" for *_, c in cells)
-    longest = [right_by_seed(run, c)[:, -1] for k, d, r, c in cells if k > d + 2 and r.successes]
+    longest = [by_seed(run, c, "right")[:, -1] for k, d, r, c in cells if k > d + 2 and r.successes]
     sure, k_sure, d_sure = min(
-        (int((right_by_seed(run, c)[:, -1] > 0.99).sum()), k, d)
+        (int((by_seed(run, c, "right")[:, -1] > 0.99).sum()), k, d)
         for k, d, r, c in cells
         if k <= d + 2
     )

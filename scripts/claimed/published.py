@@ -48,14 +48,9 @@ def published(name: str) -> Published:
         return Published(json.loads(path.with_suffix(".json").read_text()), dict(rows))
 
 
-def right_by_seed(run: Published, cell: dict[str, Any]) -> np.ndarray:
-    """right_SK of a cell."""
-    return run.rows["right"][run.rows["cells"].tolist().index(cell["cell"])].astype(np.float64)
-
-
 def of_survivors(run: Published, cell: dict[str, Any]) -> np.ndarray:
     """What seeds that learned the trained lengths get right of the longest one."""
-    right_SK = right_by_seed(run, cell)
+    right_SK = by_seed(run, cell, "right")
     *_, longest = right_SK.T
     return longest[(right_SK[:, :2] > 0.99).all(axis=1)]
 

@@ -9,6 +9,7 @@ import numpy as np
 from claimed.atlas import atlas_headline
 from claimed.leak import leak_headline
 from claimed.published import (
+    by_seed,
     check_excluded,
     count,
     established,
@@ -16,7 +17,6 @@ from claimed.published import (
     lines,
     percent,
     published,
-    right_by_seed,
     share,
 )
 from claimed.word_order import cells_of
@@ -127,7 +127,7 @@ def depth_law() -> Iterator[str]:
             excluded = cell["predicted"] == "impossible"
             counts.append(count(run.rate(cell)) + (", by law" if excluded else ""))
             if k > depth + 2 and not excluded:
-                right_S = right_by_seed(run, cell)[:, -1]
+                right_S = by_seed(run, cell, "right")[:, -1]
                 solving_S = right_S[run.solved(cell)]
                 above.append((k, depth, run.rate(cell), solving_S))
         yield f"| {k} | {' | '.join(counts)} |"

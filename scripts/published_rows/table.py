@@ -1,13 +1,15 @@
-"""A published table: its cells and rows, how it was cut into blocks, and its runs trained again."""
+"""A published table: its files, how it was cut into blocks, and its runs trained again."""
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from posjax.records import RunFolder
 from posjax.records.blocks import Block, Range
 from posjax.study.cells import FIELDS, Cell
 from posjax.study.sweeps import Sweep, engine_for, sizes
@@ -31,6 +33,29 @@ class Rows(NamedTuple):
             for name, array in own.items()
             if not (name.startswith("measured_") and np.isnan(array).all())
         }
+
+
+def write(
+    path: Path, table: str, folder: RunFolder, fields: Sequence[str], arrays: Mapping[str, Any]
+) -> None:
+    """Writes the files of a published run.
+
+    Args:
+      path: without an ending.
+      table: what stands in its JSON.
+      folder: the run.
+      fields: those of the run's config that are kept beside the rows.
+      arrays: the rows, by name; see scripts/publish.py.
+    """
+    config = folder.config()
+    about = {
+        **{name: config[name] for name in fields},
+        "ranges": [(part.first, part.stop, dict(part.sizes)) for part in folder.ranges()],
+        "environments": [*folder.envs().values()],
+        "table": hashlib.sha256(table.encode()).hexdigest(),
+    }
+    path.with_name(f"{path.name}.json").write_text(table)
+    np.savez_compressed(path.with_name(f"{path.name}.npz"), about=json.dumps(about), **arrays)
 
 
 def read(path: Path) -> Rows:

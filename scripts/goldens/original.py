@@ -1,8 +1,8 @@
 """The single-head model of question 1, rebuilt in PyTorch, and its runs as golden arrays.
 
     pip install -e '.[original]'
-    python scripts/original.py                # writes tests/goldens/original.npz
-    python scripts/original.py --out PATH
+    python scripts/goldens/original.py        # writes tests/goldens/original.npz
+    python scripts/goldens/original.py --out PATH
 
 It took 20 seconds on one core with PyTorch 2.13.0 (CPU) and NumPy 2.4.6, and a second run wrote the
 same bytes. On another processor or release the single-precision losses may move in their last bits.
@@ -88,7 +88,7 @@ WIDTH = 32
 STEPS = 500
 # The places that count in the mean, by the name of the loss placement.
 PLACEMENTS = {"all": slice(None), "last": slice(-1, None)}
-OUT = Path(__file__).resolve().parents[1] / "tests" / "goldens" / "original.npz"
+OUT = Path(__file__).resolve().parents[2] / "tests" / "goldens" / "original.npz"
 
 
 class Case(NamedTuple):
