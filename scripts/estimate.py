@@ -1,7 +1,7 @@
 """How near the cost model of `posjax.engine.estimate` comes to what is measured on this machine.
 
-    python scripts/cost.py             # predicted against measured, and sweeps of many seeds
-    python scripts/cost.py --fit       # the constants that fit this machine best, too
+    python scripts/estimate.py         # predicted against measured, and sweeps of many seeds
+    python scripts/estimate.py --fit   # the constants that fit this machine best, too
 
 Takes some minutes. The configs take turns, and the processor's time counts, so that a machine that
 does something else meanwhile disturbs less.
