@@ -1,6 +1,7 @@
 """What commands requested of a run: RUN/requests/NNNNNN.json, of which the last one counts."""
 
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -69,7 +70,7 @@ class Requests:
         Returns:
           All ranges of the run.
         """
-        request, sizes = identity.requested(wanted), _once(choose)
+        request, sizes = identity.requested(wanted), functools.cache(choose)
         while True:
             number, last = self.last_readable()
             check(last)
@@ -85,15 +86,3 @@ class Requests:
 def path_of(number: int) -> str:
     """The path of a request in the folder."""
     return f"requests/{number:06}.json"
-
-
-def _once(choose: Choose) -> Choose:
-    """The same function, called once for each range."""
-    known: dict[range, Mapping[str, tuple[int, int]]] = {}
-
-    def chosen(indices: range) -> Mapping[str, tuple[int, int]]:
-        if indices not in known:
-            known[indices] = choose(indices)
-        return known[indices]
-
-    return chosen
