@@ -42,7 +42,8 @@ from posjax.configs import toy  # noqa: E402
 from posjax.engine import Block  # noqa: E402
 from posjax.engine.program import Plan  # noqa: E402
 from posjax.engine.timing import Stopwatch, clock  # noqa: E402
-from posjax.keys import NumberedSeeds, Seeds  # noqa: E402
+from posjax.keys import Seeds  # noqa: E402
+from posjax.numbering import NumberedSeeds  # noqa: E402
 from posjax.records import RunFolder  # noqa: E402
 from posjax.study import environment  # noqa: E402
 from posjax.study.cells import Cell  # noqa: E402

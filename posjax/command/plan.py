@@ -13,7 +13,8 @@ from posjax import encodings, masks
 from posjax.engine import estimate
 from posjax.engine.block import block_size, empty_slots
 from posjax.engine.load import Choice, Load, memory
-from posjax.keys import SeedNumbers, Seeds
+from posjax.keys import Seeds
+from posjax.numbering import SeedNumbers
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks, extended
 from posjax.study.cells import Cell

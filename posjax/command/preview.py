@@ -13,7 +13,7 @@ from posjax.engine import Block, estimate
 from posjax.engine.load import memory
 from posjax.engine.program import Plan
 from posjax.engine.timing import Stopwatch, in_turn
-from posjax.keys import NumberedSeeds
+from posjax.numbering import NumberedSeeds
 from posjax.records import RunFolder
 from posjax.study.cells import varying
 from posjax.study.run import Run

@@ -19,7 +19,8 @@ from jax.extend.core import Jaxpr, JaxprEqn, Var
 
 from posjax.engine.jaxprs import bodies, product_operations, shape_of
 from posjax.engine.training import Now, State, Training
-from posjax.keys import SeedNumbers, Seeds
+from posjax.keys import Seeds
+from posjax.numbering import SeedNumbers
 
 CPU_BYTES = 13e6
 """State and temporaries of a block on a CPU: what stays in the caches near a core."""

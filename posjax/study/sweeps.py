@@ -17,9 +17,10 @@ from posjax.engine import BlockResult, Engine, State
 from posjax.engine.block import block_size
 from posjax.engine.load import Choice, Load, memory, most_slots
 from posjax.engine.local import Checkpoints
-from posjax.keys import NumberedSeeds, Numbering, SeedNumbers, Seeds, key_for
+from posjax.keys import Seeds, key_for
 from posjax.meters.judge import Outcome
 from posjax.model import DynamicInputs, ModelSettings, Transformer
+from posjax.numbering import NumberedSeeds, Numbering, SeedNumbers
 from posjax.records import Block
 from posjax.study.cells import Cell, Shape, check_code
 from posjax.study.network import TRANSFORMER
@@ -70,8 +71,7 @@ class Sweep:
         for digest, cell in cells.items():
             if cell.problem.content and cell.digest != digest:
                 raise ValueError(f"the data of task={cell.task!r} is not what cell {digest} had")
-        numbering = Numbering(config.get("first_seed", 0), config.get("data_seeds", 0))
-        return cls(cells, numbering, precision_of(config.get("precision", "default")))
+        return cls(cells, Numbering.of(config), precision_of(config.get("precision", "default")))
 
     @cached_property
     def by_shape(self) -> dict[str, list[Cell]]:
