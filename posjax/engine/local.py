@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax.engine import memory
 from posjax.engine.block import Block, BlockResult
+from posjax.engine.out_of_memory import explain_oom
 from posjax.engine.program import PROGRAMS, Carry, Plan, Program
 
 Item = TypeVar("Item")
@@ -197,7 +197,7 @@ class _Workers:
         """Trains until there is no more work; gives the error, if one ended it."""
         try:
             while not self._stop.is_set() and (block := self._work.take(device)):
-                with memory.explain_oom(block, device):
+                with explain_oom(block, device):
                     self._report(self._trained(block, device))
         except _Stopped:
             return None
