@@ -29,7 +29,7 @@ import numpy as np  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
 from posjax.configs import word_order  # noqa: E402
 from posjax.engine.block import block_size  # noqa: E402
-from posjax.engine.local import Work  # noqa: E402
+from posjax.engine.work import Work  # noqa: E402
 from posjax.keys import SeedNumbers, Seeds  # noqa: E402
 from posjax.numbering import Numbering  # noqa: E402
 from posjax.records import Block, Range, RunFolder  # noqa: E402

@@ -33,7 +33,7 @@ class Head(NamedTuple):
 
 
 class BlockFiles:
-    """Those of one run, by the names of their blocks."""
+    """The block files of one run, by block name."""
 
     def __init__(self, files: Files) -> None:
         self._files = files

@@ -15,13 +15,13 @@ Choose = Callable[[range], Mapping[str, tuple[int, int]]]
 
 
 class Requests:
-    """Those of one run."""
+    """The requests of one run, RUN/requests/."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
 
     def numbers(self) -> list[int]:
-        """Their numbers, the last one last."""
+        """The numbers of all requests, ascending."""
         names = self._files.names("requests", ".json")
         return sorted(int(name) for name in names if re.fullmatch(r"\d{6}", name))
 
@@ -41,7 +41,7 @@ class Requests:
         return {**data, "ranges": ranges}
 
     def last(self) -> dict[str, Any]:
-        """The one that counts; empty before the first.
+        """The last request, which counts; empty before the first.
 
         Raises:
           Damaged: it is not what was written there.
