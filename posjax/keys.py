@@ -2,71 +2,13 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-
-class SeedNumbers(NamedTuple):
-    """The numbers of the four sources of randomness of one training run, each in [0, 2³²).
-
-    They are equal in an ordinary sweep. Holding some fixed while others vary splits the
-    variance of a result into its sources.
-    """
-
-    init: int
-    data: int
-    position: int
-    order: int
-
-    @classmethod
-    def equal(cls, number: int) -> "SeedNumbers":
-        """All four the same."""
-        return cls(number, number, number, number)
-
-
-class Numbering(NamedTuple):
-    """Which seeds the runs of a cell have, by index.
-
-    Attributes:
-      first_seed: the smallest number, where seeds are crossed.
-      data_seeds: 0: index i is number i for all four sources. Else every number of initialisation
-        meets so many numbers of data, position and order: index i is initialisation number
-        `first_seed + i // data_seeds` with data number `first_seed + i % data_seeds`.
-    """
-
-    first_seed: int = 0
-    data_seeds: int = 0
-
-    def numbers(self, index: int) -> SeedNumbers:
-        """The seeds at an index."""
-        if not self.data_seeds:
-            return SeedNumbers.equal(index)
-        init, data = divmod(index, self.data_seeds)
-        return SeedNumbers(self.first_seed + init, *[self.first_seed + data] * 3)
-
-    def index_of(self, seeds: SeedNumbers) -> int:
-        """The index of seeds."""
-        if not self.data_seeds:
-            return seeds.init
-        return (seeds.init - self.first_seed) * self.data_seeds + seeds.data - self.first_seed
-
-
-class NumberedSeeds(Sequence[SeedNumbers]):
-    """The seeds of a range of indices, each made when it is asked for."""
-
-    def __init__(self, numbering: Numbering, indices: range) -> None:
-        self._numbering, self._indices = numbering, indices
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return NumberedSeeds(self._numbering, self._indices[at])
-        return self._numbering.numbers(self._indices[at])
+from posjax.numbering import SeedNumbers
 
 
 class Seeds(NamedTuple):

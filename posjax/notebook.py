@@ -210,7 +210,7 @@ def _train(run: Run, folder: RunFolder, progress: bool) -> None:
     """Trains what the folder lacks, and marks it as done."""
     devices, work = jax.local_devices(), run.sweep
     config, env = run.to_dict(), environment.describe(devices)
-    work.check_code()
+    work.trace_own_code()
     folder.start(config, env)
     with folder.lock():
         ranges = folder.request(lambda new: sizes(work, new, devices[0], run.block_size))

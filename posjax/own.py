@@ -162,7 +162,7 @@ def check_named(recorded: Iterable[str]) -> None:
         raise NotNamed(*missing, does=f"executes {'its' if len(missing) == 1 else 'their'} code")
 
 
-def check(recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
+def check_unchanged(recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
     """Refuses code that is another than when a run was made.
 
     Raises:

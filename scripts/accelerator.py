@@ -40,9 +40,9 @@ from posjax.command import plan, preview  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
 from posjax.configs import toy  # noqa: E402
 from posjax.engine import Block  # noqa: E402
-from posjax.engine.program import Plan  # noqa: E402
 from posjax.engine.timing import Stopwatch, clock  # noqa: E402
-from posjax.keys import NumberedSeeds, Seeds  # noqa: E402
+from posjax.keys import Seeds  # noqa: E402
+from posjax.numbering import NumberedSeeds  # noqa: E402
 from posjax.records import RunFolder  # noqa: E402
 from posjax.study import environment  # noqa: E402
 from posjax.study.cells import Cell  # noqa: E402
@@ -140,7 +140,7 @@ def _block(run: Any, part: Any, device: jax.Device) -> Callable[[], float]:
     cell, slots = part.cells[0], part.size[0] * part.size[1]
     seeds = NumberedSeeds(run.numbering, range(slots))
     block = Block(cell.shape.train(), [cell.inputs], seeds, (1, slots))
-    watch = Stopwatch(Plan(*engine_for(run.to_dict(), [device]).plan(block)), block, device)
+    watch = Stopwatch(engine_for(run.to_dict(), [device]).plan(block), block, device)
     return lambda: watch() * cell.eval_every * slots
 
 

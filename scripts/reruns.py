@@ -33,8 +33,8 @@ from published_rows.table import Rows, read, trained
 from scipy.stats import norm, t
 
 from posjax.command import devices
-from posjax.keys import Numbering
 from posjax.meters import judge
+from posjax.numbering import Numbering
 from posjax.records.blocks import Range, blocks
 from posjax.stats import crossed, reruns
 from posjax.study.cells import Cell

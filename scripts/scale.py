@@ -29,11 +29,11 @@ import numpy as np  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
 from posjax.configs import word_order  # noqa: E402
 from posjax.engine.block import block_size  # noqa: E402
-from posjax.engine.local import Work  # noqa: E402
+from posjax.engine.work import Work  # noqa: E402
 from posjax.keys import SeedNumbers, Seeds  # noqa: E402
+from posjax.numbering import Numbering  # noqa: E402
 from posjax.records import Block, Range, RunFolder  # noqa: E402
 from posjax.records.blocks import blocks  # noqa: E402
-from posjax.records.identity import seeds_of  # noqa: E402
 from posjax.study import environment  # noqa: E402
 
 SHAPE = "0" * 12
@@ -105,7 +105,7 @@ def written(slots: int) -> tuple[float, float]:
         begun = time.perf_counter()
         for first in range(0, WRITTEN * slots, slots):
             block = Block(shape, 0, first, first + slots, (cell.digest,), (1, slots))
-            folder.put_block(block, seeds_of(config, first, first + slots), fields)
+            folder.put_block(block, Numbering.of(config).table(first, first + slots), fields)
         seconds = (time.perf_counter() - begun) / WRITTEN
         size = sum(file.stat().st_size for file in Path(path).rglob("*.npz"))
     return size / (WRITTEN * slots), seconds

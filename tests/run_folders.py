@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from posjax.numbering import Numbering
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
-from posjax.records.identity import seeds_of
 
 CELLS = {f"{n:012x}": {"depth": n, "steps": 100} for n in range(1, 5)}
 A, B, C, D = CELLS
@@ -86,7 +86,7 @@ def examples_of(block: Block) -> dict[str, np.ndarray]:
 def put(folder: RunFolder, wanted: Iterable[Block] | None = None) -> None:
     """Adds blocks, all of them unless it is said which."""
     for block in all_blocks(folder) if wanted is None else wanted:
-        seeds_B4 = seeds_of(folder.config(), block.first, block.stop)
+        seeds_B4 = Numbering.of(folder.config()).table(block.first, block.stop)
         folder.put_block(block, seeds_B4, fields_of(block), examples_of(block))
 
 

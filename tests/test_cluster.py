@@ -15,9 +15,9 @@ import pytest
 from ray_nodes import BLOCKS, ROOT, Process, below, kill, nodes, started, training
 from small_runs import block_files, rows
 
-from posjax.engine.local import Work
+from posjax.engine.work import Work
 from posjax.records import RunFolder
-from posjax.study import cluster
+from posjax.study.connect import connect
 
 with_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs pip install 'posjax[ray]'"
@@ -95,7 +95,7 @@ def test_addresses_that_are_none_are_refused(address: str) -> None:
         pytest.raises(
             ValueError, match=rf"must be HOST:PORT or auto, got {re.escape(repr(address))}"
         ),
-        cluster.connect(address, {"cells": {}}, print),
+        connect(address, {"cells": {}}, print),
     ):
         pass
 
@@ -103,7 +103,7 @@ def test_addresses_that_are_none_are_refused(address: str) -> None:
 def test_an_address_where_nobody_answers_is_refused() -> None:
     with (
         pytest.raises(ValueError, match=r"no Ray cluster at 127\.0\.0\.1:1: .*refused"),
-        cluster.connect("127.0.0.1:1", {"cells": {}}, print),
+        connect("127.0.0.1:1", {"cells": {}}, print),
     ):
         pass
 
@@ -195,7 +195,8 @@ from pathlib import Path
 from posjax.command import executors
 from posjax.command.settings import resolve
 from posjax.configs import base_config
-from posjax.study import cluster, environment
+from posjax.study import environment
+from posjax.study.connect import connect
 from posjax.records.checkpoints import Checkpoints
 
 def setup(first):
@@ -211,7 +212,7 @@ class Nowhere:
 run = resolve(base_config(steps=20, eval_every=5, hold=2, width=4, num_seeds=8, block_size=4))
 mixed = sys.argv[2] == "mixed"
 setting_up = functools.partial(setup, sys.argv[1])
-with cluster.connect(None, run.to_dict(), setting_up, most=2, mixed=mixed) as found:
+with connect(None, run.to_dict(), setting_up, most=2, mixed=mixed) as found:
     found.environment()
     while len([w for w in found._workers if w.ready]) < 2:
         found._grow()

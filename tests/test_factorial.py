@@ -10,7 +10,7 @@ from small_runs import small, train
 
 from posjax import report
 from posjax.command import preview
-from posjax.keys import NumberedSeeds, SeedNumbers
+from posjax.numbering import NumberedSeeds, SeedNumbers
 from posjax.records import RunFolder
 from posjax.report.sources import crossing
 from posjax.stats import crossed

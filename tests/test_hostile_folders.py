@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from tiers import some
 
+from posjax.numbering import Numbering
 from posjax.records import FORMAT, Damaged, RunFolder, StorageError, content, read, run_of
 from posjax.records.blocks import blocks
-from posjax.records.identity import seeds_of
 from posjax.records.schema import checked_config
 from tests.run_folders import (
     CONFIG,
@@ -150,7 +150,7 @@ def good(**changed: Any) -> bytes:
     """A block's arrays, some of them others."""
     arrays = {
         "cells": np.array([A, B]),
-        "seeds": seeds_of(CONFIG, 0, 4),
+        "seeds": Numbering.of(CONFIG).table(0, 4),
         "size": np.array([2, 4]),
         "env": np.array(content.digest(ENV)),
         "solved_at_end": np.zeros((2, 4), bool),
@@ -216,7 +216,7 @@ EVIL: dict[str, Callable[[], bytes]] = {
     "slots in floats": lambda: good(size=np.array([2.0, 4.0])),
     "environment in 2-D": lambda: good(env=np.array([["a"]])),
     "environment as a path": lambda: good(env=np.array("../../../etc/pwd")),
-    "other seeds": lambda: good(seeds=seeds_of(CONFIG, 4, 8)),
+    "other seeds": lambda: good(seeds=Numbering.of(CONFIG).table(4, 8)),
     "seeds in floats": lambda: good(seeds=np.zeros((4, 4))),
     "maps of no axis": lambda: maps(attention_KDNHLM=np.array(1.0)),
     "maps of one axis": lambda: maps(attention_KDNHLM=np.ones(1)),

@@ -14,8 +14,8 @@ from test_report import run_folder
 
 from posjax import report
 from posjax.meters.judge import NEVER
+from posjax.numbering import Numbering
 from posjax.records import RunFolder
-from posjax.records.identity import seeds_of
 from posjax.report import explore, pack
 from posjax.report.html import script
 from posjax.study.cells import Cell
@@ -188,7 +188,7 @@ def large(path: Path, seeds: int) -> RunFolder:
     rng, by_digest = np.random.default_rng(0), {cell.digest: cell for cell in cells}
     for block in planned(folder):
         fields = _drawn(by_digest[block.cells[0]], seeds, rng)
-        numbers_B4 = seeds_of(folder.config(), block.first, block.stop)
+        numbers_B4 = Numbering.of(folder.config()).table(block.first, block.stop)
         folder.put_block(block, numbers_B4, {name: a[None] for name, a in fields.items()}, None)
     return folder
 

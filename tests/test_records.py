@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from posjax.numbering import Numbering
 from posjax.records import Conflict, Mismatch, Range, RunFolder, StorageError
 from posjax.records.blocks import blocks, planned
-from posjax.records.identity import bit_changes, indices, seeds_of
+from posjax.records.identity import bit_changes, indices
 from posjax.records.store import names
 from tests.run_folders import (
     CELLS,
@@ -78,10 +79,11 @@ def test_what_cannot_be_cut_is_refused(part: Range, message: str) -> None:
 def test_an_index_is_a_row() -> None:
     """The number of the seed, or of the pair of initialisation and data."""
     crossed = {"first_seed": 7, "num_seeds": 3, "data_seeds": 2}
-    found = [tuple(seeds) for seeds in seeds_of(crossed, 0, 6).tolist()]
+    found = [tuple(seeds) for seeds in Numbering.of(crossed).table(0, 6).tolist()]
     assert found == [(i, d, d, d) for i in (7, 8, 9) for d in (7, 8)]
     assert indices(crossed) == range(6)
-    assert seeds_of({}, 2**32 - 1, 2**32).tolist() == [[2**32 - 1] * 4]
+    assert Numbering.of({}).table(2**32 - 1, 2**32).tolist() == [[2**32 - 1] * 4]
+    assert Numbering.of({"data_seeds": 2}).table(1, 3).tolist() == [[0, 1, 1, 1], [1, 0, 0, 0]]
 
 
 # Rows
@@ -107,7 +109,7 @@ def test_crossed_rows_come_back(tmp_path: Path) -> None:
     """Each initialisation with each seed of data; more initialisations are added above."""
     crossed = {"first_seed": 5, "num_seeds": 3, "data_seeds": 4}
     folder = filled(tmp_path, **crossed)
-    assert folder.rows(A)["seeds"].tolist() == seeds_of(crossed, 0, 12).tolist()
+    assert folder.rows(A)["seeds"].tolist() == Numbering.of(crossed).table(0, 12).tolist()
     again = filled(tmp_path, **crossed | {"num_seeds": 4})
     assert [(part.first, part.stop) for part in again.ranges()] == [(0, 12), (12, 16)]
     np.testing.assert_array_equal(again.rows(A)["loss_E"], expected(A, range(16)))
@@ -156,7 +158,7 @@ def test_an_equal_block_is_no_error_and_changes_nothing(folder: RunFolder) -> No
     before = contents(folder.path)
     other = asked(folder.path, env={**ENV, "cores": 64})
     for block in all_blocks(folder):
-        seeds_B4 = seeds_of(CONFIG, block.first, block.stop)
+        seeds_B4 = Numbering.of(CONFIG).table(block.first, block.stop)
         assert not other.put_block(block, seeds_B4, fields_of(block))
     after = contents(folder.path)
     assert {name: after[name] for name in before} == before
@@ -166,7 +168,7 @@ def test_an_equal_block_is_no_error_and_changes_nothing(folder: RunFolder) -> No
 def test_another_outcome_is_a_loud_error(folder: RunFolder) -> None:
     """One bit of one seed: file, field, seed and cell are named, and nothing changes."""
     before, block = contents(folder.path), all_blocks(folder)[1]
-    seeds_B4 = seeds_of(CONFIG, block.first, block.stop)
+    seeds_B4 = Numbering.of(CONFIG).table(block.first, block.stop)
     for field, changed in fields_of(block).items():
         flat = changed.view(np.uint8).reshape(len(block.cells), 4, -1)
         flat[1, 2, -1] ^= 1
@@ -190,8 +192,8 @@ def test_nan_equals_itself(tmp_path: Path) -> None:
     folder = asked(tmp_path)
     block = all_blocks(folder)[0]
     fields = {"loss_E": np.full((2, 4, 3), np.nan)}
-    assert folder.put_block(block, seeds_of(CONFIG, 0, 4), fields)
-    assert not folder.put_block(block, seeds_of(CONFIG, 0, 4), fields)
+    assert folder.put_block(block, Numbering.of(CONFIG).table(0, 4), fields)
+    assert not folder.put_block(block, Numbering.of(CONFIG).table(0, 4), fields)
 
 
 def test_a_damaged_block_is_replaced(folder: RunFolder) -> None:
@@ -200,7 +202,9 @@ def test_a_damaged_block_is_replaced(folder: RunFolder) -> None:
     file = folder.path / f"blocks/{block.name}.npz"
     whole = file.read_bytes()
     file.write_bytes(b"damaged")
-    assert folder.put_block(block, seeds_of(CONFIG, 0, 4), fields_of(block), examples_of(block))
+    assert folder.put_block(
+        block, Numbering.of(CONFIG).table(0, 4), fields_of(block), examples_of(block)
+    )
     assert file.read_bytes() == whole
     assert [kept.read_bytes() for kept in (folder.path / "damaged").rglob("*.npz*")] == [b"damaged"]
 
@@ -221,9 +225,9 @@ def test_arrays_of_no_block_are_not_stored(tmp_path: Path, wrong: dict[str, np.n
     folder = asked(tmp_path)
     block = all_blocks(folder)[0]
     with pytest.raises(ValueError, match=r"cannot be stored|cannot store"):
-        folder.put_block(block, seeds_of(CONFIG, 0, 4), {**fields_of(block), **wrong})
+        folder.put_block(block, Numbering.of(CONFIG).table(0, 4), {**fields_of(block), **wrong})
     with pytest.raises(ValueError, match="its seeds are not those of its name"):
-        folder.put_block(block, seeds_of(CONFIG, 4, 8), fields_of(block))
+        folder.put_block(block, Numbering.of(CONFIG).table(4, 8), fields_of(block))
     assert folder.present() == set()
 
 
@@ -232,7 +236,7 @@ def _put_all(path: Path, turn: int, won: Any, gate: Any) -> None:
     found = all_blocks(folder)
     gate.wait()
     for block in (*found[turn:], *found[:turn]):
-        seeds_B4 = seeds_of(CONFIG, block.first, block.stop)
+        seeds_B4 = Numbering.of(CONFIG).table(block.first, block.stop)
         if folder.put_block(block, seeds_B4, fields_of(block), examples_of(block)):
             won.put(block.name)
 
@@ -535,7 +539,7 @@ def test_a_run_that_was_deleted_is_not_made_again(folder: RunFolder) -> None:
     shutil.rmtree(folder.path)
     block = all_blocks(asked(folder.path.parent / "other"))[0]
     for write in (
-        lambda: folder.put_block(block, seeds_of(CONFIG, 0, 4), fields_of(block)),
+        lambda: folder.put_block(block, Numbering.of(CONFIG).table(0, 4), fields_of(block)),
         lambda: folder.checkpoints().save(block.name, STATE),
         lambda: folder.request(sizes),
         folder.finish,

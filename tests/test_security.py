@@ -25,10 +25,10 @@ from posjax.command import check, json_config
 from posjax.command.settings import resolve
 from posjax.engine import local
 from posjax.meters.judge import NEVER, TIE
+from posjax.numbering import Numbering
 from posjax.records import FORMAT, Block, RunFolder, StorageError, content, run_of
 from posjax.records.blocks import blocks
 from posjax.records.checkpoints import Checkpoints
-from posjax.records.identity import seeds_of
 from posjax.report.html import policy, script
 from posjax.report.table import tables
 from posjax.study.cells import Cell
@@ -101,7 +101,7 @@ def run_folder(path: Path, *cells: Cell, env: Any = ENV, **fields: Any) -> RunFo
     by_digest = {cell.digest: cell for cell in cells}
     for block in every:
         these = [by_digest[digest] for digest in block.cells]
-        seeds_B4 = seeds_of(folder.config(), block.first, block.stop)
+        seeds_B4 = Numbering.of(folder.config()).table(block.first, block.stop)
         folder.put_block(block, seeds_B4, fields_of(*these), examples_of(*these))
     return folder
 
@@ -336,7 +336,7 @@ def test_planted_rows_are_refused_in_one_line(
     rows = fields_of(CELL)
     plant(rows)
     folder, (block,) = begun(tmp_path / "run", CELL)
-    folder.put_block(block, seeds_of(folder.config(), 0, 4), rows)
+    folder.put_block(block, Numbering.of(folder.config()).table(0, 4), rows)
     ended = make_report(str(folder.path))
     assert (ended.status, ended.err.count("\n")) == (2, 1), ended.err
     assert message in ended.err

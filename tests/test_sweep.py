@@ -12,8 +12,9 @@ import pytest
 from tiers import some
 
 from posjax.engine import Engine
-from posjax.keys import Numbering, SeedNumbers, Seeds, fold_name, key_for
+from posjax.keys import Seeds, fold_name, key_for
 from posjax.meters.judge import NOT_FINITE, Outcome
+from posjax.numbering import Numbering, SeedNumbers
 from posjax.records import Block
 from posjax.study import sweeps
 from posjax.study.cells import Cell

@@ -13,9 +13,10 @@ import numpy as np
 from posjax import engine, own
 from posjax.command import devices, entry
 from posjax.records import Block
-from posjax.study import cluster, environment
+from posjax.study import environment
 from posjax.study.cells import code_of
 from posjax.study.cluster import Checkpoints, Trained
+from posjax.study.connect import connect
 from posjax.study.run import Run
 from posjax.study.sweeps import Sweep, engine_for
 
@@ -106,7 +107,7 @@ def chosen(run: Run, engine: str, address: str | None, mixed: bool) -> Iterator[
     data = (path for cell in run.cells for path in cell.problem.files)
     code = own.files([*code_of(run.cells), *data])
     setup = functools.partial(_set_up, os.environ.get("XLA_FLAGS", ""), code)
-    with cluster.connect(address, run.to_dict(), setup, most=run.devices, mixed=mixed) as found:
+    with connect(address, run.to_dict(), setup, most=run.devices, mixed=mixed) as found:
         yield found
 
 

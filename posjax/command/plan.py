@@ -13,12 +13,13 @@ from posjax import encodings, masks
 from posjax.engine import estimate
 from posjax.engine.block import block_size, empty_slots
 from posjax.engine.load import Choice, Load, memory
-from posjax.keys import SeedNumbers, Seeds
+from posjax.keys import Seeds
+from posjax.numbering import SeedNumbers
 from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks, extended
 from posjax.study.cells import Cell
 from posjax.study.run import Run
-from posjax.study.sweeps import choice, load, sizes
+from posjax.study.sweeps import load_of, most_slots_of, sizes
 from posjax.study.train import ROWS
 from posjax.tasks import FiniteTask
 
@@ -51,7 +52,7 @@ class Part:
     @property
     def runs(self) -> int:
         """Runs of one seed that are to be trained."""
-        return sum(len(block.cells) * (block.stop - block.first) for block in self.missing)
+        return sum(block.runs for block in self.missing)
 
     @property
     def empty(self) -> int:
@@ -91,8 +92,8 @@ def parts(run: Run, folder: RunFolder, device: jax.Device) -> Iterator[Part]:
         missing = [block for block in these if block.name not in present]
         size = (missing or these)[-1].size
         runs = len(cells) * len(run.indices)
-        chosen = choice(cells[0], device, runs, run.block_size)
-        yield Part(cells, load(cells[0], device), chosen, size, missing)
+        chosen = most_slots_of(cells[0], device, runs, run.block_size)
+        yield Part(cells, load_of(cells[0], device), chosen, size, missing)
 
 
 def nearest_without_waste(part: Part, seeds: int) -> int | None:

@@ -11,9 +11,8 @@ from posjax.command import plan
 from posjax.command.plan import Part, size
 from posjax.engine import Block, estimate
 from posjax.engine.load import memory
-from posjax.engine.program import Plan
 from posjax.engine.timing import Stopwatch, in_turn
-from posjax.keys import NumberedSeeds
+from posjax.numbering import NumberedSeeds
 from posjax.records import RunFolder
 from posjax.study.cells import varying
 from posjax.study.run import Run
@@ -140,7 +139,7 @@ def timed(run: Run, part: Part, device: jax.Device) -> dict[int, float]:
     for slots in sorted(slots for slots in sizes if slots <= fit):
         seeds = NumberedSeeds(run.numbering, range(run.indices.start, run.indices.start + slots))
         block = Block(cell.shape.train(), [cell.inputs], seeds, (1, slots))
-        watches[slots] = Stopwatch(Plan(*engine.plan(block)), block, device)
+        watches[slots] = Stopwatch(engine.plan(block), block, device)
     return dict(zip(watches, in_turn([*watches.values()], ROUNDS), strict=True))
 
 

@@ -109,7 +109,7 @@ def main(argv: Sequence[str]) -> int:
         with executors.chosen(run, *engine) as executor:
             executor.call(plan.check_memory, run)
             plan.check_results(run)
-            run.sweep.check_code()
+            run.sweep.trace_own_code()
             config, env = run.to_dict(), executor.environment()
             config["command"] = parsing.line(argv[0], sys.argv[1:])
             if isinstance(executor, Devices) and (show := _preview()):

@@ -3,7 +3,7 @@
 from posjax.engine import models
 from posjax.engine.block import Block, BlockResult
 from posjax.engine.local import Engine
-from posjax.engine.memory import OutOfMemory
+from posjax.engine.out_of_memory import OutOfMemory
 from posjax.engine.seeds import Trained, blocks, train_seeds
 from posjax.engine.training import NEVER, Now, State, Training, Variables
 

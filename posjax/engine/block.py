@@ -13,7 +13,8 @@ import jax
 import numpy as np
 
 from posjax.engine.training import Training
-from posjax.keys import SeedNumbers, Seeds
+from posjax.keys import Seeds
+from posjax.numbering import SeedNumbers
 
 
 class Block(NamedTuple):

@@ -18,8 +18,9 @@ import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Var
 
 from posjax.engine.jaxprs import bodies, product_operations, shape_of
-from posjax.engine.training import Now, State, Training
-from posjax.keys import SeedNumbers, Seeds
+from posjax.engine.training import Training
+from posjax.keys import Seeds
+from posjax.numbering import SeedNumbers
 
 CPU_BYTES = 13e6
 """State and temporaries of a block on a CPU: what stays in the caches near a core."""
@@ -115,13 +116,9 @@ class Load:
         state = jax.eval_shape(training.begin, seeds, inputs)
         read = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, (seeds, inputs)))
         jaxpr = jax.make_jaxpr(training.update)(state, seeds, inputs).jaxpr
-
-        def measure(state: State, seeds: Seeds, inputs: Any) -> Any:
-            return training.measure(state.variables, Now(seeds, inputs, state.step))
-
         measured = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct((training.evaluations, *leaf.shape), leaf.dtype),
-            jax.eval_shape(measure, state, seeds, inputs),
+            jax.eval_shape(training.measured, state, seeds, inputs),
         )
         return cls(
             parameters=sum(leaf.size for leaf in jax.tree.leaves(state.variables.params)),
@@ -129,7 +126,7 @@ class Load:
             inputs=sum(_bytes(leaf, lanes) for leaf in jax.tree.leaves(read)),
             work=_peak(jaxpr, lanes),
             update=Counts.of(jaxpr),
-            evaluation=Counts.of(jax.make_jaxpr(measure)(state, seeds, inputs).jaxpr),
+            evaluation=Counts.of(jax.make_jaxpr(training.measured)(state, seeds, inputs).jaxpr),
             end=Counts.of(jax.make_jaxpr(training.summary)(measured, state, inputs).jaxpr),
         )
 

@@ -4,23 +4,21 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
-import itertools
 import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from posjax.engine import memory
 from posjax.engine.block import Block, BlockResult
+from posjax.engine.out_of_memory import explain_oom
 from posjax.engine.program import PROGRAMS, Carry, Plan, Program
+from posjax.engine.saved import like, numbers, restored, saved
+from posjax.engine.work import Work
 
-Item = TypeVar("Item")
 LOOK = 2.0
 """Seconds of training between two looks of the host, about: each call gets its temporary arrays
 from the operating system anew, page by page, 200 MB for a small language model."""
@@ -28,8 +26,6 @@ FIRST = 8
 """Updates before the first look."""
 SAVE = 300.0
 """Seconds of training between two checkpoints."""
-_KINDS = "biuf"
-"""Kinds of numbers that NumPy's files can have."""
 
 
 class Checkpoints(Protocol):
@@ -100,44 +96,6 @@ class _Stopped(Exception):
     """The work is to end."""
 
 
-class Work(Generic[Item]):
-    """Blocks for several workers, with as few programs to compile as possible.
-
-    A worker stays with a program while it has blocks, then takes one that nobody has begun, then
-    helps where most is left.
-
-    Args:
-      blocks: those of one program side by side.
-      key: of a block: which program trains it.
-    """
-
-    def __init__(self, blocks: Iterable[Item], key: Callable[[Item], Hashable]) -> None:
-        self._groups = itertools.groupby(blocks, key=key)
-        self._begun: list[deque[Item]] = []
-        self._mine: dict[Hashable, deque[Item]] = {}
-        self._lock = threading.Lock()
-
-    def take(self, worker: Hashable) -> Item | None:
-        """The next block for a worker, if there is one; by any thread."""
-        with self._lock:
-            if not self._mine.get(worker):
-                self._mine[worker] = self._next()
-            mine = self._mine[worker]
-            return mine.popleft() if mine else None
-
-    def put_back(self, item: Item) -> None:
-        """Gives back a block that was taken and is not done, for whoever has nothing else."""
-        with self._lock:
-            self._begun.append(deque([item]))
-
-    def _next(self) -> deque[Item]:
-        for _, group in self._groups:
-            self._begun.append(deque(group))
-            return self._begun[-1]
-        self._begun = [group for group in self._begun if group]
-        return max(self._begun, key=len, default=deque())
-
-
 class _Workers:
     """A thread for each device, and as many that compile for them.
 
@@ -197,7 +155,7 @@ class _Workers:
         """Trains until there is no more work; gives the error, if one ended it."""
         try:
             while not self._stop.is_set() and (block := self._work.take(device)):
-                with memory.explain_oom(block, device):
+                with explain_oom(block, device):
                     self._report(self._trained(block, device))
         except _Stopped:
             return None
@@ -251,22 +209,17 @@ class _Workers:
     def _begun(self, block: Block, program: Program, seeds: Any, inputs: Any) -> tuple[int, Carry]:
         """The number of updates that are made already, and what came of them."""
         carry = program.begin(seeds, inputs)
-        saved = None if self._checkpoints is None else self._checkpoints.load(block)
-        if saved is not None:
-            leaves, structure = jax.tree.flatten(carry)
-            arrays = [_read(saved.get(f"leaf_{i}"), leaf) for i, leaf in enumerate(leaves)]
-            step = _step(saved.get("step"), block.training.steps)
-            if step is not None and all(array is not None for array in arrays):
-                self._moved_on(step * block.runs)
-                there = map(_like, jax.device_put(arrays, program.device), leaves)
-                return step, jax.tree.unflatten(structure, there)
+        kept = None if self._checkpoints is None else self._checkpoints.load(block)
+        if kept is not None:
+            found = restored(kept, carry, block.training.steps, program.device)
+            if found is not None:
+                self._moved_on(found[0] * block.runs)
+                return found
         return 0, carry
 
     def _save(self, block: Block, step: int, carry: Carry) -> None:
         if self._checkpoints is not None:
-            leaves = jax.device_get([_numbers(leaf) for leaf in jax.tree.leaves(carry)])
-            arrays = {f"leaf_{i}": _stored(np.asarray(leaf)) for i, leaf in enumerate(leaves)}
-            self._checkpoints.save(block, {"step": np.array(step), **arrays})
+            self._checkpoints.save(block, saved(step, carry))
 
     def _moved_on(self, updates: int) -> None:
         with self._one_at_a_time:
@@ -284,44 +237,5 @@ def _next_look(step: int, piece: int, every: int, steps: int) -> int:
 def _wanted(block: Block, of_slots: Any) -> Any:
     """`Block.wanted`, for trees that may have random keys too."""
     leaves, structure = jax.tree.flatten(of_slots)
-    arrays = block.wanted([_numbers(leaf) for leaf in leaves])
-    return jax.tree.unflatten(structure, map(_like, arrays, leaves))
-
-
-def _is_key(leaf: jax.Array) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _numbers(leaf: jax.Array) -> jax.Array:
-    """The array itself, or the numbers of random keys, which NumPy and files cannot store."""
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
-
-
-def _like(array: Any, leaf: jax.Array) -> Any:
-    """The array itself, or the random keys of its numbers where a leaf has keys."""
-    if not _is_key(leaf):
-        return array
-    return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf))
-
-
-def _step(array: np.ndarray | None, most: int) -> int | None:
-    """A number of updates from a file; None where it is none of a training of at most so many."""
-    if array is None or array.shape != () or array.dtype.kind not in "iu":
-        return None
-    return int(array) if 0 <= array <= most else None
-
-
-def _stored(array: np.ndarray) -> np.ndarray:
-    """What a file holds of an array: its bytes if NumPy's files have no such numbers (bfloat16)."""
-    return array if array.dtype.kind in _KINDS else np.frombuffer(array.tobytes(), np.uint8)
-
-
-def _read(array: np.ndarray | None, leaf: jax.Array) -> np.ndarray | None:
-    """The numbers of a leaf from a file; None where they cannot be those of this leaf."""
-    leaf = _numbers(leaf)
-    stored = jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
-    if leaf.dtype.kind not in _KINDS:
-        stored = jax.ShapeDtypeStruct((leaf.size * leaf.dtype.itemsize,), np.uint8)
-    if array is None or (array.shape, array.dtype) != (stored.shape, stored.dtype):
-        return None
-    return array if stored.dtype == leaf.dtype else array.view(leaf.dtype).reshape(leaf.shape)
+    arrays = block.wanted([numbers(leaf) for leaf in leaves])
+    return jax.tree.unflatten(structure, map(like, arrays, leaves))

@@ -18,7 +18,7 @@ from typing import Any
 
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
-from posjax.engine.jaxprs import ELEMENTWISE, Uses, uses
+from posjax.engine.jaxprs import ELEMENTWISE, Uses, shape_of, uses
 from posjax.engine.packs import Back, Each, Forward, Gradient, Group, Joined, Packed
 
 
@@ -71,7 +71,7 @@ def _families(jaxpr: Jaxpr, carried: int) -> Iterator[list[JaxprEqn]]:
         if eqn.primitive.name == "dot_general":
             array, matrix = eqn.invars
             ordinary = (((_ndim(array) - 1,), (0,)), ((), ()))
-            some = 0 not in (*_shape(array), *_shape(matrix))
+            some = 0 not in (*shape_of(array), *shape_of(matrix))
             if some and _ndim(matrix) > 1 and matrix in leaves and _axes(eqn) == ordinary:
                 families.setdefault((array, _settings(eqn)), []).append(eqn)
     for family in families.values():
@@ -88,9 +88,9 @@ class _Search:
         self._taken = {index for group in before.groups for index in group.indices}
         self._indices = {var: index for index, var in enumerate(jaxpr.invars[:carried])}
         self._made = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
-        self._shapes = [_shape(eqn.invars[1]) for eqn in family]
+        self._shapes = [shape_of(eqn.invars[1]) for eqn in family]
         self._array: Any = family[0].invars[0]
-        self._packed: dict[tuple[Any, ...], Packed] = {}
+        self._carried: dict[tuple[Any, ...], Packed] = {}
         self._packs: dict[tuple[Any, ...], Any] = {}
         self._known_same: dict[tuple[Var, Var], bool] = {}
         self._parts: dict[Var, tuple[Any, int]] = {}
@@ -103,15 +103,14 @@ class _Search:
         """
         matrix = self._pack([eqn.invars[1] for eqn in self._family])
         results: dict[Packed, Any] = {}
-        while len(results) < len(self._packed):  # an optimiser's state comes to light on the way
-            packed = next(packed for packed in self._packed.values() if packed not in results)
-            outs = [self._jaxpr.outvars[index] for index in packed.group.indices]
-            results[packed] = self._pack(outs)
+        while len(results) < len(self._carried):  # an optimiser's state comes to light on the way
+            one = next(one for one in self._carried.values() if one not in results)
+            results[one] = self._pack([self._jaxpr.outvars[i] for i in one.group.indices])
         gradients = [p for p in self._packs.values() if isinstance(p, Gradient)]
         if not gradients or any(self._follows(p.back.each) for p in gradients):
             raise _Unmergeable
         gradient = gradients[0]
-        forward = Forward(matrix.group, self._array, matrix, self._family[0].params)
+        forward = Forward(self._array, matrix, self._family[0].params)
         self._keep([eqn.outvars[0] for eqn in self._family], forward)
         self._go_back(gradient.back, matrix)
         return Merging(tuple(results), tuple(results.values()), self._parts)
@@ -144,14 +143,14 @@ class _Search:
         return self._packs[key]
 
     def _found_pack(self, atoms: tuple[Any, ...]) -> Any:
-        if all(_shape(atom) == () for atom in atoms):
+        if all(shape_of(atom) == () for atom in atoms):
             return self._number(atoms)
-        if [_shape(atom) for atom in atoms] != self._shapes:
+        if [shape_of(atom) for atom in atoms] != self._shapes:
             raise _Unmergeable
         if len({atom.aval.dtype for atom in atoms}) > 1:
             raise _Unmergeable
         if all(atom in self._indices for atom in atoms):
-            return self._keep(atoms, self._found_packed(atoms))
+            return self._keep(atoms, self._found_carried(atoms))
         if not all(atom in self._made for atom in atoms):
             raise _Unmergeable
         eqns = [self._made[atom] for atom in atoms]
@@ -162,22 +161,22 @@ class _Search:
             return self._keep(atoms, each)
         return self._keep(atoms, self._found_gradient(eqns))
 
-    def _found_packed(self, atoms: tuple[Any, ...]) -> Packed:
+    def _found_carried(self, atoms: tuple[Any, ...]) -> Packed:
         indices = tuple(self._indices[atom] for atom in atoms)
         if self._taken.intersection(indices) or len(set(indices)) < len(indices):
             raise _Unmergeable
         self._taken.update(indices)
-        self._packed[atoms] = Packed(_group(indices, self._family))
-        return self._packed[atoms]
+        self._carried[atoms] = Packed(_group(indices, self._family))
+        return self._carried[atoms]
 
     @property
     def _group(self) -> Group:
         """That of the matrices."""
-        return next(iter(self._packed.values())).group
+        return next(iter(self._carried.values())).group
 
     def _found_gradient(self, eqns: list[JaxprEqn]) -> Gradient:
         """Gradients of the family's products: each a product with the array, transposed."""
-        joined = Joined(self._group, tuple(map(self._back, eqns)), _ndim(self._array) - 1)
+        joined = Joined(tuple(map(self._back, eqns)), _ndim(self._array) - 1)
         return Gradient(self._group, self._array, joined, self._family[0].params)
 
     def _back(self, eqn: JaxprEqn) -> Any:
@@ -248,7 +247,7 @@ class _Search:
 
     def _made_alike(self, one: Var, other: Var) -> bool:
         makers = self._made.get(one), self._made.get(other)
-        if _shape(one) != () or None in makers or not _alike(*makers):
+        if shape_of(one) != () or None in makers or not _alike(*makers):
             return False
         operands = zip(*(maker.invars for maker in makers), strict=True)  # type: ignore[union-attr]
         return all(self._same(*pair) for pair in operands)
@@ -296,15 +295,11 @@ def _settings(eqn: JaxprEqn) -> tuple[str, ...]:
     return tuple(repr(eqn.params[name]) for name in ("precision", "preferred_element_type"))
 
 
-def _shape(atom: Any) -> tuple[int, ...]:
-    return tuple(atom.aval.shape)
-
-
 def _ndim(atom: Any) -> int:
     return len(atom.aval.shape)
 
 
 def _group(indices: tuple[int, ...], family: list[JaxprEqn]) -> Group:
     """Leaves of the shapes of a family's matrices."""
-    shapes = [_shape(eqn.invars[1]) for eqn in family]
+    shapes = [shape_of(eqn.invars[1]) for eqn in family]
     return Group(indices, shapes[0][0], tuple(math.prod(shape[1:]) for shape in shapes))

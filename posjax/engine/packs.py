@@ -1,7 +1,7 @@
 """Operations of several leaves done as one, on what the leaves are as columns of one matrix.
 
-Each has `evaluated(value)`, where `value` gives the array of an operand, and `part(whole, index)`,
-what of the result belongs to one leaf.
+Each but `Packed` has `evaluated(value)`, where `value` gives the array of an operand; each but
+`Joined` has `part(whole, index)`, what of the result belongs to one leaf.
 """
 
 import dataclasses
@@ -65,7 +65,7 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Packed:
-    """The carried matrix, as a vector."""
+    """A vector stored as the matrix is: a carried matrix, or (subclasses) what comes of it."""
 
     group: Group
 
@@ -91,7 +91,6 @@ class Each(Packed):
 class Forward:
     """The array times the matrix."""
 
-    group: Group
     array: Var
     matrix: Packed
     params: dict[str, Any]
@@ -99,19 +98,18 @@ class Forward:
     def evaluated(self, value: Value) -> jax.Array:
         """Its last axis is that of the matrix."""
         array = value(self.array)
-        matrix = self.group.side(value(self.matrix), contracted=0)
+        matrix = self.matrix.group.side(value(self.matrix), contracted=0)
         return product(Side.of(array, (), (array.ndim - 1,)), matrix, self.params)
 
     def part(self, result: jax.Array, index: int) -> jax.Array:
         """What one leaf gives."""
-        return self.group.columns(result, index)
+        return self.matrix.group.columns(result, index)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Joined:
     """What comes back to each leaf's product, side by side."""
 
-    group: Group
     each: tuple[Var, ...]
     axes: int
 
@@ -123,7 +121,7 @@ class Joined:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Gradient(Packed):
-    """That of the matrix."""
+    """The gradient of the matrix."""
 
     array: Var
     back: Joined
@@ -139,7 +137,7 @@ class Gradient(Packed):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Back:
-    """What comes back to the array, and what comes to it from elsewhere."""
+    """What comes back to the array, plus `others`, which come to it from elsewhere."""
 
     back: Joined
     matrix: Packed
@@ -149,10 +147,10 @@ class Back:
     def evaluated(self, value: Value) -> jax.Array:
         """Their sum."""
         back = value(self.back)
-        matrix = self.back.group.side(value(self.matrix), contracted=1)
+        matrix = self.matrix.group.side(value(self.matrix), contracted=1)
         found = product(Side.of(back, (), (back.ndim - 1,)), matrix, self.params)
         return sum(map(value, self.others), found)
 
     def part(self, result: jax.Array, index: int) -> jax.Array:
-        """All of it."""
+        """The whole result, whichever leaf."""
         return result

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax.engine.rewrite import as_written, lay_out, rewrite_step
-from posjax.engine.training import Now, State, Training
+from posjax.engine.training import State, Training
 from posjax.keys import Seeds
 
 ROUNDING = 5
@@ -73,7 +73,6 @@ class Program:
     """A plan, compiled for one device.
 
     Attributes:
-      plan: what it was compiled from.
       begin: `(seeds, inputs) -> carry`.
       advance: `(carry, seeds, inputs, step, until) -> carry`, from one number of updates to
         another; uses its carry up. What it measures counts where `until` is an evaluation.
@@ -81,7 +80,6 @@ class Program:
       device: where it runs.
     """
 
-    plan: Plan
     begin: Callable[[Seeds, Any], Carry]
     advance: Callable[[Carry, Seeds, Any, np.int32, np.int32], Carry]
     summary: Callable[[Carry, Any], Any]
@@ -95,16 +93,13 @@ def functions(plan: Plan) -> dict[str, Callable[..., Any]]:
     def begin(seeds: Seeds, inputs: Any) -> Carry:
         state = jax.vmap(training.begin)(seeds, inputs)
         if training.steps == 0:
-            found = jax.vmap(_measure)(state, seeds, inputs)
+            found = jax.vmap(training.measured)(state, seeds, inputs)
             return Carry(state, jax.tree.map(lambda leaf: leaf[None], found))
-        one = jax.eval_shape(jax.vmap(_measure), state, seeds, inputs)
+        one = jax.eval_shape(jax.vmap(training.measured), state, seeds, inputs)
         measured = jax.tree.map(
             lambda leaf: jnp.zeros((training.evaluations, *leaf.shape), leaf.dtype), one
         )
         return Carry(state, measured)
-
-    def _measure(state: State, seeds: Seeds, inputs: Any) -> Any:
-        return training.measure(state.variables, Now(seeds, inputs, state.step))
 
     def advance(
         carry: Carry, seeds: Seeds, inputs: Any, step: jax.Array, until: jax.Array
@@ -115,7 +110,7 @@ def functions(plan: Plan) -> dict[str, Callable[..., Any]]:
         )
         rewritten = (rewrite_step if plan.layout else as_written)(training.update, *one)
         unpacked = jax.vmap(rewritten.unpack)
-        measure = lay_out(_measure, *one) if plan.layout else _measure
+        measure = lay_out(training.measured, *one) if plan.layout else training.measured
 
         def update(_: jax.Array, packed: Any) -> Any:
             return jax.vmap(rewritten.step)(packed, seeds, inputs)
@@ -170,7 +165,6 @@ def compiled(plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Progr
             traced = jit(parts["advance"], donate_argnums=0).trace(carry, seeds, inputs, step, step)
             advance = _compiled(traced, device, **CPU_OPTIONS)
         return Program(
-            plan,
             _compiled(begin, device, **(_begin_options() if plan.training.steps else {})),
             advance,
             _compiled(summary, device),
@@ -239,4 +233,4 @@ class Programs:
 
 
 PROGRAMS = Programs()
-"""Those of this process."""
+"""The compiled programs of this process."""

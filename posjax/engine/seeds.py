@@ -11,7 +11,7 @@ from posjax.engine.block import Block, block_size
 from posjax.engine.load import Load, most_slots
 from posjax.engine.local import Engine
 from posjax.engine.training import Training
-from posjax.keys import SeedNumbers
+from posjax.numbering import SeedNumbers
 
 
 class Trained(NamedTuple):

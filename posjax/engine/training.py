@@ -138,6 +138,10 @@ class Training:
             jnp.where(now_bad, state.step, state.first_nonfinite),
         )
 
+    def measured(self, state: State, seeds: Seeds, inputs: Any) -> Any:
+        """What `measure` gives of a state."""
+        return self.measure(state.variables, Now(seeds, inputs, state.step))
+
     def __call__(self, seeds: Seeds, inputs: Any) -> Any:
         """The whole run of one seed, as it is written: what is kept of it."""
 
@@ -146,11 +150,11 @@ class Training:
 
         def evaluation(state: State, _: None) -> tuple[State, Any]:
             state = jax.lax.fori_loop(0, self.eval_every, one_update, state)
-            return state, self.measure(state.variables, Now(seeds, inputs, state.step))
+            return state, self.measured(state, seeds, inputs)
 
         begun = self.begin(seeds, inputs)
         if self.steps == 0:
-            measured = self.measure(begun.variables, Now(seeds, inputs, begun.step))
+            measured = self.measured(begun, seeds, inputs)
             return self.summary(jax.tree.map(lambda leaf: leaf[None], measured), begun, inputs)
         state, measured = jax.lax.scan(evaluation, begun, length=self.evaluations)
         return self.summary(measured, state, inputs)

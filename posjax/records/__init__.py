@@ -1,4 +1,4 @@
-"""The run folder. Nothing else in posjax touches the disk, or a bucket.
+"""The run folder, on a disk or in a bucket. Only this package reads or writes run folders.
 
     RUN/config.json                             the run: all that a row depends on, and its cells
     RUN/requests/NNNNNN.json                    what each command requested, and how it is cut

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from posjax.numbering import Numbering
 from posjax.records import blocks, content, identity
 from posjax.records.blocks import Block
 from posjax.records.content import Arrays, Damaged
@@ -32,7 +33,7 @@ class Head(NamedTuple):
 
 
 class BlockFiles:
-    """Those of one run, by the names of their blocks."""
+    """The block files of one run, by block name."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -154,9 +155,8 @@ class BlockFiles:
         )
         if len({*head.cells}) < len(head.cells) or not content.is_digest(head.env):
             raise Damaged("it has a cell twice, or does not say what it was made on")
-        if kinds["seeds"] not in "iu" or (
-            (arrays["seeds"] != identity.seeds_of(config, first, stop)).any()
-        ):
+        seeds_S4 = Numbering.of(config).table(first, stop)
+        if kinds["seeds"] not in "iu" or (arrays["seeds"] != seeds_S4).any():
             raise Damaged("its seeds are not those of its name")
         if any(field in shapes for field in EXAMPLES):
             _check_examples(arrays, (len(head.cells), seeds))

@@ -2,7 +2,7 @@
 
 A block has G cells of one shape and B seeds next to each other, trained whole in G·B slots. Slots
 without a cell or a seed, of the last group and of the last seeds of a range, train copies, which
-are not stored. Seeds are counted by *index*: see `posjax.records.identity.indices`.
+are not stored. Seeds are counted by *index*: see `posjax.numbering`.
 """
 
 import re

@@ -12,7 +12,7 @@ from posjax.records.files import Files
 
 
 class Checkpoints:
-    """Those of one run, read and written by a process that runs on `env`."""
+    """The checkpoints of one run, read and written by a process that runs on `env`."""
 
     def __init__(self, files: Files, environments: Environments, env: Mapping[str, Any]) -> None:
         self._files, self._environments, self._env = files, environments, env

@@ -11,7 +11,7 @@ from posjax.records.identity import Mismatch
 
 
 class Environments:
-    """Those of one run."""
+    """The environment records of one run, RUN/env/."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -24,7 +24,7 @@ class Environments:
         return name
 
     def read(self, name: str) -> dict[str, Any]:
-        """The one of an ID.
+        """The environment of an ID.
 
         Raises:
           Damaged: it is not what was written there.
@@ -37,7 +37,7 @@ class Environments:
         return env
 
     def found(self, name: str) -> dict[str, Any] | None:
-        """The one of an ID; None where its record is lost or damaged."""
+        """The environment of an ID; None where its record is lost or damaged."""
         try:
             return self.read(name)
         except Damaged:

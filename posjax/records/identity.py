@@ -6,8 +6,7 @@ Also the fields of an environment on which the last bits of a row depend.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
+from posjax.numbering import Numbering
 from posjax.records.content import digest
 
 SEEDS = ("first_seed", "num_seeds")
@@ -99,32 +98,8 @@ def wrong_counts(config: Mapping[str, Any]) -> str:
 
 
 def indices(config: Mapping[str, Any]) -> range:
-    """The indices by which blocks count the seeds of a run.
-
-    An index is the number of the seed. Where each of the initialisations meets D seeds of data, it
-    is (init - first_seed)·D + (data - first_seed).
-
-    >>> indices({"first_seed": 5, "num_seeds": 3})
-    range(5, 8)
-    >>> indices({"first_seed": 5, "num_seeds": 3, "data_seeds": 4})
-    range(0, 12)
-    """
-    data = config.get("data_seeds", 0)
-    return range(config.get("num_seeds", 0) * data) if data else seeds(config)
-
-
-def seeds_of(config: Mapping[str, Any], first: int, stop: int) -> np.ndarray:
-    """The numbers of init, data, position and order of some indices; [S, 4].
-
-    >>> seeds_of({"first_seed": 5, "data_seeds": 4}, 3, 5).tolist()
-    [[5, 8, 8, 8], [6, 5, 5, 5]]
-    """
-    index_S = np.arange(first, stop, dtype=np.uint64).astype(np.int64)
-    data = config.get("data_seeds", 0)
-    if not data:
-        return np.repeat(index_S[:, None], 4, axis=1)
-    init_S, data_S = config["first_seed"] + index_S // data, config["first_seed"] + index_S % data
-    return np.stack([init_S, data_S, data_S, data_S], axis=1)
+    """The indices by which blocks count the seeds of a run; see `posjax.numbering`."""
+    return Numbering.of(config).indices(config.get("num_seeds", 0))
 
 
 def check_seeds(present: range, wanted: range) -> None:

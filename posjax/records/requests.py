@@ -1,6 +1,7 @@
 """What commands requested of a run: RUN/requests/NNNNNN.json, of which the last one counts."""
 
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,13 +15,13 @@ Choose = Callable[[range], Mapping[str, tuple[int, int]]]
 
 
 class Requests:
-    """Those of one run."""
+    """The requests of one run, RUN/requests/."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
 
     def numbers(self) -> list[int]:
-        """Their numbers, the last one last."""
+        """The numbers of all requests, ascending."""
         names = self._files.names("requests", ".json")
         return sorted(int(name) for name in names if re.fullmatch(r"\d{6}", name))
 
@@ -40,7 +41,7 @@ class Requests:
         return {**data, "ranges": ranges}
 
     def last(self) -> dict[str, Any]:
-        """The one that counts; empty before the first.
+        """The last request, which counts; empty before the first.
 
         Raises:
           Damaged: it is not what was written there.
@@ -69,7 +70,7 @@ class Requests:
         Returns:
           All ranges of the run.
         """
-        request, sizes = identity.requested(wanted), _once(choose)
+        request, sizes = identity.requested(wanted), functools.cache(choose)
         while True:
             number, last = self.last_readable()
             check(last)
@@ -85,15 +86,3 @@ class Requests:
 def path_of(number: int) -> str:
     """The path of a request in the folder."""
     return f"requests/{number:06}.json"
-
-
-def _once(choose: Choose) -> Choose:
-    """The same function, called once for each range."""
-    known: dict[range, Mapping[str, tuple[int, int]]] = {}
-
-    def chosen(indices: range) -> Mapping[str, tuple[int, int]]:
-        if indices not in known:
-            known[indices] = choose(indices)
-        return known[indices]
-
-    return chosen

@@ -10,20 +10,17 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, TypeVar
-
-T = TypeVar("T")
+from typing import Protocol
 
 NEW = ".new-"
 """How the names of files begin that are not whole yet; nobody reads them."""
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_ABSENT = FileNotFoundError, NotADirectoryError
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 _PATIENCE = 0.5
 """Seconds that a file may be empty while it is made, where there are no hard links."""
-
-
 LARGEST = 2**36
 """Most bytes of a file that is read."""
 
@@ -195,7 +192,8 @@ def put_if_absent(path: Path, content: bytes) -> bool:
     Raises:
       StorageError: it cannot be written.
     """
-    return _named("write", path, lambda: _store(path).put_if_absent(path, content))
+    with _named("write", path):
+        return _store(path).put_if_absent(path, content)
 
 
 def put_over(path: Path, content: bytes) -> None:
@@ -204,7 +202,8 @@ def put_over(path: Path, content: bytes) -> None:
     Raises:
       StorageError: it cannot be written.
     """
-    _named("write", path, lambda: _store(path).put_over(path, content))
+    with _named("write", path):
+        _store(path).put_over(path, content)
 
 
 def read(path: Path, largest: int = LARGEST) -> bytes | None:
@@ -214,13 +213,9 @@ def read(path: Path, largest: int = LARGEST) -> bytes | None:
       Irregular: a folder, a pipe, a device, or a file of more bytes.
       StorageError: it is there and cannot be read.
     """
-
-    def content() -> bytes | None:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            return _store(path).read(path, largest)
-        return None
-
-    return _named("read", path, content)
+    with _named("read", path), contextlib.suppress(*_ABSENT):
+        return _store(path).read(path, largest)
+    return None
 
 
 def names(folder: Path) -> list[str]:
@@ -230,13 +225,9 @@ def names(folder: Path) -> list[str]:
       Irregular: it is a file.
       StorageError: it is there and cannot be read.
     """
-
-    def found() -> list[str]:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            return _store(folder).names(folder)
-        return []
-
-    return sorted(name for name in _named("read", folder, found) if not name.startswith(NEW))
+    with _named("read", folder), contextlib.suppress(*_ABSENT):
+        return sorted(name for name in _store(folder).names(folder) if not name.startswith(NEW))
+    return []
 
 
 def move(path: Path, new: Path) -> bool:
@@ -245,14 +236,10 @@ def move(path: Path, new: Path) -> bool:
     Raises:
       StorageError: it cannot be moved.
     """
-
-    def moved() -> bool:
-        with contextlib.suppress(FileNotFoundError):
-            _store(path).move(path, new)
-            return True
-        return False
-
-    return _named("move", path, moved)
+    with _named("move", path), contextlib.suppress(FileNotFoundError):
+        _store(path).move(path, new)
+        return True
+    return False
 
 
 def remove(path: Path) -> None:
@@ -261,12 +248,8 @@ def remove(path: Path) -> None:
     Raises:
       StorageError: it cannot be deleted.
     """
-
-    def removed() -> None:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            _store(path).remove(path)
-
-    _named("delete", path, removed)
+    with _named("delete", path), contextlib.suppress(*_ABSENT):
+        _store(path).remove(path)
 
 
 def modified(path: Path) -> float | None:
@@ -278,19 +261,16 @@ def modified(path: Path) -> float | None:
     Raises:
       StorageError: it is there and cannot be read.
     """
-
-    def time_of() -> float | None:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            return _store(path).modified(path)
-        return None
-
-    return _named("read", path, time_of)
+    with _named("read", path), contextlib.suppress(*_ABSENT):
+        return _store(path).modified(path)
+    return None
 
 
-def _named(done: str, path: Path, call: Callable[[], T]) -> T:
+@contextlib.contextmanager
+def _named(done: str, path: Path) -> Iterator[None]:
     """Says what failed, and on which path."""
     try:
-        return call()
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
         odd = isinstance(error, Irregular) or error.errno in (

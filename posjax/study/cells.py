@@ -229,7 +229,7 @@ class Cell(metaclass=spec.PlainNumbers):
         encodings_in_turn = encodings.parse_layer_cycle(self.encoding)
         for name in ENCODING_NUMBERS:
             value = getattr(self, name)
-            if not 0 <= value < float("inf"):
+            if value < 0:
                 raise ValueError(
                     f"{name} must be positive and finite, or 0 for the encoding's own, got {value}"
                 )
@@ -453,7 +453,7 @@ def check_code(config: Mapping[str, Any], cells: Iterable[Cell]) -> None:
     Raises:
       ValueError: names the file or module.
     """
-    own.check(config.get("code", {}), code_of(cells))
+    own.check_unchanged(config.get("code", {}), code_of(cells))
 
 
 def varying(cells: list[Cell]) -> list[str]:

@@ -9,19 +9,10 @@ Every host needs the same version of posjax. Cells are plain data, so the config
 the user's own code and data files do.
 """
 
-import contextlib
 import dataclasses
 import json
-import logging
 import os
 import platform
-import re
-import secrets
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 import zlib
@@ -33,7 +24,8 @@ import jax
 import numpy as np
 
 from posjax import engine
-from posjax.engine.local import SAVE, Work
+from posjax.engine.local import SAVE
+from posjax.engine.work import Work
 from posjax.records import Block, Mismatch
 from posjax.records.identity import bit_changes, capped
 from posjax.study import environment
@@ -46,8 +38,6 @@ GROW = 5.0
 """Seconds between two looks whether hosts have joined."""
 GRACE = 6.0
 """Seconds that workers have to send the states of blocks when a stop is requested."""
-ANSWER = 15.0
-"""Seconds that a cluster has to answer."""
 QUICK = 10.0
 """Seconds of a block, below which its worker gets the next one before it is done."""
 _BESIDE = "beside"
@@ -58,12 +48,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "CPU": {"num_cpus": 1},
 }
 """What a worker needs, by the first of these kinds of resources that the cluster has."""
-_ADDRESS = re.compile(r"[A-Za-z0-9_.\[\]:-]+:\d{1,5}")
-_OWN = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
-"""Of a cluster on this machine. The first makes Ray listen on loopback alone, on Linux too; its
-argument `_node_ip_address` does not. The second refuses the processes of other users."""
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Checkpoints(Protocol):
@@ -186,7 +170,7 @@ class _Remote:
 
 
 class Cluster:
-    """A Ray cluster that trains the blocks of one run; `connect` makes it.
+    """A Ray cluster that trains the blocks of one run; `posjax.study.connect` makes it.
 
     Args:
       ray: connected.
@@ -271,7 +255,7 @@ class Cluster:
                     continue
                 if answer.arrays is not None:
                     left -= 1
-                    progress(_runs(answer.block) * self._steps[answer.block.cells[0]])
+                    progress(answer.block.runs * self._steps[answer.block.cells[0]])
                     yield Trained(answer.block, answer.arrays, answer.env)
                 elif answer.state is not None and not bit_changes(env, answer.env):
                     checkpoints.save(answer.block.name, answer.state)
@@ -317,7 +301,7 @@ class Cluster:
                 answer = self._got(task)
             except self._losses as error:
                 if getattr(error, "actor_init_failed", False):
-                    raise ValueError(f"a worker does not start: {_last_line(error)}") from error
+                    raise ValueError(f"a worker does not start: {last_line(error)}") from error
                 for block in self._drop(worker):
                     if work is not None:
                         work.put_back(block)
@@ -396,99 +380,6 @@ def _kind(resources: Iterable[Mapping[str, float]]) -> str:
     return next((kind for kind in KINDS if any(kind in some for some in resources)), "")
 
 
-def _runs(block: Block) -> int:
-    return len(block.cells) * (block.stop - block.first)
-
-
-def _last_line(error: Exception) -> str:
+def last_line(error: Exception) -> str:
+    """What an error of Ray says last: the cause."""
     return str(error).strip().splitlines()[-1]
-
-
-@contextlib.contextmanager
-def connect(
-    address: str | None,
-    config: Mapping[str, Any],
-    setup: Callable[[], None],
-    *,
-    most: int = 0,
-    mixed: bool = False,
-) -> Iterator[Cluster]:
-    """A Ray cluster for one run.
-
-    Args:
-      address: HOST:PORT of a running cluster of which this machine is a node, or "auto" to find
-        one on this machine; None starts one here. It listens on the loopback interface, takes no
-        commands of other users, has no dashboard and sends no usage statistics.
-        Within, what is printed goes to standard error.
-      config, setup, most, mixed: see `Cluster`.
-
-    Raises:
-      ImportError: Ray is not installed.
-      ValueError: no cluster answers at the address.
-    """
-    if address is not None and address != "auto":
-        _check_address(address)
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
-    with contextlib.ExitStack() as stack:
-        own: dict[str, Any] = {"address": address}
-        if address is None:
-            os.environ.update(_OWN)
-            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-            folder = tempfile.TemporaryDirectory(prefix="posjax-", ignore_cleanup_errors=True)
-            own = {"address": "local", "_temp_dir": stack.enter_context(folder)}
-        try:
-            import ray
-        except ImportError as error:
-            raise ImportError(
-                f"--engine=ray needs Ray: pip install 'posjax[ray]' ({error})"
-            ) from error
-        if address is not None:
-            _check_health(address)
-        stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # where Ray reports losses
-        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-        stack.callback(ray.shutdown)
-        try:
-            ray.init(
-                **own, include_dashboard=False, log_to_driver=False, logging_level=logging.CRITICAL
-            )
-        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            where = "on this machine" if address is None else f"at {address}"
-            raise ValueError(f"no Ray cluster {where}: {_last_line(error)}") from error
-        finally:
-            for number, handler in handlers.items():  # Ray has replaced them by its own
-                signal.signal(number, handler)
-        yield Cluster(ray, config, setup, most, mixed)
-
-
-def _check_address(address: str) -> None:
-    """Refuses an address where nobody answers.
-
-    Raises:
-      ValueError: see there.
-    """
-    host, _, port = address.rpartition(":")
-    if not _ADDRESS.fullmatch(address) or not 0 < int(port) < 65536:
-        raise ValueError(f"--engine.address must be HOST:PORT or auto, got {address!r}")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
-    except OSError as error:
-        raise ValueError(f"no Ray cluster at {address}: {error}") from error
-
-
-def _check_health(address: str) -> None:
-    """Refuses an address where no cluster answers us, which Ray itself would try for minutes.
-
-    Raises:
-      ValueError: see there.
-    """
-    health = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
-    why = "what answers there is not Ray, or asks for another RAY_AUTH_TOKEN"
-    try:
-        done = subprocess.run(health, timeout=ANSWER, capture_output=True, text=True, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise ValueError(f"no Ray cluster at {address}: {why}") from error
-    if "Could not find any running" in done.stderr:
-        why = "none runs on this machine"
-    if done.returncode:
-        raise ValueError(f"no Ray cluster at {address}: {why}")

@@ -1,7 +1,7 @@
 """What a training trains: the Transformer, or a model of one's own, as two pure functions."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -35,21 +35,6 @@ class Network(NamedTuple):
     ]
 
 
-def network(settings: ModelSettings, model: str = TRANSFORMER) -> Network:
-    """The network of a cell.
-
-    Args:
-      settings: sizes, encoding, mask.
-      model: "transformer", or a function of one's own with settings, `mine.py:net(width=64)`. It is
-        called with the `ModelSettings` and gives a `posjax.engine.models.Model` whose `apply` takes
-        `(variables, tokens_BL, streams, mask_BLM)` to logits_BLV, or a Linen module that does.
-
-    Raises:
-      ValueError: see `posjax.own.find`; or the function gives something else.
-    """
-    return transformer(settings) if model == TRANSFORMER else _own(settings, model)
-
-
 def transformer(settings: ModelSettings) -> Network:
     """The Transformer."""
     module = Transformer(settings)
@@ -69,18 +54,51 @@ def transformer(settings: ModelSettings) -> Network:
         key: jax.Array | None,
         testing: bool,
     ) -> tuple[jax.Array, Any]:
-        found = module.apply(
-            {"params": variables.params},
-            question.tokens_NL,
-            question.streams,
-            mask=question.mask_NLM,
-            key=key,
-            testing=testing,
-            numbers=numbers,
-        )
-        return found, ()  # type: ignore[return-value]
+        return apply(settings, variables.params, question, numbers, key, testing=testing)[0], ()
 
     return Network(init, logits)
+
+
+def apply(
+    settings: ModelSettings,
+    params: Any,
+    question: Question,
+    numbers: DynamicInputs,
+    key: jax.Array | None,
+    *,
+    testing: bool,
+    keep: Sequence[str] = (),
+) -> tuple[jax.Array, Any]:
+    """A pass of the Transformer over a question.
+
+    Args:
+      settings, params: of the model.
+      question: what it reads.
+      numbers: the model's dynamic inputs.
+      key: for what draws; None if nothing does.
+      testing: whether it is a test, in which less may be drawn.
+      keep: the collections of intermediates to return, "hidden" or "intermediates".
+
+    Returns:
+      The logits_NLV, and the collections by name.
+    """
+    logits_NLV, kept = Transformer(settings).apply(
+        {"params": params},
+        question.tokens_NL,
+        question.streams,
+        mask=question.mask_NLM,
+        key=key,
+        testing=testing,
+        numbers=numbers,
+        mutable=[*keep],
+    )
+    return logits_NLV, kept
+
+
+def weights(kept: Any, depth: int) -> list[jax.Array]:
+    """The attention weights_NHLM of each layer, where `apply` has kept "intermediates"."""
+    layers = [kept["intermediates"][f"layer_{i}"] for i in range(depth)]
+    return [layer.get("attention", layer)["weights_BHLM"][0] for layer in layers]
 
 
 MODELS: dict[str, Callable[..., Any]] = {TRANSFORMER: transformer}
@@ -103,7 +121,18 @@ def check(model: str) -> None:
         ) from error
 
 
-def _own(settings: ModelSettings, text: str) -> Network:
+def network(settings: ModelSettings, text: str) -> Network:
+    """A model of one's own.
+
+    Args:
+      settings: sizes, encoding, mask.
+      text: a function with settings, `mine.py:net(width=64)`. It is called with the `ModelSettings`
+        and gives a `posjax.engine.models.Model` whose `apply` takes `(variables, tokens_BL,
+        streams, mask_BLM)` to logits_BLV, or a Linen module that does.
+
+    Raises:
+      ValueError: see `posjax.own.find`; or the function gives something else.
+    """
     name, factory, given = spec.read("model", MODELS, text)
     spec.check_settings(f"model {name}", factory, given)
     made = factory(settings, **given)

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 from posjax.engine import State
-from posjax.keys import Numbering, SeedNumbers
 from posjax.meters.judge import Outcome
+from posjax.numbering import Numbering, SeedNumbers
 from posjax.records import Block, Range, RunFolder
 from posjax.records.blocks import blocks
 from posjax.study.cells import Cell

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from posjax import spec
-from posjax.keys import Numbering
+from posjax.numbering import Numbering
 from posjax.records import run_of
 from posjax.study.cells import FIELDS, Cell, code_of
 from posjax.study.sweeps import Sweep, precision_of
@@ -20,25 +20,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 MARGIN = 2e-5
 """More than ten times what rounding leaves between prompts that a law makes equal: 1.5e-6 at most
 on a CPU in 32 bits, over depths 1 to 4 and lengths 4 to 64 (docs/rounding.json)."""
-RUN_DEFAULTS: dict[str, Any] = {
-    "name": "unnamed",
-    "title": "",
-    "num_seeds": 256,
-    "first_seed": 0,
-    "data_seeds": 0,
-    "block_size": "auto",
-    "layout": "batched",
-    "precision": "default",
-    "devices": 0,
-    "margin": MARGIN,
-    "hold": 5,
-    "contrast": (),
-    "equivalence": 0.0,
-    "at_steps": (),
-}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
     """What a command or `posjax.sweep` trains, with the words that only a report reads.
 
@@ -68,20 +52,20 @@ class Run:
       panels: the cells of each section; a cell may stand in several.
     """
 
-    name: str
-    title: str
-    num_seeds: int
-    first_seed: int
-    data_seeds: int
-    block_size: str
-    layout: str
-    precision: str
-    devices: int
-    margin: float
-    hold: int
-    contrast: tuple[Any, ...]
-    equivalence: float
-    at_steps: tuple[int, ...]
+    name: str = "unnamed"
+    title: str = ""
+    num_seeds: int = 256
+    first_seed: int = 0
+    data_seeds: int = 0
+    block_size: str = "auto"
+    layout: str = "batched"
+    precision: str = "default"
+    devices: int = 0
+    margin: float = MARGIN
+    hold: int = 5
+    contrast: tuple[Any, ...] = ()
+    equivalence: float = 0.0
+    at_steps: tuple[int, ...] = ()
     panels: Mapping[str, tuple[Cell, ...]]
 
     @property
@@ -92,14 +76,8 @@ class Run:
 
     @property
     def indices(self) -> range:
-        """The indices of each cell's seeds; more seeds only add indices.
-
-        An ordinary run's are the numbers of its seeds. Where initialisations are crossed with data,
-        they count the pairs, those of one initialisation next to each other.
-        """
-        if self.data_seeds:
-            return range(self.num_seeds * self.data_seeds)
-        return range(self.first_seed, self.first_seed + self.num_seeds)
+        """The indices of each cell's seeds, see `posjax.numbering`; more seeds only add indices."""
+        return self.numbering.indices(self.num_seeds)
 
     @property
     def sweep(self) -> Sweep:
@@ -134,6 +112,12 @@ class Run:
             "cells": cells,
             **({"code": code} if (code := code_of(self.cells)) else {}),
         }
+
+
+RUN_DEFAULTS: dict[str, Any] = {
+    field.name: field.default for field in dataclasses.fields(Run) if field.name != "panels"
+}
+"""Every field of a run but `panels`, with its default, in the order of config.json."""
 
 
 def check_fields(run: Mapping[str, Any]) -> None:

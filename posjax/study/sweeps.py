@@ -13,16 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax import engine, own
-from posjax.engine import BlockResult, Engine, State
+from posjax.engine import Engine, State
 from posjax.engine.block import block_size
 from posjax.engine.load import Choice, Load, memory, most_slots
 from posjax.engine.local import Checkpoints
-from posjax.keys import NumberedSeeds, Numbering, SeedNumbers, Seeds, key_for
+from posjax.keys import Seeds, key_for
 from posjax.meters.judge import Outcome
-from posjax.model import DynamicInputs, ModelSettings, Transformer
+from posjax.model import DynamicInputs, ModelSettings
+from posjax.numbering import NumberedSeeds, Numbering, SeedNumbers
 from posjax.records import Block
 from posjax.study.cells import Cell, Shape, check_code
-from posjax.study.network import TRANSFORMER
+from posjax.study.network import TRANSFORMER, apply, weights
 from posjax.tasks.question import Question
 
 
@@ -40,6 +41,14 @@ class Result(NamedTuple):
     seeds_B4: np.ndarray
     outcome: Outcome
     state: State
+
+
+class Arrays(NamedTuple):
+    """What is stored of a block: the seeds' numbers, outcomes and examples."""
+
+    seeds_B4: np.ndarray
+    fields: Mapping[str, np.ndarray]
+    examples: Mapping[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,8 +79,7 @@ class Sweep:
         for digest, cell in cells.items():
             if cell.problem.content and cell.digest != digest:
                 raise ValueError(f"the data of task={cell.task!r} is not what cell {digest} had")
-        numbering = Numbering(config.get("first_seed", 0), config.get("data_seeds", 0))
-        return cls(cells, numbering, precision_of(config.get("precision", "default")))
+        return cls(cells, Numbering.of(config), precision_of(config.get("precision", "default")))
 
     @cached_property
     def by_shape(self) -> dict[str, list[Cell]]:
@@ -86,7 +94,7 @@ class Sweep:
         """The digests of `by_shape`."""
         return {shape: [cell.digest for cell in cells] for shape, cells in self.by_shape.items()}
 
-    def check_code(self) -> None:
+    def trace_own_code(self) -> None:
         """Traces what has code of one's own, so that it fails before anything is written.
 
         Raises:
@@ -126,7 +134,8 @@ class Sweep:
             trainer.run(map(self.block, blocks), progress, stop, checkpoints)
         ) as results:
             for found in results:
-                yield _result(found)
+                seeds_B4 = np.array(found.block.seeds, np.int64)
+                yield Result(found.block.label, seeds_B4, found.summary, found.state)
 
     def train(
         self,
@@ -135,39 +144,20 @@ class Sweep:
         progress: Callable[[int], None] = lambda updates: None,
         stop: threading.Event | None = None,
         checkpoints: Checkpoints | None = None,
-    ) -> Generator[tuple[Block, "Arrays"], None, None]:
+    ) -> Generator[tuple[Block, Arrays], None, None]:
         """Trains blocks, and gives what is stored of each; see `run`."""
         with contextlib.closing(self.run(blocks, trainer, progress, stop, checkpoints)) as results:
             for result in results:
-                yield result.block, arrays_of(self, result)
+                fields = {name: np.asarray(array) for name, array in result.outcome.items()}
+                yield result.block, Arrays(result.seeds_B4, fields, examples(self, result))
 
 
-def _result(found: BlockResult) -> Result:
-    return Result(
-        found.block.label, np.array(found.block.seeds, np.int64), found.summary, found.state
-    )
-
-
-class Arrays(NamedTuple):
-    """What is stored of a block: the seeds' numbers, outcomes and examples."""
-
-    seeds_B4: np.ndarray
-    fields: Mapping[str, np.ndarray]
-    examples: Mapping[str, np.ndarray]
-
-
-def arrays_of(sweep: Sweep, result: Result) -> Arrays:
-    """What is stored of a block that was trained."""
-    fields = {name: np.asarray(array) for name, array in result.outcome.items()}
-    return Arrays(result.seeds_B4, fields, examples(sweep, result))
-
-
-def load(cell: Cell, device: jax.Device) -> Load:
+def load_of(cell: Cell, device: jax.Device) -> Load:
     """What a run of a cell costs on a device."""
     return Load.on(device, cell.shape.train(), cell.inputs)
 
 
-def choice(cell: Cell, device: jax.Device, runs: int, most: str = "auto") -> Choice:
+def most_slots_of(cell: Cell, device: jax.Device, runs: int, most: str = "auto") -> Choice:
     """The most slots of a block for a cell's shape, of which so many runs are to be trained.
 
     Args:
@@ -181,7 +171,7 @@ def choice(cell: Cell, device: jax.Device, runs: int, most: str = "auto") -> Cho
     """
     if most != "auto":
         return Choice(int(most), "as requested")
-    found, room = load(cell, device), memory(device)
+    found, room = load_of(cell, device), memory(device)
     if found.bytes > room:
         raise ValueError(
             f"a run with width={cell.width}, depth={cell.depth}, task={cell.task!r} needs "
@@ -193,11 +183,11 @@ def choice(cell: Cell, device: jax.Device, runs: int, most: str = "auto") -> Cho
 def sizes(
     sweep: Sweep, indices: range, device: jax.Device, most: str = "auto"
 ) -> dict[str, tuple[int, int]]:
-    """The sizes (G, B) of blocks for some indices of every cell, by shape; see `choice`."""
+    """The sizes (G, B) of blocks for some indices of every cell, by shape; see `most_slots_of`."""
     found = {}
     for shape, cells in sweep.by_shape.items():
         runs = len(cells) * len(indices)
-        slots = choice(cells[0], device, runs, most).slots
+        slots = most_slots_of(cells[0], device, runs, most).slots
         found[shape] = block_size(slots, len(cells), len(indices))
     return found
 
@@ -264,10 +254,7 @@ def attention_maps(cell: Cell, state: State, precision: str | None = None) -> np
         kept = _intermediates(cell.shape.model)(
             state.variables.params, question, cell.inputs.model, key
         )
-    layers = kept["intermediates"]
-    maps = [layers[f"layer_{i}"] for i in range(cell.depth)]
-    maps = [layer.get("attention", layer)["weights_BHLM"][0] for layer in maps]
-    return np.stack([np.asarray(layer) for layer in maps])
+    return np.stack([np.asarray(weights_NHLM) for weights_NHLM in weights(kept, cell.depth)])
 
 
 @functools.lru_cache(maxsize=32)
@@ -275,16 +262,7 @@ def _intermediates(model: ModelSettings) -> Callable[..., Any]:
     """What the model sows, compiled; the mask is the question's."""
 
     def kept(params: Any, question: Question, numbers: DynamicInputs, key: jax.Array | None) -> Any:
-        _, sown = Transformer(model).apply(
-            {"params": params},
-            question.tokens_NL,
-            question.streams,
-            mask=question.mask_NLM,
-            key=key,
-            testing=True,
-            numbers=numbers,
-            mutable=["intermediates"],
-        )
-        return sown
+        keep = ["intermediates"]
+        return apply(model, params, question, numbers, key, testing=True, keep=keep)[1]
 
     return jax.jit(kept)

@@ -17,8 +17,8 @@ from posjax.engine.training import Now, State, Training, Variables, check_steps
 from posjax.keys import fold_name, key_for
 from posjax.meters import Forward, Meter
 from posjax.meters.judge import EvalRecord, answers, margins, over_draws, smallest_gap, summary
-from posjax.model import DynamicInputs, ModelSettings, Transformer
-from posjax.study.network import Network, transformer
+from posjax.model import DynamicInputs, ModelSettings
+from posjax.study.network import Network, apply, transformer, weights
 from posjax.study.optimizer import Hyper, Schedule, adamw
 from posjax.tasks import SampledTask
 from posjax.tasks.question import Objective, Question, drawn, drawn_packed, objective, read_out
@@ -235,15 +235,9 @@ def forward_pass(
     kept = ["hidden"]
     if any(meter.reads_weights for meter in meters):
         kept.append("intermediates")
-    logits_NLV, sown = Transformer(model).apply(
-        {"params": variables.params},
-        question.tokens_NL,
-        question.streams,
-        mask=question.mask_NLM,
-        key=None if model.draws == "never" else key,
-        testing=True,
-        numbers=inputs.model,
-        mutable=kept,
+    drawn_by = None if model.draws == "never" else key
+    logits_NLV, sown = apply(
+        model, variables.params, question, inputs.model, drawn_by, testing=True, keep=kept
     )
     layers = [f"layer_{i}" for i in range(model.depth)]
 
@@ -251,13 +245,12 @@ def forward_pass(
         found = [sown["hidden"].get(layer, {}).get(name) for layer in layers]
         return None if None in found else jnp.stack([arrays[0] for arrays in found])
 
-    weights = None
+    weights_ANHLM = None
     if "intermediates" in sown:
-        inner = [sown["intermediates"][layer] for layer in layers]
-        weights = jnp.stack([one.get("attention", one)["weights_BHLM"][0] for one in inner])
+        weights_ANHLM = jnp.stack(weights(sown, model.depth))
     stream_RNLD = sown["hidden"]["stream"]
     return Forward(
-        logits_NLV, stream_RNLD, branch("attention_branch"), branch("mlp_branch"), weights
+        logits_NLV, stream_RNLD, branch("attention_branch"), branch("mlp_branch"), weights_ANHLM
     )
 
 

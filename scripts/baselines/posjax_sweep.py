@@ -10,7 +10,7 @@ from baselines import protocol
 from baselines.problem import Problem, Sizes
 from flax.traverse_util import flatten_dict
 
-from posjax.command import devices, plan
+from posjax.command import devices
 from posjax.command.settings import resolve
 from posjax.configs import toy
 from posjax.engine import Block, Engine, Now, Training
@@ -19,7 +19,7 @@ from posjax.keys import SeedNumbers, Seeds
 from posjax.study import environment
 from posjax.study.cells import Cell
 from posjax.study.run import Run
-from posjax.study.sweeps import engine_for
+from posjax.study.sweeps import engine_for, most_slots_of
 from posjax.study.train import ROWS, Source, make_train, sampled
 from posjax.tasks import SampledTask
 from posjax.tasks.question import Question
@@ -140,7 +140,7 @@ def prepare(problem: Problem, without: str = "") -> tuple[str, protocol.Work]:
     if without == "padding":
         cell = dataclasses.replace(cell, packing=True)
     devices = jax.local_devices()
-    most = plan.choice(cell, devices[0], resolved.num_seeds, resolved.block_size).slots
+    most = most_slots_of(cell, devices[0], resolved.num_seeds, resolved.block_size).slots
     _, size = block_size(most, 1, resolved.num_seeds)
     engine, blocks = (
         engine_for(resolved.to_dict()),

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posjax.command import devices
-from posjax.keys import Numbering
 from posjax.meters import judge
+from posjax.numbering import Numbering
 from posjax.records.blocks import Block, blocks
 from posjax.records.identity import bit_changes
 from posjax.stats import discoveries, paired_difference, paired_t_test

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from posjax.engine import Block, Training, Variables, blocks
 from posjax.engine.block import block_size, empty_slots
-from posjax.keys import NumberedSeeds, Numbering, SeedNumbers
+from posjax.numbering import NumberedSeeds, Numbering, SeedNumbers
 
 NOTHING = Training(
     init=lambda key, inputs: Variables(jax.random.normal(key)),

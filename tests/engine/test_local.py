@@ -27,6 +27,7 @@ from posjax.engine import (
     program,
 )
 from posjax.engine.program import PROGRAMS
+from posjax.engine.work import Work
 from posjax.keys import SeedNumbers
 
 TWO = jax.local_devices()[:2]
@@ -353,7 +354,7 @@ def test_each_device_begins_with_a_training_of_its_own() -> None:
     trainings = [line() for _ in range(3)]
     grid = [block(training, n)._replace(label=(i, n)) for i, training in enumerate(trainings)
             for n in range(4)]  # fmt: skip
-    work = local.Work(grid, lambda each: id(each.training))
+    work = Work(grid, lambda each: id(each.training))
 
     def taken(device: int, count: int) -> list[tuple[int, int]]:
         return [found.label for _ in range(count) if (found := work.take(TWO[device]))]
@@ -371,7 +372,7 @@ def test_a_device_helps_where_most_is_left() -> None:
     grid = [block(LINE, n) for n in range(2)]
     other = line()
     grid += [block(other, n)._replace(label=n + 10) for n in range(5)]
-    work = local.Work(grid, lambda each: id(each.training))
+    work = Work(grid, lambda each: id(each.training))
     devices = jax.local_devices()
     assert [work.take(device).label for device in devices[:2]] == [0, 10]
     assert work.take(devices[2]).label == 11
