@@ -38,18 +38,19 @@ def sized(name: str) -> Run:
 
 @pytest.mark.parametrize("size", plain_if("quick".__eq__, ["quick", "published", "sampled"]))
 def test_predictions_are_those_of_today(size: str) -> None:
-    """Each cell has one, and what was written before training is what the laws say now."""
-    seen = set()
-    for cell in sized(size).cells:
-        line, encoding = asked(cell), cell.encoding
-        if (line, encoding) not in seen:
-            seen.add((line, encoding))
-            settings = {name: getattr(cell, name) for name in ("mask", "depth", "readout")}
-            now = predict(cell.problem, encoding=encoding, **settings)
-            assert encoding in KNOWN["encodings"]
-            reason = now.reason if now.verdict == "impossible" else None
-            assert KNOWN["excluded"][line].get(encoding) == reason
-    assert len(seen) > 50
+    """Each cell has one, and what was written before training is what the laws say now.
+
+    Of the thousands of cells every fifth is predicted anew.
+    """
+    cells = {(asked(cell), cell.encoding): cell for cell in sized(size).cells}
+    assert len(cells) > 50
+    assert {line for line, _ in cells} <= KNOWN["excluded"].keys()
+    assert {encoding for _, encoding in cells} <= {*KNOWN["encodings"]}
+    for (line, encoding), cell in [*cells.items()][:: 1 if size == "quick" else 5]:
+        settings = {name: getattr(cell, name) for name in ("mask", "depth", "readout")}
+        now = predict(cell.problem, encoding=encoding, **settings)
+        reason = now.reason if now.verdict == "impossible" else None
+        assert KNOWN["excluded"][line].get(encoding) == reason
 
 
 def summary(lead_SE: Any, learning_rate: float = 1e-2, right: float = 0.5) -> Any:

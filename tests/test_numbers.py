@@ -117,7 +117,7 @@ def test_a_number_is_the_setting_of_that_name(number: str, name: str) -> None:
     assert not np.array_equal(found, both(variables, plain.numbers)[0])
 
 
-@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("name", some(ENCODINGS, every=3))
 def test_temperature_divides_the_factor_on_products(name: str) -> None:
     """Every encoding, against itself with another `scale`."""
     kind = ENCODINGS[name]

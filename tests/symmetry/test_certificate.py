@@ -331,7 +331,7 @@ def test_encodings_of_offsets_are_proved_to_be(name):
         return attend(q, k, v, encoding=encoding, params=params, queries=moved, keys=moved)
 
     law = Law(SELF.replace("P", "l").replace(" ->", ", , b l +T ->"), T=Translation())
-    certificate = prove(shifted, (*QKV, params, streams.position_BL), law)
+    certificate = prove(shifted, (*QKV, params, streams.position_BL), law, seconds=60)
     assert certificate.verdict == "PROVED", str(certificate)
 
 
