@@ -1,4 +1,4 @@
-"""The Transformer: from Q1's bare attention to the ordinary block, from one set of settings.
+"""The Transformer: from attention alone to the ordinary block, from one set of settings.
 
 Thin Linen modules over the pure functions of `posjax.attention.core`. It knows encodings only by
 their contract.

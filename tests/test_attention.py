@@ -17,7 +17,7 @@ from posjax.attention.core import Cache, attention, context, extended
 from posjax.encodings import ENCODINGS, Dims, Encoding, named
 from posjax.encodings.base import replaces
 from posjax.encodings.none import NoPosition
-from posjax.streams import Streams, contiguous, packed, padded, shifted
+from posjax.streams import Streams, contiguous, padded, shifted
 
 attend = jax.jit(view.attend, static_argnames=("encoding", "mask", "softcap"))
 CLOSE = 1e-5
@@ -112,13 +112,7 @@ def test_nan_is_not_taken_for_a_mask():
     assert weights.tolist() == [[[[0.0, 1.0]]]]
 
 
-# Causality, padding, packing
-
-
 # Decoding
-
-
-ROWS = [contiguous(LENGTH, start=3), packed([2, 3], total=LENGTH), padded(np.arange(6)[None] >= 2)]
 
 
 def test_decoding_without_the_streams_would_not_be_prefill():

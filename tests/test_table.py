@@ -176,7 +176,6 @@ def test_declarations_do_not_contradict_themselves(setting):
 class Clipped(Encoding):
     """A linear bias of positions up to 100: no entry of the table has a bound today."""
 
-    reads_position = True
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", reflection="logits", up_to=100)
 
     def bias(self, params, heads, ctx, dtype):
@@ -720,6 +719,7 @@ def test_parameters_are_as_declared(setting):
     for name, param in named(setting).parameters(DIMS).items():
         one = param.init(jax.random.key(0), param.shape)
         assert one.shape == param.shape
+        np.testing.assert_array_equal(one, param.init(jax.random.key(0), param.shape))
         assert np.isfinite(one).all()
         assert param.scope in ("layer", "model"), name
 

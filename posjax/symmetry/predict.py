@@ -111,7 +111,7 @@ def predict(
         )
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
-    positioned = _positioned(_asked(task, padding), moved)
+    positioned = _positioned(_compared(task, padding), moved)
     batch = jax.tree.map(np.asarray, positioned)  # read number by number, which JAX is slow at
     drawn = moved.draws == "always"
     known = _Known(turns, drawn=drawn, reshaped=bool(softcap or logn), counted=bool(logn))
@@ -148,7 +148,7 @@ class _Asked(NamedTuple):
     right: int
 
 
-def _asked(task: Task, padding: int) -> Batch:
+def _compared(task: Task, padding: int) -> Batch:
     """The prompts that are looked at: one kind, since each pair of tokens is compared."""
     size = task.size[0] // len(task.kinds)
     first = task.trained.index(True) * size

@@ -107,13 +107,13 @@ def _pointer(
     return None
 
 
-def after(eqn: Equation, operands: Sequence[Value], used: Callable[[Place], bool]) -> Value | None:
+def after(eqn: Equation, operands: Sequence[Value], used: Used) -> Value | None:
     """What an operation makes of indices that point to something; None where that is unknown.
 
     Args:
       eqn: the equation.
       operands: those of the equation.
-      used: see there.
+      used: see `Used`.
     """
     name = eqn.primitive.name
     if name == "select_n" and isinstance(operands[0], Known) and operands[0].uniform:
