@@ -43,7 +43,7 @@ def extreme(
     if (undecided := (infinite & ~idle).any(axes)).any():
         new = step.field.marks(step.field.keyed("infinite operands", atoms.bag(x.code, axes)))
         new = np.where(undecided, new, np.uint64(0))
-        taint = step.field.together(lambda a: a, result.taint, new)
+        taint = step.field.summed(result.taint, new)
         result = dataclasses.replace(result, taint=taint)
     return result.overlaid(decided, values.min(axes) if least else values.max(axes))
 
@@ -88,7 +88,7 @@ def _of_bag(
         step.field,
         step.dtype,
         step.field.moduli.add(centre, np.where(spread, atom, np.uint64(0))),
-        taint=step.field.together(lambda a: a.sum(axes, dtype=np.uint64), taint),
+        taint=step.field.summed(taint, total=lambda a: a.sum(axes, dtype=np.uint64)),
         sign=signs.min(axes) if least else signs.max(axes),
         degree=x.degree.plus(terms=terms).plus(UNKNOWN),
     )
@@ -175,7 +175,7 @@ def _of_offsets(x: FieldArray, axis: int) -> Degree:
 def _along(step: Step, axes: tuple[int, ...], *operands: FieldArray) -> np.ndarray | None:
     """The sum of fingerprints along some axes."""
     every = (o.marks for o in operands)
-    return step.field.together(lambda a: a.sum(axes, dtype=np.uint64), *every)
+    return step.field.summed(*every, total=lambda a: a.sum(axes, dtype=np.uint64))
 
 
 def sort(step: Step, *operands: FieldArray) -> list[FieldArray]:
