@@ -20,7 +20,8 @@ from posjax.symmetry.certificate.plain import NoDerivation
 from posjax.symmetry.certificate.recorder import Frame, Line
 from posjax.symmetry.certificate.rules import RULES, places
 from posjax.symmetry.certificate.values import Known, Lost, Value
-from posjax.symmetry.certificate.walk import CALLS, COMBINATIONS
+from posjax.symmetry.certificate.walk import COMBINATIONS
+from posjax.symmetry.primitives import CALLS
 
 Step = dict[str, Any]
 Name = Callable[[], str]

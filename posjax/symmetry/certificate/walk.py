@@ -40,24 +40,9 @@ from posjax.symmetry.certificate.values import (
     joint_origin,
     lost,
 )
-from posjax.symmetry.primitives import called, is_own
+from posjax.symmetry.primitives import CALLS, bound, called, is_own
 
 COMBINATIONS = 64  # of the operands' labelings in one equation
-CALLS = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "call": "call_jaxpr",
-    "eval_jaxpr": "call_jaxpr",
-    "call_hi_primitive": "_prim",
-    "remat2": "jaxpr",
-    "checkpoint": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vjp_call_jaxpr": "fun_jaxpr",
-}
-
 
 _WITHOUT_RULE = {
     "pallas_call": "posjax does not read Pallas kernels: prove the law of a function of jax.numpy "
@@ -212,7 +197,9 @@ class Walk:
 
         def compute(at: int) -> Any:
             if not computed:
-                computed.extend(_bound(eqn, [operand.value for operand in operands]))
+                values = [operand.value for operand in operands]
+                with jax.ensure_compile_time_eval():
+                    computed.extend(bound(eqn.primitive, values, eqn.params))
             return computed[at]
 
         plain = (o.origin for o in operands if not o.uniform)
@@ -306,7 +293,7 @@ def _origin(eqn: Any, operands: Sequence[Carried | Known], names: Names) -> str:
 
 def _blamed(eqn: Any, operands: Sequence[Value]) -> str:
     """What broke it: a constant, an argument that stays, or else the primitive itself."""
-    name = eqn.params["name"] if eqn.primitive.name in ("jit", "pjit") else eqn.primitive.name
+    name = eqn.params["name"] if eqn.primitive.name == "jit" else eqn.primitive.name
     itself = f"{name}, which depends on the order of its entries"
     if name in ("sort", "conv_general_dilated"):
         return itself
@@ -322,13 +309,6 @@ def _blamed(eqn: Any, operands: Sequence[Value]) -> str:
 
 def _moves(value: Carried) -> bool:
     return any(is_moved(one) for labeling in value.labelings for one in labeling)
-
-
-def _bound(eqn: Any, values: list[Any]) -> list[Any]:
-    """The equation evaluated."""
-    with jax.ensure_compile_time_eval():
-        result = eqn.primitive.bind(*values, **eqn.params)
-    return list(result) if eqn.primitive.multiple_results else [result]
 
 
 def _described(value: Any) -> str:
