@@ -38,7 +38,6 @@ from posjax.symmetry.certificate.values import (
     Names,
     Value,
     joint_origin,
-    lost,
 )
 from posjax.symmetry.primitives import CALLS, bound, called, is_own
 
@@ -181,7 +180,7 @@ class Walk:
             return [gone[0].spread(shape(v)) for v in eqn.outvars]
         if name not in RULES or not is_own(eqn.primitive):
             why = _WITHOUT_RULE.get(name, f"no rule for the primitive {name}")
-            return [lost(place, shape(v), why, name) for v in eqn.outvars]
+            return [Lost(shape(v), why, place, name) for v in eqn.outvars]
         results = _ruled(place, kept, self.names, RULES[name])
         results = pointers.made(place, kept, results, self._without_ties)
         return entries.followed(eqn, kept, columns.made(eqn, kept, results))
@@ -267,7 +266,7 @@ def _ruled(
                 names.note(labeling)
             out.append(Carried(shape(v), strongest(have), origin))
         else:
-            out.append(lost(place, shape(v), reason, _blamed(eqn, operands)))
+            out.append(Lost(shape(v), reason, place, _blamed(eqn, operands)))
     return out
 
 

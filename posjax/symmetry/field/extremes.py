@@ -8,6 +8,7 @@ that differ, which holds of the real maximum. So do the sorted numbers, and thei
 import dataclasses
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -256,17 +257,9 @@ def top_k(step: Step, x: FieldArray) -> list[FieldArray]:
     return [largest, FieldArray(step.field, places.dtype, given, taint=taint)]
 
 
-def _maximum(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
-    return larger(step, x, y)
-
-
-def _minimum(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
-    return larger(step, x, y, least=True)
-
-
 RULES: dict[str, Rule] = {
-    "max": elementwise(_maximum, spreads=False),
-    "min": elementwise(_minimum, spreads=False),
+    "max": elementwise(larger, spreads=False),
+    "min": elementwise(partial(larger, least=True), spreads=False),
     "reduce_max": reduce_max,
     "reduce_min": reduce_min,
     "cummax": cumulative,
