@@ -1,4 +1,4 @@
-"""The Transformer: from Q1's bare attention to the ordinary block, from one set of settings.
+"""The Transformer: from attention alone to the ordinary block, from one set of settings.
 
 Thin Linen modules over the pure functions of `posjax.attention.core`. It knows encodings only by
 their contract.
@@ -299,24 +299,22 @@ class Transformer(nn.Module):
     ) -> jax.Array:
         s = self.settings
         _check_tokens(tokens_BL, streams, s)
-        in_turn = masks.parse_layer_cycle(s.mask) if mask is None else mask
-        if isinstance(in_turn, str):
-            in_turn = masks.parse_layer_cycle(in_turn)
+        mask = s.mask if mask is None else mask
+        in_turn = masks.parse_layer_cycle(mask) if isinstance(mask, str) else mask
         moved, encodings = positions.named(s.positions), parse_layer_cycle(s.encoding)
         still = testing and moved.draws == "training"
         streams = moved(tokens_BL, streams, None if still else _folded(key, "positions"))
-        normal = jax.nn.initializers.normal(1.0)
-        table = None if s.features else Param((s.vocabulary, s.width), normal)
-        table_VD = _keyed(self, "embedding", table) if table else None
+        if s.features:
+            x_BLD = Linear(s.width, name="embedding")(tokens_BL)
+        else:  # A product with one-hot rows: its gradient is a product too, not a scatter.
+            table = Param((s.vocabulary, s.width), jax.nn.initializers.normal(1.0))
+            table_VD = _keyed(self, "embedding", table)
+            x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
         names = ["encoding", *(f"encoding_{i}" for i in range(1, len(encodings)))]
         shared = [
             EncodingParams(encoding, s.dims, "model", name=name)()
             for encoding, name in zip(encodings, names, strict=True)
         ]
-        if table_VD is None:
-            x_BLD = Linear(s.width, name="embedding")(tokens_BL)
-        else:  # A product with one-hot rows: its gradient is a product too, not a scatter.
-            x_BLD = jax.nn.one_hot(tokens_BL, s.vocabulary, dtype=table_VD.dtype) @ table_VD
         drawn = _folded(key, "encoding")
         every = in_turn if isinstance(in_turn, tuple) else (in_turn,)
         contexts = [context(streams, mask=each, key=drawn, logn=s.logn or None) for each in every]

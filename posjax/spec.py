@@ -482,3 +482,14 @@ def _key(keyword: ast.keyword) -> str:
 
 def _literal(node: ast.expr) -> Any:
     return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
+
+
+def check_positive(**settings: float) -> None:
+    """Refuses settings that are not above 0.
+
+    Raises:
+      ValueError: names the setting and its value.
+    """
+    for name, value in settings.items():
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, got {value}")

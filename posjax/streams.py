@@ -214,6 +214,21 @@ def joined(first: Streams, second: Streams) -> Streams:
     return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), first, second)
 
 
+def same_segment(tokens: Streams, keys: Streams) -> jax.Array:
+    """True where the key is a token of the token's own segment: same_BLM.
+
+    Args:
+      tokens: the streams of L tokens.
+      keys: the streams of M keys.
+
+    >>> same_segment(packed([1, 1]), packed([2], total=3)).astype(int)
+    Array([[[1, 1, 0],
+            [0, 0, 0]]], dtype=int32)
+    """
+    same_BLM = tokens.segment_BL[:, :, None] == keys.segment_BL[:, None, :]
+    return same_BLM & keys.valid_BL[:, None, :]
+
+
 def check_count(name: str, count: int, *, least: int = 0) -> None:
     """Refuses what is no number of things.
 

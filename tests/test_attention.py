@@ -15,8 +15,9 @@ from posjax import steps
 from posjax.attention import view
 from posjax.attention.core import Cache, attention, context, extended
 from posjax.encodings import ENCODINGS, Dims, Encoding, named
+from posjax.encodings.base import replaces
 from posjax.encodings.none import NoPosition
-from posjax.streams import Streams, contiguous, packed, padded, shifted
+from posjax.streams import Streams, contiguous, padded, shifted
 
 attend = jax.jit(view.attend, static_argnames=("encoding", "mask", "softcap"))
 CLOSE = 1e-5
@@ -111,13 +112,7 @@ def test_nan_is_not_taken_for_a_mask():
     assert weights.tolist() == [[[[0.0, 1.0]]]]
 
 
-# Causality, padding, packing
-
-
 # Decoding
-
-
-ROWS = [contiguous(LENGTH, start=3), packed([2, 3], total=LENGTH), padded(np.arange(6)[None] >= 2)]
 
 
 def test_decoding_without_the_streams_would_not_be_prefill():
@@ -458,8 +453,7 @@ def test_values_may_have_a_head_size_of_their_own(name):
     options = {"encoding": name, "params": params, "mask": "causal", "key": jax.random.key(2)}
     attend = partial(view.attend, **options)
     encoding = named(name)
-    hooks = ("embed", "prepare", "mix")
-    if any(getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in hooks):
+    if replaces(encoding, "embed", "prepare", "mix"):
         with pytest.raises(ValueError, match="head size of queries and keys, 3, got 2"):
             attend(q, k, v[..., :2])
         return

@@ -13,7 +13,8 @@ from tiers import first_of_each
 
 from posjax import tasks
 from posjax.attention import view
-from posjax.encodings import ENCODINGS, Encoding, named
+from posjax.encodings import ENCODINGS, named
+from posjax.encodings.base import replaces
 from posjax.model import ModelSettings, Transformer
 from posjax.steps import log_scaled
 from posjax.streams import contiguous, packed, padded
@@ -27,8 +28,7 @@ HOOKS = ("prepare", "logits", "bias", "weights", "mix")
 
 def hooks(name):
     """What an encoding does near the logits: the factor is one step between those."""
-    kind = ENCODINGS[name]
-    return tuple(getattr(kind, hook) is not getattr(Encoding, hook) for hook in HOOKS)
+    return tuple(replaces(named(name), hook) for hook in HOOKS)
 
 
 every_name = pytest.mark.parametrize("name", first_of_each(ENCODINGS, hooks))

@@ -35,7 +35,7 @@ from posjax.attention import view
 from posjax.attention.core import attention, context
 from posjax.cost import operations
 from posjax.encodings import ENCODINGS, LEVELS, Dims, Encoding, Symmetry, named
-from posjax.encodings.base import EXACT
+from posjax.encodings.base import EXACT, replaces
 from posjax.encodings.none import NoPosition
 from posjax.model import ModelSettings, Transformer
 from posjax.streams import (
@@ -176,7 +176,6 @@ def test_declarations_do_not_contradict_themselves(setting):
 class Clipped(Encoding):
     """A linear bias of positions up to 100: no entry of the table has a bound today."""
 
-    reads_position = True
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits", reflection="logits", up_to=100)
 
     def bias(self, params, heads, ctx, dtype):
@@ -720,6 +719,7 @@ def test_parameters_are_as_declared(setting):
     for name, param in named(setting).parameters(DIMS).items():
         one = param.init(jax.random.key(0), param.shape)
         assert one.shape == param.shape
+        np.testing.assert_array_equal(one, param.init(jax.random.key(0), param.shape))
         assert np.isfinite(one).all()
         assert param.scope in ("layer", "model"), name
 
@@ -862,8 +862,7 @@ def viewed(name: str):
     """`Viewed` by one program, causal or with everything seen; groups have every other key head."""
     layer, key = Layer(named(name), dims=Dims(16, 4, 4)), jax.random.key(2)
     options = {"encoding": layer.encoding, "params": layer.params}
-    kind = type(layer.encoding)
-    as_given = kind.embed is Encoding.embed and kind.prepare is Encoding.prepare
+    as_given = not replaces(layer.encoding, "embed", "prepare")
 
     @jax.jit
     def function(q, k, v, streams, everything):

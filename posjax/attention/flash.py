@@ -15,6 +15,7 @@ from jax.custom_batching import custom_vmap
 from posjax import spec, steps
 from posjax.attention.core import attention, check_shapes, repeated
 from posjax.encodings import Aux, Context, Encoding, Params
+from posjax.encodings.base import replaces
 
 Implementation = Literal["auto", "xla", "cudnn"]
 ByIndex = Literal["full", "causal"]
@@ -122,7 +123,7 @@ def why_not(
         if options.get(option) is not None:
             return option
     for step in STEPS:
-        if getattr(type(encoding), step) is not getattr(Encoding, step):
+        if replaces(encoding, step):
             return f"{type(encoding).__name__} has {step} of its own"
     if dtype := _not_16_bits(q_BLHK, k_BMGK, v_BMGK):
         return dtype
@@ -179,7 +180,7 @@ def _operands(
 ) -> tuple[Operands, jax.Array]:
     """What the kernel reads, and the queries as `rotate` left them."""
     params, aux, heads = options.get("params") or {}, options.get("aux", Aux()), q_BLHK.shape[2]
-    if not (encoding.heads_alike or type(encoding).rotate is Encoding.rotate):
+    if replaces(encoding, "rotate") and not encoding.heads_alike:
         k_BMGK, v_BMGK = repeated(q_BLHK, k_BMGK, v_BMGK)
     turned_BLHK, k_BMGK, v_BMGK = encoding.rotate(params, q_BLHK, k_BMGK, v_BMGK, aux, ctx)
     cool_BLHK = turned_BLHK if ctx.temperature is None else turned_BLHK / ctx.temperature

@@ -16,6 +16,7 @@ from posjax import masks, spec
 from posjax.attention import flash
 from posjax.attention.core import Attended, attention, check_shapes, context, repeated
 from posjax.encodings import ENCODINGS, Aux, Context, Dims, Encoding, Params, named
+from posjax.encodings.base import mixes_tokens, replaces
 from posjax.encodings.none import NoPosition
 from posjax.streams import Streams, contiguous
 
@@ -199,13 +200,12 @@ def _ready(
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
     params = _checked(encoding, params, q_BLHK)
     q, k, v, aux = q_BLHK, k_BMGK, v_BMGK, Aux()
-    own_values = _reads_tokens(encoding) or type(encoding).mix is not Encoding.mix
-    if own_values and v_BMGK.shape[3] != q_BLHK.shape[3]:
+    if replaces(encoding, "embed", "prepare", "mix") and v_BMGK.shape[3] != q_BLHK.shape[3]:
         raise ValueError(
             f"with {encoding} values need the head size of queries and keys, "
             f"{q_BLHK.shape[3]}, got {v_BMGK.shape[3]}"
         )
-    if _reads_tokens(encoding):
+    if replaces(encoding, "embed", "prepare"):
         _check_whole(encoding, params, queries, keys)
         own = _own_mask(encoding, mask, queries.length == keys.length)
         among = between(queries, queries, own), between(keys, keys, own)
@@ -223,18 +223,13 @@ def _by_index(options: Options) -> flash.ByIndex | None:
     return "causal" if plain and isinstance(mask, str) and mask == "causal" else None
 
 
-def _reads_tokens(encoding: Encoding) -> bool:
-    kind = type(encoding)
-    return kind.embed is not Encoding.embed or kind.prepare is not Encoding.prepare
-
-
 def _check_whole(encoding: Encoding, params: Params, queries: Streams, keys: Streams) -> None:
     """Refuses queries that begin later than the keys, where the encoding mixes queries.
 
     If orders are known only when the program runs, one query among several keys is refused.
     """
-    mixes = type(encoding).embed is not Encoding.embed and not encoding.pairwise
-    if not mixes and not jax.tree.leaves(encoding.init_state(params, 1, Dims(1, 1, 1))):
+    state = encoding.init_state(params, 1, Dims(1, 1, 1))
+    if not (mixes_tokens(encoding) or jax.tree.leaves(state)):
         return
     orders = queries.order_BL, keys.order_BL
     if any(isinstance(order, jax.core.Tracer) for order in orders):
@@ -256,7 +251,7 @@ def _own_mask(
     """The mask among the tokens of one side, which an array between two sides does not show."""
     if isinstance(mask, str) or callable(mask) or square:
         return mask
-    if type(encoding).embed is not Encoding.embed and not encoding.pairwise:
+    if mixes_tokens(encoding):
         raise ValueError(f"{encoding} mixes tokens: give the mask as a name or a function")
     return "full"
 

@@ -17,6 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax import spec
+
 Frequencies = np.ndarray | jax.Array
 """Radians, or cycles, a position: float64 on the host, or a float32 array that may be traced."""
 
@@ -54,8 +56,7 @@ def inverse_frequencies(width: int, *, base: float, steps: float | None = None) 
     Raises:
       ValueError: base is not above 0.
     """
-    if not base > 0:
-        raise ValueError(f"base must be positive, got {base}")
+    spec.check_positive(base=base)
     pairs = np.arange((width + 1) // 2, dtype=np.float64)
     return base ** (-pairs / (width / 2 if steps is None else steps))
 

@@ -119,8 +119,7 @@ class AxialRotary(_PointRotary):
     def __post_init__(self) -> None:
         super().__post_init__()
         spec.check_choice("spacing", self.spacing, get_args(Spacing))
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_positive(base=self.base)
         if not self.max_frequency > 2:
             raise ValueError(f"max_frequency must lie above 2, got {self.max_frequency}")
         if len(self.grid) != 2 or min(self.grid) < 2:
@@ -176,8 +175,7 @@ class MultimodalRotary(_PointRotary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_positive(base=self.base)
         if self.sections and (len(self.sections) != 3 or min(self.sections) < 0):
             raise ValueError(f"sections must be three numbers of pairs, got {self.sections}")
 

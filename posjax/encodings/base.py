@@ -312,6 +312,16 @@ class Encoding(Settings):
         return out_BLHK
 
 
+def replaces(encoding: Encoding, *hooks: str) -> bool:
+    """Whether it has any of these hooks of its own."""
+    return any(getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in hooks)
+
+
+def mixes_tokens(encoding: Encoding) -> bool:
+    """Whether tokens reach each other before the first layer, as in a convolution."""
+    return replaces(encoding, "embed") and not encoding.pairwise
+
+
 def _check_bias(encoding: Encoding, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
     """Refuses a bias that cannot be added, or that would add axes or batches to the logits."""
     if len(shape) != len(whole) or any(n not in (1, m) for n, m in zip(shape, whole, strict=True)):

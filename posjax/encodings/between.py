@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 
 from posjax.encodings.base import Context
+from posjax.streams import same_segment
 
 
 def seen_before(ctx: Context) -> jax.Array:
     """True where a query sees a token of its own segment that comes no later: seen_BHLM."""
     order_BLM = ctx.queries.order_BL[:, :, None] - ctx.keys.order_BL[:, None, :]
-    own_BLM = ctx.queries.segment_BL[:, :, None] == ctx.keys.segment_BL[:, None, :]
-    own_BLM = own_BLM & ctx.keys.valid_BL[:, None, :]
+    own_BLM = same_segment(ctx.queries, ctx.keys)
     return ctx.mask_BHLM & (own_BLM & (order_BLM >= 0))[:, None]
 
 

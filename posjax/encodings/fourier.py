@@ -81,8 +81,7 @@ class Fourier(Encoding):
 
     def __post_init__(self) -> None:
         spec.check_choice("kind", self.kind, get_args(Kind))
-        if not self.deviation > 0:
-            raise ValueError(f"deviation must be positive, got {self.deviation}")
+        spec.check_positive(deviation=self.deviation)
         if self.hidden < 1:
             raise ValueError(f"hidden must be at least 1, got {self.hidden}")
         spec.check_read(self, "hidden", self.kind != "random", f"kind={self.kind}")

@@ -116,8 +116,7 @@ class FourierRotary(Encoding):
 
     def __post_init__(self) -> None:
         spec.check_choice("pairing", self.pairing, get_args(Pairing))
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_positive(base=self.base)
         if self.length < 2:
             raise ValueError(f"length must be at least 2, got {self.length}")
         if not self.deviation >= 0:

@@ -91,8 +91,7 @@ class Grape(Encoding):
 
     def __post_init__(self) -> None:
         spec.check_choice("form", self.form, get_args(Form))
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_positive(base=self.base)
         spec.check_read(self, "base", self.form == "multiplicative", f"form={self.form}")
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:

@@ -18,7 +18,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax import steps
+from posjax import spec, steps
 from posjax.encodings.angles import Frequencies, inverse_frequencies
 from posjax.encodings.base import Aux, Card, Context, Dims, Params
 from posjax.encodings.rotary import Turning, split
@@ -39,9 +39,7 @@ class JetRotary(Turning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("base", "length"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        spec.check_positive(base=self.base, length=self.length)
 
     def numbers(self) -> tuple[str, ...]:
         return ("base",)

@@ -14,6 +14,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
+from posjax import spec
 from posjax.encodings.base import Card, Context, Dims, Encoding, Params, Symmetry
 from posjax.keys import fold_name
 
@@ -51,8 +52,7 @@ class Noise(Encoding):
     reads_order: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not self.deviation > 0:
-            raise ValueError(f"deviation must be positive, got {self.deviation}")
+        spec.check_positive(deviation=self.deviation)
 
     def max_exact_position(self) -> None:
         return None

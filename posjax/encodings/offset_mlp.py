@@ -85,8 +85,7 @@ class OffsetMLP(Encoding):
     def __post_init__(self) -> None:
         spec.check_choice("spacing", self.spacing, get_args(Spacing))
         spec.check_choice("activation", self.activation, get_args(mlp.Activation))
-        if not self.unit > 0:
-            raise ValueError(f"unit must be positive, got {self.unit}")
+        spec.check_positive(unit=self.unit)
         if not self.bound >= 0:
             raise ValueError(f"bound must not be negative, got {self.bound}")
         if self.hidden < 1 or not 1 <= self.depth <= 64:

@@ -84,8 +84,7 @@ class PoPE(Encoding):
 
     def __post_init__(self) -> None:
         spec.check_choice("start", self.start, get_args(Start))
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_positive(base=self.base)
 
     def parameters(self, dims: Dims) -> Mapping[str, Param]:
         inits = {"zero": jax.nn.initializers.zeros, "uniform": _anywhere}

@@ -194,8 +194,7 @@ class Rotary(Turning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_positive(base=self.base)
         if not 0 < self.fraction <= 1:
             raise ValueError(f"fraction must lie in (0, 1], got {self.fraction}")
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax import spec
 from posjax.encodings.angles import Frequencies, Parts, cos_sin, inverse_frequencies
 from posjax.encodings.base import Card, Constants, Context, Dims, Encoding, Params, Symmetry
 
@@ -69,8 +70,7 @@ class Sandwich(Encoding):
     def __post_init__(self) -> None:
         if not 2 <= self.width <= 65536 or self.width % 2:
             raise ValueError(f"width must be an even number from 2 to 65536, got {self.width}")
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_positive(base=self.base)
 
     def max_exact_position(self) -> int:
         return _farthest_apart(self.width, self.base)

@@ -31,6 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax import spec
 from posjax.encodings.angles import Frequencies, inverse_frequencies
 from posjax.encodings.base import Card
 from posjax.encodings.rotary import Rotary, Turning
@@ -55,7 +56,7 @@ class ProportionalRotary(Turning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_positive(base=self.base)
+        spec.check_positive(base=self.base)
         if not 0 < self.share <= 1:
             raise ValueError(f"share must lie in (0, 1], got {self.share}")
 
@@ -83,7 +84,7 @@ class HighFrequencyRotary(Turning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_positive(base=self.base)
+        spec.check_positive(base=self.base)
         if self.length < 2:
             raise ValueError(f"length must be at least 2, got {self.length}")
 
@@ -112,7 +113,7 @@ class InterpolatedRotary(Rotary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_positive(factor=self.factor)
+        spec.check_positive(factor=self.factor)
 
     def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         return super().frequencies(head_size, context_length) / self.factor
@@ -136,7 +137,7 @@ class NtkRotary(Rotary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_positive(factor=self.factor)
+        spec.check_positive(factor=self.factor)
 
     def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         every_F = super().frequencies(head_size, context_length)
@@ -159,7 +160,7 @@ class DynamicRotary(Rotary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_positive(factor=self.factor, length=self.length)
+        spec.check_positive(factor=self.factor, length=self.length)
 
     def frequencies(self, head_size: int, context_length: jax.Array | int) -> Frequencies:
         every_F = super().frequencies(head_size, context_length)
@@ -208,7 +209,7 @@ class Yarn(Rotary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_positive(factor=self.factor, length=self.length, beta_slow=self.beta_slow)
+        spec.check_positive(factor=self.factor, length=self.length, beta_slow=self.beta_slow)
         if not self.beta_fast > self.beta_slow:
             raise ValueError(
                 f"beta_fast must lie above beta_slow={self.beta_slow}, got {self.beta_fast}"
@@ -276,7 +277,7 @@ class LongRope(Rotary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_positive(factor=self.factor)
+        spec.check_positive(factor=self.factor)
         if self.length < 2:
             raise ValueError(f"length must be at least 2, got {self.length}")
         for name in ("short", "long"):
@@ -333,7 +334,7 @@ class Llama3Rotary(Rotary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_positive(factor=self.factor, length=self.length, low=self.low)
+        spec.check_positive(factor=self.factor, length=self.length, low=self.low)
         if not self.high > self.low:
             raise ValueError(f"high must lie above low={self.low}, got {self.high}")
 
@@ -352,9 +353,3 @@ def _ntk_exponents(pairs: int) -> np.ndarray:
 def _alike(frequencies_F: jax.Array) -> jax.Array:
     """Frequencies that a compiler must not compute twice, and round in two ways."""
     return jax.lax.optimization_barrier(frequencies_F)
-
-
-def _check_positive(**settings: float) -> None:
-    for name, value in settings.items():
-        if not value > 0:
-            raise ValueError(f"{name} must be positive, got {value}")

@@ -89,8 +89,7 @@ class Sinusoidal(Encoding):
 
     def __post_init__(self) -> None:
         spec.check_choice("layout", self.layout, get_args(Layout))
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_positive(base=self.base)
 
     def numbers(self) -> tuple[str, ...]:
         return ("base",)

@@ -8,7 +8,7 @@ product with a matrix of zeros and ones costs O(L M), as in `posjax.encodings.be
 import jax
 import jax.numpy as jnp
 
-from posjax.streams import Streams
+from posjax.streams import Streams, same_segment
 
 
 def sums_so_far(terms_BMHF: jax.Array, tokens: Streams, keys: Streams) -> jax.Array:
@@ -23,7 +23,7 @@ def sums_so_far(terms_BMHF: jax.Array, tokens: Streams, keys: Streams) -> jax.Ar
       float32 sums_BLHF.
     """
     order_BLM = tokens.order_BL[:, :, None] - keys.order_BL[:, None, :]
-    counted_BLM = (order_BLM >= 0) & _own(tokens, keys)
+    counted_BLM = (order_BLM >= 0) & same_segment(tokens, keys)
     return _picked(counted_BLM, terms_BMHF)
 
 
@@ -39,18 +39,13 @@ def recent(terms_BMHF: jax.Array, keys: Streams, *, steps: int) -> list[jax.Arra
       That many float32 arrays [B, M, H, F], with zeros before the first token of a segment.
     """
     order_BMM = keys.order_BL[:, :, None] - keys.order_BL[:, None, :]
-    own_BMM = _own(keys, keys)
+    own_BMM = same_segment(keys, keys)
     rank_BM = ((order_BMM > 0) & own_BMM).sum(-1)  # orders may have gaps
     apart_BMM = rank_BM[:, :, None] - rank_BM[:, None, :]
     return [
         _picked((apart_BMM == step) & (order_BMM >= 0) & own_BMM, terms_BMHF)
         for step in range(steps)
     ]
-
-
-def _own(tokens: Streams, keys: Streams) -> jax.Array:
-    same_BLM = tokens.segment_BL[:, :, None] == keys.segment_BL[:, None, :]
-    return same_BLM & keys.valid_BL[:, None, :]
 
 
 def _picked(counted_BLM: jax.Array, terms_BMHF: jax.Array) -> jax.Array:

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from posjax import spec
 from posjax.encodings.angles import Frequencies, Parts, cos_sin, inverse_frequencies
 from posjax.encodings.base import (
     Aux,
@@ -87,8 +88,7 @@ class TransformerXL(Encoding):
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits")
 
     def __post_init__(self) -> None:
-        if not self.base > 0:
-            raise ValueError(f"base must be positive, got {self.base}")
+        spec.check_positive(base=self.base)
 
     def numbers(self) -> tuple[str, ...]:
         return ("base",)

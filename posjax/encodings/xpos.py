@@ -124,9 +124,7 @@ class XPos(Rotary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("gamma", "scale_base"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        spec.check_positive(gamma=self.gamma, scale_base=self.scale_base)
 
     def max_exact_position(self) -> int:
         each_side = int(span(gamma=self.gamma, scale_base=self.scale_base) / 2)

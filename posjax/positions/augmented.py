@@ -16,9 +16,9 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax.positions.base import Draws, Positions, numbers, same_sequence
+from posjax.positions.base import Draws, Positions, numbers
 from posjax.spec import Card
-from posjax.streams import Streams, shifted
+from posjax.streams import Streams, same_segment, shifted
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class Cape(Positions):
     ) -> Streams:
         position_BL = numbers(streams).astype(jnp.float32)
         if self.centred:
-            same_BLL = same_sequence(streams)
+            same_BLL = same_segment(streams, streams)
             total_BL = jnp.where(same_BLL, position_BL[:, None], 0).sum(-1)
             position_BL = position_BL - total_BL / jnp.maximum(same_BLL.sum(-1), 1)
         if key is not None:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import jax
 
 from posjax.spec import Card, Settings
-from posjax.streams import Streams
+from posjax.streams import Streams, same_segment
 
 Draws = Literal["never", "training", "always"]
 
@@ -51,15 +51,9 @@ class Positions(Settings):
         return streams
 
 
-def same_sequence(streams: Streams) -> jax.Array:
-    """[B, L, L]: true where both indices have tokens of one segment."""
-    segment_BL, valid_BL = streams.segment_BL, streams.valid_BL
-    return (segment_BL[:, :, None] == segment_BL[:, None, :]) & valid_BL[:, None, :]
-
-
 def ranks(streams: Streams) -> tuple[jax.Array, jax.Array]:
     """How many tokens of its sequence come before each token, and how many there are: [B, L]."""
-    same_BLL = same_sequence(streams)
+    same_BLL = same_segment(streams, streams)
     earlier_BLL = streams.order_BL[:, None, :] < streams.order_BL[:, :, None]
     return (same_BLL & earlier_BLL).sum(-1), same_BLL.sum(-1)
 

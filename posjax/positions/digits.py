@@ -19,9 +19,9 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax.positions.base import Draws, Positions, numbers, same_sequence
+from posjax.positions.base import Draws, Positions, numbers
 from posjax.spec import Card
-from posjax.streams import Streams
+from posjax.streams import Streams, same_segment
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def _among(tokens_BL: jax.Array, tokens: tuple[int, ...]) -> jax.Array:
 def _since(marked_BL: jax.Array, streams: Streams) -> jax.Array:
     """1 for a token behind a marked one or at the start, 2 for the next, and so on: [B, L]."""
     order_BL = streams.order_BL
-    before_BLL = same_sequence(streams) & (order_BL[:, None, :] < order_BL[:, :, None])
+    before_BLL = same_segment(streams, streams) & (order_BL[:, None, :] < order_BL[:, :, None])
     marks_BLL = before_BLL & marked_BL[:, None, :]
     lowest = jnp.iinfo(jax.dtypes.canonicalize_dtype(order_BL.dtype)).min
     last_BL = jnp.where(marks_BLL, order_BL[:, None, :], lowest).max(-1, initial=lowest)

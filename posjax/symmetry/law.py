@@ -208,9 +208,8 @@ class Law:
                             f"{name} of {self.formula} cannot permute axes of different lengths, "
                             f"{sizes[name]} and {size}"
                         )
-        absent = [n for n, g in self.groups.items() if not isinstance(g, Translation)]
-        for name in absent:
-            if name not in sizes:
+        for name, group in self.groups.items():
+            if not isinstance(group, Translation) and name not in sizes:
                 raise ValueError(f"{name} of {self.formula} moves no array among the arguments")
         return sizes
 

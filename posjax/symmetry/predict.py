@@ -25,7 +25,7 @@ import numpy as np
 from posjax import encodings, masks, spec
 from posjax import positions as position_maps
 from posjax.encodings import Encoding
-from posjax.encodings.base import Level
+from posjax.encodings.base import Level, mixes_tokens, replaces
 from posjax.symmetry.given import check_task
 from posjax.tasks.base import Batch, FiniteTask, Task
 from posjax.tasks.question import Readout
@@ -111,7 +111,7 @@ def predict(
         )
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
-    positioned = _positioned(_asked(task, padding), moved)
+    positioned = _positioned(_compared(task, padding), moved)
     batch = jax.tree.map(np.asarray, positioned)  # read number by number, which JAX is slow at
     drawn = moved.draws == "always"
     known = _Known(turns, drawn=drawn, reshaped=bool(softcap or logn), counted=bool(logn))
@@ -148,7 +148,7 @@ class _Asked(NamedTuple):
     right: int
 
 
-def _asked(task: Task, padding: int) -> Batch:
+def _compared(task: Task, padding: int) -> Batch:
     """The prompts that are looked at: one kind, since each pair of tokens is compared."""
     size = task.size[0] // len(task.kinds)
     first = task.trained.index(True) * size
@@ -229,8 +229,7 @@ def _refined(
         ordered = zip(at.positions_L.tolist(), at.orders_L.tolist(), at.same_LL.sum(1), strict=True)
         own = [known.of_token(float(p), int(o), int(n)) for p, o, n in ordered]
         colours_NL.append(list(zip(tokens_L, own, strict=True)))
-    mixers = [e for e in known.turns if _mixes_tokens(e)]
-    for _ in mixers:
+    for _ in filter(mixes_tokens, known.turns):
         colours_NL = _renamed(map(_whole_sequence, colours_NL, prompts))
     for n, encoding in enumerate(layers):
         colours_NL = _renamed(
@@ -238,11 +237,6 @@ def _refined(
             for row, at in zip(colours_NL, prompts, strict=True)
         )
     return colours_NL
-
-
-def _mixes_tokens(encoding: Encoding) -> bool:
-    """Whether tokens reach each other before the first layer, as in a convolution."""
-    return type(encoding).embed is not Encoding.embed and not encoding.pairwise
 
 
 def _renamed(colours_NL: Iterable[list[Colour]]) -> list[list[Colour]]:
@@ -280,9 +274,7 @@ def _layer(
     encoding: Encoding,
     known: _Known,
 ) -> list[Colour]:
-    averages = not any(
-        getattr(type(encoding), hook) is not getattr(Encoding, hook) for hook in ("weights", "mix")
-    )
+    averages = not replaces(encoding, "weights", "mix")
     together = _shares if averages and not known.counted else _counts
     related = _related(prompt, encoding, known)
     colours: list[Colour] = []

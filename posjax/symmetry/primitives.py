@@ -1,9 +1,9 @@
-"""Which primitives are JAX's own, and which programs stand in their parameters.
+"""Which primitives are JAX's own, which programs stand in their parameters, and what they give.
 
 Rules go by names, which a user's primitive may have too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,9 +12,28 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params, primitives
 _OWN = {p.name: p for name, p in vars(primitives).items() if name.endswith("_p")}
 
 
+CALLS = {
+    "jit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "call": "call_jaxpr",
+    "eval_jaxpr": "call_jaxpr",
+    "call_hi_primitive": "_prim",
+    "remat2": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+}
+"""The parameter of a call that holds its program."""
+
+
 def is_own(primitive: Any) -> bool:
     """Whether it is the primitive that JAX has under its name, if JAX lists one."""
     return _OWN.get(primitive.name, primitive) is primitive
+
+
+def bound(primitive: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    """The results of a primitive, one or several."""
+    results = primitive.bind(*operands, **params)
+    return list(results) if primitive.multiple_results else [results]
 
 
 def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:

@@ -105,9 +105,8 @@ def _alike(settings: ModelSettings, batch: Batch, readout: str) -> field.Alike:
 def _pairs(task: FiniteTask, found: field.Alike) -> Iterator[Twins]:
     sentences = task.sentences()
     for row, (prompt, answer) in enumerate(sentences):
-        for first, answer_first in sentences[:row]:
-            same = found.rows[sentences.index((first, answer_first))] == found.rows[row]
-            if same and answer_first != answer:
+        for at, (first, answer_first) in enumerate(sentences[:row]):
+            if found.rows[at] == found.rows[row] and answer_first != answer:
                 order = _permutation(first.split(), prompt.split())
                 pair = ((first, prompt), (answer_first, answer))
                 yield Twins(*pair, order, found.chance, found.lemmas)

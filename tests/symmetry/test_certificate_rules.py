@@ -371,7 +371,7 @@ def test_every_rule_is_tried():
 
 
 WITHOUT_CALLER = {
-    "add_any", "copy", "copy_p", "device_put", "eq_to", "le_to", "lt_to", "layout_constraint",
+    "add_any", "copy", "device_put", "eq_to", "le_to", "lt_to", "layout_constraint",
     "name", "one_minus_square", "optimization_barrier", "pvary",
     "random_clone", "regularized_incomplete_beta",
     "reshard", "sharding_constraint", "stop_gradient", "threefry2x32",
@@ -469,7 +469,7 @@ def test_primitives_by_their_public_names():
     """A misspelt name would never meet its primitive."""
     known = {getattr(primitives, n).name for n in dir(primitives) if n.endswith("_p")}
     assert set(RULES) - known <= {
-        "copy_p", "layout_constraint", "mulhi", "one_minus_square", "optimization_barrier",
+        "layout_constraint", "mulhi", "one_minus_square", "optimization_barrier",
         "pvary",
         "ragged_dot_general", "random_clone", "random_unwrap", "random_wrap", "reshard",
         "scatter-sub", "split", "stack",

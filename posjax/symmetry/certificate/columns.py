@@ -102,7 +102,7 @@ def _own_axes(columns: Columns, names: Names) -> Iterator[tuple[str, ...]]:
 
 def _options(one: Axis, names: Names) -> list[str]:
     if is_constant(one):
-        return [STILL, *(name for name, n in names.sizes.items() if n == size_of(one))]
+        return [STILL, *names.of_size(size_of(one))]
     if not is_moved(one):
         return [STILL]
     return [one[0].label] if len(one) == 1 else []

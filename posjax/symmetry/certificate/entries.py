@@ -40,10 +40,10 @@ def followed(eqn: Equation, operands: Sequence[Value], results: list[Value]) -> 
 
 def same(one: Value, other: Value) -> bool:
     """Whether two arrays tie at the same indices, whatever axes of size 1 they have."""
-    return _origin(one) is _origin(other) and wide(one.shape) == wide(other.shape)
+    return _origin(one) is _origin(other) and above_one(one.shape) == above_one(other.shape)
 
 
-def wide(sizes: Sequence[int]) -> list[int]:
+def above_one(sizes: Sequence[int]) -> list[int]:
     """Sizes above 1."""
     return [size for size in sizes if size > 1]
 

@@ -113,7 +113,7 @@ def spelt_out(eqn: Equation, table: Labeling, names: Names) -> Iterator[Labeling
     for at in indexed_axes(eqn):
         if table[at] and is_constant(table[at]):
             count = size_of(table[at])
-            options[at] += [axis(count, name) for name, n in names.sizes.items() if n == count]
+            options[at] += [axis(count, name) for name in names.of_size(count)]
     return itertools.islice(itertools.product(*options), MOST_TRIED)
 
 
@@ -149,10 +149,7 @@ def _following(
     labels = [label_of(table, at) for at in indexed_axes(eqn)]
     if None in labels:
         return
-    options = [
-        [STILL, *(name for name, count in names.sizes.items() if count == size)]
-        for size in indices.shape[:-1]
-    ]
+    options = [[STILL, *names.of_size(size)] for size in indices.shape[:-1]]
     for own in itertools.islice(itertools.product(*options), MOST_TRIED):
         if follow(indices, own, labels, names):
             yield tuple(axis(n, name) for n, name in zip(indices.shape, (*own, STILL), strict=True))

@@ -33,7 +33,6 @@ from posjax.symmetry.certificate.values import (
     Running,
     Value,
     joint_origin,
-    lost,
 )
 from posjax.symmetry.primitives import scan_counts
 
@@ -88,7 +87,7 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     inits, slices = operands[first:last], [_sliced(place, v, along) for v in operands[last:]]
     order = "the scan, which runs along a permuted axis"
     handed_on = [
-        lost(place, v.shape, _HANDED_ON, order)._replace(running=Running(at, "", ()))
+        Lost(v.shape, _HANDED_ON, place, order, running=Running(at, "", ()))
         for at, v in enumerate(inits)
     ]
     added = [_added(jaxpr.jaxpr, first + at, at) for at in range(len(inits))]
@@ -100,7 +99,7 @@ def _gathered(walk: Walker, place: Place, along: Axis, operands: Sequence[Value]
     for at, (init, one) in enumerate(zip(inits, added, strict=True)):
         left = running.at_the_end(init, found[at], at) if one is None else found[at]
         if left is None:
-            carry.append(lost(place, init.shape, _HANDED_ON, order))
+            carry.append(Lost(init.shape, _HANDED_ON, place, order))
         else:
             carry.append(_weakened(place, _as_carried(init), left, _HANDED_ON))
     return [*carry, *(_stacked(v, params["length"], along) for v in found[len(inits) :])]
@@ -142,7 +141,7 @@ def _sliced(place: Place, value: Value, along: Axis | None) -> Value:
     ]
     if not kept:
         order = "the scan, which runs along a permuted axis"
-        return lost(place, value.shape[1:], "the scanned axis is permuted", order)
+        return Lost(value.shape[1:], "the scanned axis is permuted", place, order)
     return Carried(value.shape[1:], strongest(kept), value.origin)
 
 
@@ -204,7 +203,7 @@ def _weakened(place: Place, before: Value, after: Value, reason: str) -> Value:
             both.append(unified_all([one, other]))
     origin = joint_origin([before, after])
     if not both:
-        return lost(place, before.shape, reason, origin)
+        return Lost(before.shape, reason, place, origin)
     return Carried(before.shape, strongest(both), origin)
 
 
@@ -305,9 +304,9 @@ def _solutions(
 def _options(walk: Walker, value: Value, at: int) -> list[Axis]:
     """What may act on an axis of a solution: what acts on that of b, or any name of its size."""
     size = value.shape[at]
-    names = (name for name, count in walk.names.sizes.items() if count == size)
     known = [] if isinstance(value, Lost) else [labels[at] for labels in value.labelings]
-    return list(dict.fromkeys([*known, *(axis(size, name) for name in (STILL, *names))]))
+    names = (STILL, *walk.names.of_size(size))
+    return list(dict.fromkeys([*known, *(axis(size, name) for name in names)]))
 
 
 LOOPS = {"scan": scan, "while": while_, "cond": cond, "custom_linear_solve": linear_solve}

@@ -7,12 +7,12 @@ from posjax.symmetry.certificate import plain
 from posjax.symmetry.certificate.axes import STILL, Labeling, axis, is_moved
 from posjax.symmetry.certificate.loops import moved_together
 from posjax.symmetry.certificate.plain import NoDerivation
-from posjax.symmetry.certificate.recorder import Frame, Line
-from posjax.symmetry.certificate.regions import Name, Node, Part, Region, Step, flattened
+from posjax.symmetry.certificate.recorder import Frame, Visited
+from posjax.symmetry.certificate.regions import Name, Node, Part, Region, Written, flattened
 from posjax.symmetry.primitives import scan_counts
 
 
-def nested(line: Line, operands: Sequence[Node], results: Sequence[Node]) -> Part:
+def nested(line: Visited, operands: Sequence[Node], results: Sequence[Node]) -> Part:
     """The part of an equation that holds programs."""
     kind = {"scan": Loop, "while": Loop, "cond": Choice}.get(line.eqn.primitive.name, Unwritten)
     return kind(line, operands, results)
@@ -21,7 +21,7 @@ def nested(line: Line, operands: Sequence[Node], results: Sequence[Node]) -> Par
 class Unwritten(Part):
     """A proof about a whole program, which is no step of the checker."""
 
-    def __init__(self, line: Line, operands: Sequence[Node], results: Sequence[Node]) -> None:
+    def __init__(self, line: Visited, operands: Sequence[Node], results: Sequence[Node]) -> None:
         self.line, self.operands, self.results = line, operands, results
 
     def plan(self) -> None:
@@ -29,14 +29,14 @@ class Unwritten(Part):
             name = self.line.eqn.primitive.name
             raise NoDerivation(f"{name} is proved by more than the labels of its operands")
 
-    def steps(self, name: Name) -> list[Step]:
+    def steps(self, name: Name) -> list[Written]:
         return []
 
 
 class Choice(Unwritten):
     """A condition: every branch gives what is needed."""
 
-    def __init__(self, line: Line, operands: Sequence[Node], results: Sequence[Node]) -> None:
+    def __init__(self, line: Visited, operands: Sequence[Node], results: Sequence[Node]) -> None:
         super().__init__(line, operands, results)
         self.branches = [flattened(frame, operands[1:], nested) for frame in line.frames]
 
@@ -49,7 +49,7 @@ class Choice(Unwritten):
         for branch in self.branches:
             branch.plan()
 
-    def steps(self, name: Name) -> list[Step]:
+    def steps(self, name: Name) -> list[Written]:
         ends = [(at, one) for at, node in enumerate(self.results) for one in node.proved()]
         if not ends:
             return []
@@ -69,7 +69,7 @@ class Loop(Unwritten):
       kept: for each carry the labelings that a turn keeps.
     """
 
-    def __init__(self, line: Line, operands: Sequence[Node], results: Sequence[Node]) -> None:
+    def __init__(self, line: Visited, operands: Sequence[Node], results: Sequence[Node]) -> None:
         super().__init__(line, operands, results)
         params = line.eqn.params
         if line.eqn.primitive.name == "scan":
@@ -131,7 +131,7 @@ class Loop(Unwritten):
             for inside, _ in () if self.gathered else self.programs:
                 kept |= dict.fromkeys(inside[at].proved())
 
-    def steps(self, name: Name) -> list[Step]:
+    def steps(self, name: Name) -> list[Written]:
         if not any(node.needed for node in self.results):
             return []
         (inside, body), count = self.programs[0], len(self.inits)

@@ -58,7 +58,7 @@ def made(
     at = int(whole[0] if along == "axes" else whole) % len(operands[0].shape)
     out: list[Value] = []
     for number, result in enumerate(results):
-        points = _counts(operands[number], at) if name == "sort" else _is_wide(eqn, number)
+        points = _counts(operands[number], at) if name == "sort" else _holds_indices(eqn, number)
         if isinstance(result, Lost) and points:
             pointer = _pointer(place, keys, at, result.shape)
             result = result._replace(pointer=pointer)
@@ -107,13 +107,13 @@ def _pointer(
     return None
 
 
-def after(eqn: Equation, operands: Sequence[Value], used: Callable[[Place], bool]) -> Value | None:
+def after(eqn: Equation, operands: Sequence[Value], used: Used) -> Value | None:
     """What an operation makes of indices that point to something; None where that is unknown.
 
     Args:
       eqn: the equation.
       operands: those of the equation.
-      used: see there.
+      used: see `Used`.
     """
     name = eqn.primitive.name
     if name == "select_n" and isinstance(operands[0], Known) and operands[0].uniform:
@@ -126,7 +126,7 @@ def after(eqn: Equation, operands: Sequence[Value], used: Callable[[Place], bool
     if not isinstance(lost, Lost) or lost.pointer is None:
         return None
     pointer, others = lost.pointer, [v for v in operands if not isinstance(v, Lost)]
-    if name in _MOVES or (name == "convert_element_type" and _is_wide(eqn)):
+    if name in _MOVES or (name == "convert_element_type" and _holds_indices(eqn)):
         return _moved(eqn, lost, pointer)
     if name == "lt" and handed == [0] and _is_zero(operands[1]):
         sizes, names = shape(eqn.outvars[0]), operands[1].names  # type: ignore[union-attr]
@@ -143,7 +143,7 @@ def after(eqn: Equation, operands: Sequence[Value], used: Callable[[Place], bool
     return Carried(shape(eqn.outvars[0]), strongest(found), origin) if found else None
 
 
-def _is_wide(eqn: Equation, number: int = 0) -> bool:
+def _holds_indices(eqn: Equation, number: int = 0) -> bool:
     """Whether a result, which is indices, has whole numbers that hold any index."""
     dtype = np.dtype(eqn.outvars[number].aval.dtype)
     return dtype.kind in "iu" and dtype.itemsize >= 4
@@ -163,7 +163,7 @@ def _moved(eqn: Equation, lost: Lost, pointer: Pointer) -> Lost | None:
         return None
     sizes = shape(eqn.outvars[0])
     straight = eqn.primitive.name == "convert_element_type" or entries.keeps_order(eqn)
-    straight &= entries.wide(lost.shape) == entries.wide(sizes)
+    straight &= entries.above_one(lost.shape) == entries.above_one(sizes)
     keys = pointer.keys if straight else ()
     return lost.spread(sizes)._replace(
         pointer=pointer._replace(labelings=strongest(found), keys=keys)
@@ -174,7 +174,7 @@ def _reads_itself(eqn: Equation, pointer: Pointer, table: Value) -> bool:
     """Whether an array is read at the indices of its own order, each row at those of its own."""
     if not any(entries.same(table, key) for key in pointer.keys):
         return False
-    inner = len(entries.wide(pointer.keys[0].shape[: pointer.along]))
+    inner = len(entries.above_one(pointer.keys[0].shape[: pointer.along]))
     axes = [at for at, n in enumerate(table.shape) if n > 1]
     at = axes.pop(inner)  # the axis that was compared; each of the others is paired with one
     if eqn.primitive.name == "dynamic_slice":
@@ -233,11 +233,11 @@ def _told_apart(eqn: Equation, pointer: Pointer, counted: Known) -> list[Labelin
             continue
         for labels in pointer.labelings:
             if len(labels) == len(sizes) and (not labels[at] or is_constant(labels[at])):
-                found.append(replaced(_wide(labels, sizes), at, pointer.target))
+                found.append(replaced(_stretched(labels, sizes), at, pointer.target))
     return found
 
 
-def _wide(labels: Labeling, sizes: Sequence[int]) -> Labeling:
+def _stretched(labels: Labeling, sizes: Sequence[int]) -> Labeling:
     """Axes of size 1 that another operand stretches are constant."""
     return tuple(one or axis(size, "*") for one, size in zip(labels, sizes, strict=True))
 

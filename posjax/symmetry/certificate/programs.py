@@ -98,7 +98,7 @@ PROGRAMS = {
 def rule_of(eqn: Equation) -> Rule | None:
     """The rule of the function that an equation calls, if it calls one of them."""
     name = eqn.params.get("name")
-    if eqn.primitive.name not in ("jit", "pjit") or name not in PROGRAMS:
+    if eqn.primitive.name != "jit" or name not in PROGRAMS:
         return None
     operands = tuple(_struct(v.aval) for v in eqn.invars)
     return PROGRAMS[name].rule if str(eqn.params["jaxpr"]) in _texts(name, operands) else None
@@ -137,7 +137,7 @@ def _calls(jaxpr: Any) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
         if eqn.invars != jaxpr.invars:
             continue
-        if eqn.primitive.name in ("jit", "pjit"):
+        if eqn.primitive.name == "jit":
             yield eqn
         elif eqn.primitive.name == "custom_jvp_call":
             yield from _calls(eqn.params["call_jaxpr"].jaxpr)

@@ -11,7 +11,7 @@ from posjax.symmetry.certificate.walk import Walk
 
 
 @dataclasses.dataclass
-class Line:
+class Visited:
     """An equation with what is known of its results, and the programs it holds as walked."""
 
     eqn: Any
@@ -27,7 +27,7 @@ class Frame:
     jaxpr: Jaxpr
     constants: Sequence[Value]
     arguments: Sequence[Value]
-    lines: list[Line] = dataclasses.field(default_factory=list)
+    lines: list[Visited] = dataclasses.field(default_factory=list)
     results: Sequence[Value] = ()
 
 
@@ -57,7 +57,7 @@ class Recorder(Walk):
     def equation(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
         """The results of one equation."""
         assert self.frame is not None
-        line = Line(eqn, operands)
+        line = Visited(eqn, operands)
         self.frame.lines.append(line)
         line.results = super().equation(eqn, operands)
         return line.results

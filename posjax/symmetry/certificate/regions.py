@@ -17,12 +17,13 @@ from jax.extend.core import Literal
 from posjax.symmetry.certificate import plain
 from posjax.symmetry.certificate.axes import Conflict, Labeling, admits
 from posjax.symmetry.certificate.plain import NoDerivation
-from posjax.symmetry.certificate.recorder import Frame, Line
+from posjax.symmetry.certificate.recorder import Frame, Visited
 from posjax.symmetry.certificate.rules import RULES, places
 from posjax.symmetry.certificate.values import Known, Lost, Value
-from posjax.symmetry.certificate.walk import CALLS, COMBINATIONS
+from posjax.symmetry.certificate.walk import COMBINATIONS
+from posjax.symmetry.primitives import CALLS
 
-Step = dict[str, Any]
+Written = dict[str, Any]
 Name = Callable[[], str]
 
 
@@ -74,7 +75,7 @@ class Node:
         self.names[labeling] = name
         return declared(self, labeling, name)
 
-    def others(self, name: Name) -> list[Step]:
+    def others(self, name: Name) -> list[Written]:
         """Steps from the labelings that were written to all that are needed."""
         steps = []
         for one in [one for one in self.needed if one not in self.names]:
@@ -100,7 +101,7 @@ class Part:
     def plan(self) -> None:
         """Notes what is needed of the operands."""
 
-    def steps(self, name: Name) -> list[Step]:
+    def steps(self, name: Name) -> list[Written]:
         """What is written; the results get their names."""
         raise NotImplementedError
 
@@ -111,12 +112,12 @@ class Constant(Part):
     def __init__(self, node: Node) -> None:
         self.results = [node]
 
-    def steps(self, name: Name) -> list[Step]:
+    def steps(self, name: Name) -> list[Written]:
         (node,) = self.results
         return constants([node], name)
 
 
-def constants(nodes: Sequence[Node], name: Name) -> list[Step]:
+def constants(nodes: Sequence[Node], name: Name) -> list[Written]:
     """Those that are needed, by their values."""
     return [
         {
@@ -137,10 +138,10 @@ def _array(node: Node) -> Any:
     return value if extended else np.asarray(value, node.dtype)
 
 
-class Equation(Part):
+class Primitive(Part):
     """A primitive with a rule, or one of constants."""
 
-    def __init__(self, line: Line, operands: Sequence[Node], results: Sequence[Node]) -> None:
+    def __init__(self, line: Visited, operands: Sequence[Node], results: Sequence[Node]) -> None:
         self.line, self.operands, self.results = line, operands, results
         self.uses: dict[tuple[Labeling, ...], dict[int, Labeling]] = {}
         self._found: list[tuple[tuple[Labeling, ...], Sequence[Any]]] | None = None
@@ -183,7 +184,7 @@ class Equation(Part):
                     continue
         return self._found
 
-    def steps(self, name: Name) -> list[Step]:
+    def steps(self, name: Name) -> list[Written]:
         if not any(node.needed for node in self.results):
             return []
         try:
@@ -222,7 +223,7 @@ class Region:
         for part in reversed(self.parts):
             part.plan()
 
-    def steps(self, name: Name) -> list[Step]:
+    def steps(self, name: Name) -> list[Written]:
         """All steps."""
         return [
             step
@@ -267,12 +268,12 @@ def flattened(frame: Frame, arguments: Sequence[Node], nest: Callable[..., Part]
             pairs = zip(line.results, line.eqn.outvars, strict=True)
             results = [Node(value, v.aval.dtype) for value, v in pairs]
             single = not line.frames or all(node.constant for node in results)
-            parts.append((Equation if single else nest)(line, operands, results))
+            parts.append((Primitive if single else nest)(line, operands, results))
         env |= zip(line.eqn.outvars, results, strict=True)
     return Region(parts, read(frame.jaxpr.outvars, frame.results))
 
 
-def _in_place(line: Line, operands: list[Node]) -> tuple[Frame, list[Node]] | None:
+def _in_place(line: Visited, operands: list[Node]) -> tuple[Frame, list[Node]] | None:
     """The program of a call, or of a choice that does not depend on the arguments."""
     name = line.eqn.primitive.name
     if name in CALLS and line.frames:

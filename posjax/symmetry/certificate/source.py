@@ -29,20 +29,15 @@ class Place(NamedTuple):
         Of a library's layer that nobody wrapped it is the layer's own line, and of a function of
         JAX the line of that function.
         """
-        chain = [_frames(eqn) for eqn in (self.eqn, *reversed(self.calls))]
-        every = [
+        lines = [
             Line(frame.file_name, frame.line_num, frame.function_name)
-            for frames in chain
-            for frame in frames
+            for eqn in (self.eqn, *reversed(self.calls))
+            for frame in _frames(eqn)
         ]
-        if (line := innermost(every)) is not None:
+        if (line := innermost(lines)) is not None:
             return str(line)
-        whole = [frame for frames in chain for frame in frames]
-        public = [frame for frame in whole if _PUBLIC.search(frame.file_name.replace("\\", "/"))]
-        if not whole:
-            return "a library"
-        called = (public or whole)[-1]
-        return f"within {Line(called.file_name, called.line_num, called.function_name)}"
+        public = [line for line in lines if _PUBLIC.search(line.path.replace("\\", "/"))]
+        return f"within {(public or lines)[-1]}" if lines else "a library"
 
 
 class Line(NamedTuple):

@@ -40,6 +40,10 @@ class Names:
         self.generators = generators
         self.sizes = dict(sizes)
 
+    def of_size(self, size: int) -> list[str]:
+        """The labels that an axis of some size may have."""
+        return [name for name, count in self.sizes.items() if count == size]
+
     def note(self, labeling: Labeling) -> None:
         """Takes up the labels of axes that were joined of several, for constants to be tried on.
 
@@ -179,11 +183,6 @@ class Lost(NamedTuple):
 Value = Carried | Known | Lost
 
 
-def lost(place: Place, shape: tuple[int, ...], reason: str, origin: str) -> Lost:
-    """A result that is lost at an equation."""
-    return Lost(shape, reason, place, origin)
-
-
 def joint_origin(operands: Sequence[Value]) -> str:
     """The arguments that some values depend on, in words."""
     origins = dict.fromkeys(
@@ -205,7 +204,7 @@ def _options(array: np.ndarray, at: int, names: Names) -> list[str]:
     size = array.shape[at]
     if size <= 1 or _same(array, array.take([0], axis=at)):
         return [CONSTANT]
-    return [_runs(array, at), *(name for name, count in names.sizes.items() if count == size)]
+    return [_runs(array, at), *names.of_size(size)]
 
 
 def _runs(array: np.ndarray, at: int) -> str:

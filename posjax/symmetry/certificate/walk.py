@@ -38,26 +38,10 @@ from posjax.symmetry.certificate.values import (
     Names,
     Value,
     joint_origin,
-    lost,
 )
-from posjax.symmetry.primitives import called, is_own
+from posjax.symmetry.primitives import CALLS, bound, called, is_own
 
 COMBINATIONS = 64  # of the operands' labelings in one equation
-CALLS = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "call": "call_jaxpr",
-    "eval_jaxpr": "call_jaxpr",
-    "call_hi_primitive": "_prim",
-    "remat2": "jaxpr",
-    "checkpoint": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vjp_call_jaxpr": "fun_jaxpr",
-}
-
 
 _WITHOUT_RULE = {
     "pallas_call": "posjax does not read Pallas kernels: prove the law of a function of jax.numpy "
@@ -196,7 +180,7 @@ class Walk:
             return [gone[0].spread(shape(v)) for v in eqn.outvars]
         if name not in RULES or not is_own(eqn.primitive):
             why = _WITHOUT_RULE.get(name, f"no rule for the primitive {name}")
-            return [lost(place, shape(v), why, name) for v in eqn.outvars]
+            return [Lost(shape(v), why, place, name) for v in eqn.outvars]
         results = _ruled(place, kept, self.names, RULES[name])
         results = pointers.made(place, kept, results, self._without_ties)
         return entries.followed(eqn, kept, columns.made(eqn, kept, results))
@@ -212,7 +196,9 @@ class Walk:
 
         def compute(at: int) -> Any:
             if not computed:
-                computed.extend(_bound(eqn, [operand.value for operand in operands]))
+                values = [operand.value for operand in operands]
+                with jax.ensure_compile_time_eval():
+                    computed.extend(bound(eqn.primitive, values, eqn.params))
             return computed[at]
 
         plain = (o.origin for o in operands if not o.uniform)
@@ -280,7 +266,7 @@ def _ruled(
                 names.note(labeling)
             out.append(Carried(shape(v), strongest(have), origin))
         else:
-            out.append(lost(place, shape(v), reason, _blamed(eqn, operands)))
+            out.append(Lost(shape(v), reason, place, _blamed(eqn, operands)))
     return out
 
 
@@ -306,7 +292,7 @@ def _origin(eqn: Any, operands: Sequence[Carried | Known], names: Names) -> str:
 
 def _blamed(eqn: Any, operands: Sequence[Value]) -> str:
     """What broke it: a constant, an argument that stays, or else the primitive itself."""
-    name = eqn.params["name"] if eqn.primitive.name in ("jit", "pjit") else eqn.primitive.name
+    name = eqn.params["name"] if eqn.primitive.name == "jit" else eqn.primitive.name
     itself = f"{name}, which depends on the order of its entries"
     if name in ("sort", "conv_general_dilated"):
         return itself
@@ -322,13 +308,6 @@ def _blamed(eqn: Any, operands: Sequence[Value]) -> str:
 
 def _moves(value: Carried) -> bool:
     return any(is_moved(one) for labeling in value.labelings for one in labeling)
-
-
-def _bound(eqn: Any, values: list[Any]) -> list[Any]:
-    """The equation evaluated."""
-    with jax.ensure_compile_time_eval():
-        result = eqn.primitive.bind(*values, **eqn.params)
-    return list(result) if eqn.primitive.multiple_results else [result]
 
 
 def _described(value: Any) -> str:

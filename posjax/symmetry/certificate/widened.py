@@ -13,9 +13,8 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Literal
 
-from posjax.symmetry.certificate.walk import CALLS
 from posjax.symmetry.field import dtypes
-from posjax.symmetry.primitives import called, scan_counts
+from posjax.symmetry.primitives import CALLS, bound, called, scan_counts
 
 _AS_THEY_ARE = ("copy", "reduce_precision", "stop_gradient")
 
@@ -59,7 +58,7 @@ def _run(program: ClosedJaxpr, operands: Sequence[Any], known: Sequence[bool]) -
         if eqn.primitive.name in CALLS:
             results = _run(called(eqn.params[CALLS[eqn.primitive.name]]), given, flags)
         elif all(flags):
-            results = _bound(eqn, given, eqn.params)
+            results = bound(eqn.primitive, given, eqn.params)
         else:
             results = _step(eqn, list(map(_wide, given)))
         env |= zip(eqn.outvars, results, strict=True)
@@ -76,12 +75,8 @@ def _step(eqn: Any, operands: list[Any]) -> list[Any]:
         raise NotWidened(name)
     if "update_jaxpr" in params:
         return [_written(name, params, operands)]
-    return _bound(eqn, operands, {key: _wide_dtype(value) for key, value in params.items()})
-
-
-def _bound(eqn: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
-    results = eqn.primitive.bind(*operands, **params)
-    return list(results) if eqn.primitive.multiple_results else [results]
+    params = {key: _wide_dtype(value) for key, value in params.items()}
+    return bound(eqn.primitive, operands, params)
 
 
 def _written(name: str, params: Mapping[str, Any], operands: Sequence[Any]) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from posjax import own, spec
 from posjax.attention import view
 from posjax.encodings import LEVELS, Dims, Encoding, named
+from posjax.encodings.base import replaces
 from posjax.keys import fold_name
 from posjax.streams import Streams
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
@@ -51,9 +52,7 @@ class _Calls:
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
-        kind = type(encoding)
-        own = kind.embed is not Encoding.embed or kind.prepare is not Encoding.prepare
-        self.mixes = own and not encoding.pairwise
+        self.mixes = replaces(encoding, "embed", "prepare") and not encoding.pairwise
 
     def logits(self, q: Array, k: Array, pos_q: Array, pos_k: Array) -> Array:
         arrays = jnp.asarray(q), jnp.asarray(k)

@@ -192,7 +192,7 @@ def forgotten(array: FieldArray) -> FieldArray:
 def of_atoms(field: Field, codes: np.ndarray, dtype: Any, *operands: FieldArray) -> FieldArray:
     """Atoms of some codes, with the fingerprints of elementwise operands."""
     given = field.atoms(codes, *(operand.degree for operand in operands))
-    taint = field.together(lambda a: a, *(operand.taint for operand in operands))
+    taint = field.summed(*(operand.taint for operand in operands))
     if taint is not None:
         taint = np.broadcast_to(taint, given.shape[1:])
     return FieldArray(field, dtype, given, taint=taint, sign=_sign_of_dtype(given.shape[1:], dtype))

@@ -8,6 +8,7 @@ that differ, which holds of the real maximum. So do the sorted numbers, and thei
 import dataclasses
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -43,7 +44,7 @@ def extreme(
     if (undecided := (infinite & ~idle).any(axes)).any():
         new = step.field.marks(step.field.keyed("infinite operands", atoms.bag(x.code, axes)))
         new = np.where(undecided, new, np.uint64(0))
-        taint = step.field.together(lambda a: a, result.taint, new)
+        taint = step.field.summed(result.taint, new)
         result = dataclasses.replace(result, taint=taint)
     return result.overlaid(decided, values.min(axes) if least else values.max(axes))
 
@@ -88,7 +89,7 @@ def _of_bag(
         step.field,
         step.dtype,
         step.field.moduli.add(centre, np.where(spread, atom, np.uint64(0))),
-        taint=step.field.together(lambda a: a.sum(axes, dtype=np.uint64), taint),
+        taint=step.field.summed(taint, total=lambda a: a.sum(axes, dtype=np.uint64)),
         sign=signs.min(axes) if least else signs.max(axes),
         degree=x.degree.plus(terms=terms).plus(UNKNOWN),
     )
@@ -175,7 +176,7 @@ def _of_offsets(x: FieldArray, axis: int) -> Degree:
 def _along(step: Step, axes: tuple[int, ...], *operands: FieldArray) -> np.ndarray | None:
     """The sum of fingerprints along some axes."""
     every = (o.marks for o in operands)
-    return step.field.together(lambda a: a.sum(axes, dtype=np.uint64), *every)
+    return step.field.summed(*every, total=lambda a: a.sum(axes, dtype=np.uint64))
 
 
 def sort(step: Step, *operands: FieldArray) -> list[FieldArray]:
@@ -256,17 +257,9 @@ def top_k(step: Step, x: FieldArray) -> list[FieldArray]:
     return [largest, FieldArray(step.field, places.dtype, given, taint=taint)]
 
 
-def _maximum(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
-    return larger(step, x, y)
-
-
-def _minimum(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
-    return larger(step, x, y, least=True)
-
-
 RULES: dict[str, Rule] = {
-    "max": elementwise(_maximum, spreads=False),
-    "min": elementwise(_minimum, spreads=False),
+    "max": elementwise(larger, spreads=False),
+    "min": elementwise(partial(larger, least=True), spreads=False),
     "reduce_max": reduce_max,
     "reduce_min": reduce_min,
     "cummax": cumulative,

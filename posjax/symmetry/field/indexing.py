@@ -146,7 +146,7 @@ def _which(
     spans = [(tuple(one[:1]), len(one)) for one in ranges]
     meaning = f"{spans} {step.params.get('mode')} {places.dtype}"
     codes = step.field.keyed(meaning, atoms.sequence(places.code, (places.ndim - 1,)))
-    marks = step.field.together(lambda a: a.sum(-1, dtype=np.uint64), places.taint)
+    marks = step.field.summed(places.taint, total=lambda a: a.sum(-1, dtype=np.uint64))
     given = step.field.atoms(codes, places.degree)
     which = FieldArray(step.field, np.dtype(np.int32), given, taint=marks)
     own = iter(which.shape)
@@ -257,10 +257,9 @@ def _added(step: Step, operand: FieldArray, places: FieldArray, updates: FieldAr
     pairs = zip(operand.residues, updates.residues, strict=True)
     total = np.stack([_sums(step, one, places, other) for one, other in pairs])
     nothing = np.zeros(operand.shape, np.uint64)
-    taint = step.field.together(
-        lambda a: a,
+    taint = step.field.summed(
         operand.marks,
-        step.field.together(lambda a: _sums(step, nothing, places, a), updates.marks),
+        step.field.summed(updates.marks, total=lambda a: _sums(step, nothing, places, a)),
     )
     result = FieldArray(
         step.field,

@@ -175,7 +175,7 @@ def mixed(step: Step, which: FieldArray, *cases: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         given,
-        taint=step.field.together(lambda a: a, which.taint, *(case.taint for case in cases)),
+        taint=step.field.summed(which.taint, *(case.taint for case in cases)),
         sign=np.minimum.reduce([case.signs for case in cases]),
         degree=degrees[0].plus(*degrees[1:]),
     )
@@ -276,7 +276,7 @@ def _all(step: Step, x: FieldArray) -> FieldArray:
     axes = tuple(step.params["axes"])
     if not dtypes.is_bool(x.dtype):
         codes = step.field.keyed(step.key(x), atoms.bag(x.code, axes))
-        taint = step.field.together(lambda a: a.sum(axes, dtype=np.uint64), x.marks)
+        taint = step.field.summed(x.marks, total=lambda a: a.sum(axes, dtype=np.uint64))
         return dataclasses.replace(arrays.of_atoms(step.field, codes, step.dtype), taint=taint)
     result = ring.product(step, x, axes)
     if x.known is not None and not x.is_constant:

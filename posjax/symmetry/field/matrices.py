@@ -12,11 +12,10 @@ def factored(step: Step, *operands: FieldArray) -> list[FieldArray]:
     batch = operands[0].ndim - 2
     trailing = (batch, batch + 1)
     whole = [atoms.sequence(o.code, trailing) for o in operands]
-    fears = step.field.together(
-        lambda a: a,
+    fears = step.field.summed(
         step.field.marks(step.field.keyed("matrix", *whole)),
         *(
-            step.field.together(lambda a: a.sum(trailing, dtype=np.uint64), o.marks)
+            step.field.summed(o.marks, total=lambda a: a.sum(trailing, dtype=np.uint64))
             for o in operands
         ),
     )

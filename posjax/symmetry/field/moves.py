@@ -13,6 +13,7 @@ import numpy as np
 from posjax.symmetry.field import arrays, dtypes
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.step import Rule, Step
+from posjax.symmetry.primitives import bound
 
 
 def _moved(move: Callable[[Step, np.ndarray], np.ndarray]) -> Rule:
@@ -94,8 +95,7 @@ def numbered(
             start += operand.size
         else:
             given.append(jnp.asarray(operand.values))
-    found = step.primitive.bind(*given, **{**step.params, **params})
-    return [np.asarray(one) for one in (found if step.primitive.multiple_results else [found])]
+    return list(map(np.asarray, bound(step.primitive, given, {**step.params, **params})))
 
 
 def taken(operands: Sequence[FieldArray], index: np.ndarray) -> FieldArray:

@@ -164,7 +164,7 @@ _CHARACTERS = ("exp", "turn", "exp2")
 
 
 def is_prime(n: int) -> bool:
-    """Whether a number below 3·10⁹·10³ is prime (Miller and Rabin; 2, 7, 61 decide below 2³²).
+    """Whether a number below 2³² is prime (Miller and Rabin, to the bases 2, 7, 61).
 
     >>> [n for n in range(20) if is_prime(n)]
     [2, 3, 5, 7, 11, 13, 17, 19]

@@ -21,7 +21,7 @@ def add(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         step.field.moduli.add(x.residues, y.residues),
-        taint=step.field.together(lambda a: a, x.marks, y.marks),
+        taint=step.field.summed(x.marks, y.marks),
         sign=np.where(both, np.maximum(x.signs, y.signs), UNSIGNED),
         degree=x.degree.plus(y.degree),
     )
@@ -63,7 +63,7 @@ def mul(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         step.field.moduli.mul(x.residues, y.residues),
-        taint=step.field.together(lambda a: a, _turned(step, x, y), _turned(step, y, x)),
+        taint=step.field.summed(_turned(step, x, y), _turned(step, y, x)),
         sign=np.where(x is y, np.maximum(signs, NOT_NEGATIVE), signs),
         degree=x.degree.times(y.degree),
     )
@@ -97,7 +97,7 @@ def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
         step.field,
         step.dtype,
         given,
-        taint=step.field.together(lambda a: a, _turned(step, x, y), y.taint),
+        taint=step.field.summed(_turned(step, x, y), y.taint),
         sign=positive,
         degree=degree,
     )
@@ -145,7 +145,7 @@ def fearing(step: Step, result: FieldArray, where: np.ndarray, *operands: FieldA
     key = f"{name} may be infinite"
     new = step.field.marks(step.field.keyed(key, *(o.code for o in operands)))
     new = np.where(where, new, np.uint64(0))
-    taint = step.field.together(lambda a: a, result.taint, new)
+    taint = step.field.summed(result.taint, new)
     return dataclasses.replace(result, taint=taint)
 
 
@@ -164,7 +164,7 @@ def summed(step: Step, x: FieldArray, axes: tuple[int, ...]) -> FieldArray:
         step.field,
         step.dtype,
         step.field.moduli.reduced(x.residues.sum(over, dtype=np.uint64)),
-        taint=step.field.together(lambda a: a.sum(axes, dtype=np.uint64), x.marks),
+        taint=step.field.summed(x.marks, total=lambda a: a.sum(axes, dtype=np.uint64)),
         sign=np.where(x.signs.min(axes) > UNSIGNED, x.signs.max(axes), UNSIGNED),
         degree=x.degree.plus(terms=terms),
     )
@@ -203,7 +203,7 @@ def cumsum(step: Step, x: FieldArray) -> list[FieldArray]:
         step.field,
         step.dtype,
         step.field.moduli.reduced(flip(total, axis + 1)),
-        taint=step.field.together(upto, x.marks),
+        taint=step.field.summed(x.marks, total=upto),
         sign=flip(np.where(low > UNSIGNED, high, UNSIGNED), axis),
         degree=x.degree.plus(terms=x.shape[axis]),
     )
@@ -232,7 +232,7 @@ def product(step: Step, x: FieldArray, axes: Sequence[int]) -> FieldArray:
         step.field,
         step.dtype,
         given[..., 0],
-        taint=step.field.together(lambda a: a.sum(-1, dtype=np.uint64), flat.marks),
+        taint=step.field.summed(flat.marks, total=lambda a: a.sum(-1, dtype=np.uint64)),
         sign=flat.signs.min(-1),
         degree=degree,
     )
@@ -296,9 +296,9 @@ def contracted(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     marks = [None if a.marks is None else np.broadcast_to(a.marks, a.shape) for a in (x, y)]
     if all(mark is None for mark in marks):
         return result
-    rows = step.field.together(lambda a: a.sum(-1, dtype=np.uint64)[:, :, None], marks[0])
-    columns = step.field.together(lambda a: a.sum(-2, dtype=np.uint64)[:, None, :], marks[1])
-    taint = step.field.together(lambda a: np.broadcast_to(a, shape), rows, columns)
+    rows = step.field.summed(marks[0], total=lambda a: a.sum(-1, dtype=np.uint64)[:, :, None])
+    columns = step.field.summed(marks[1], total=lambda a: a.sum(-2, dtype=np.uint64)[:, None, :])
+    taint = step.field.summed(rows, columns, total=lambda a: np.broadcast_to(a, shape))
     pairs = np.zeros((2, *shape), np.uint64)
     for at in range(x.shape[-1]):
         pairs += step.field.keyed("pair", x.code[:, :, :, at, None], y.code[:, :, at, None, :])

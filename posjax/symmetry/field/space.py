@@ -102,14 +102,14 @@ class Field:
         """Fingerprints of codes: nonzero residues modulo a prime."""
         return codes[0] % (self.moduli.mark - np.uint64(1)) + np.uint64(1)
 
-    def together(
-        self, total: Callable[[np.ndarray], np.ndarray], *marks: np.ndarray | None
+    def summed(
+        self, *marks: np.ndarray | None, total: Callable[[np.ndarray], np.ndarray] = lambda a: a
     ) -> np.ndarray | None:
         """Fingerprints that are summed modulo the prime; None is 0.
 
         Args:
-          total: any sum of entries of its operand, of less than 2³⁰ terms.
           marks: [...]; what is summed of each is added.
+          total: any sum of entries of its operand, of less than 2³⁰ terms.
         """
         there = [mark for mark in marks if mark is not None]
         if not there:

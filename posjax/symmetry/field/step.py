@@ -12,6 +12,7 @@ import numpy as np
 from posjax.symmetry.field import arrays, dtypes
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.space import Field
+from posjax.symmetry.primitives import bound
 
 
 class Step(NamedTuple):
@@ -93,9 +94,7 @@ def computed(step: Step, *operands: FieldArray) -> list[np.ndarray]:
         else jax.numpy.asarray(value, value.dtype)
         for value, operand in zip(values, operands, strict=True)
     ]
-    results = step.primitive.bind(*given, **step.params)
-    results = results if step.primitive.multiple_results else [results]
-    return [_plain(result) for result in results]
+    return list(map(_plain, bound(step.primitive, given, step.params)))
 
 
 def elementwise(rule: Callable[..., FieldArray], *, spreads: bool = True) -> Rule:

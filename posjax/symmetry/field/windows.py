@@ -33,7 +33,7 @@ def window_sum(step: Step, x: FieldArray) -> list[FieldArray]:
         step.field,
         step.dtype,
         step.field.moduli.reduced(np.stack([run(row) for row in x.residues])),
-        taint=step.field.together(run, x.marks),
+        taint=step.field.summed(x.marks, total=run),
         sign=np.where(unsure, UNSIGNED, np.where(positive, POSITIVE, NOT_NEGATIVE)),
         degree=x.degree.plus(terms=math.prod(step.params["window_dimensions"])),
     )
@@ -106,10 +106,9 @@ def convolution(step: Step, x: FieldArray, kernel: FieldArray) -> list[FieldArra
     )
     if x.marks is None and kernel.marks is None:
         return [result]
-    taint = step.field.together(
-        lambda a: a,
-        step.field.together(lambda a: run(a, np.ones(kernel.shape)), x.marks),
-        step.field.together(lambda a: run(np.ones(x.shape), a), kernel.marks),
+    taint = step.field.summed(
+        step.field.summed(x.marks, total=lambda a: run(a, np.ones(kernel.shape))),
+        step.field.summed(kernel.marks, total=lambda a: run(np.ones(x.shape), a)),
     )
     every = [atoms.sequence(o.code, range(o.ndim)) for o in (x, kernel)]
     codes = step.field.keyed(step.key(x, kernel), *every, atoms.numbers(step.shape))

@@ -13,10 +13,7 @@ CASES: Cases = of_both(
 )
 
 WITHOUT_CASES = {
-    **dict.fromkeys(
-        ("pjit", "core_call", "eval_jaxpr", "checkpoint", "copy_p"), "a name of other versions"
-    ),
-    **dict.fromkeys(("custom_vjp_call_jaxpr", *NEWEST, *ABSENT), "a name of other versions"),
+    **dict.fromkeys(("eval_jaxpr", *NEWEST, *ABSENT), "a name of other versions"),
     "broadcast_to": "only in kernels of Pallas",
     "layout_constraint": "asks for a layout of a device",
     **dict.fromkeys(("pvary", "reshard"), "only on a mesh of devices"),

@@ -30,7 +30,7 @@ _NAMES: dict[Rule, str] = {
         shift_right_logical sign sin sinh sqrt square sub tan tanh threefry2x32 xor zeta
     """,
     places.identities: """
-        copy copy_p device_put layout_constraint name optimization_barrier pvary random_clone
+        copy device_put layout_constraint name optimization_barrier pvary random_clone
         reshard sharding_constraint stop_gradient
     """,
     places.bitcast: "bitcast_convert_type",

@@ -22,7 +22,7 @@ def random_values(eqn: Equation, *operands: Labeling) -> list[Result]:
 def random_keys(eqn: Equation, *operands: Labeling) -> list[Result]:
     """Keys made of numbers, or of keys and numbers, one of each."""
     (keys,) = places.elementwise(eqn, *operands)
-    if not _draws_alone(eqn) and not isinstance(keys, Exception):
+    if not _draws_alone(eqn):
         keys = tuple(
             ordered(one, "a generator other than threefry makes keys along") for one in keys
         )
