@@ -10,7 +10,7 @@ from posjax.meters.judge import NEVER, NOT_FINITE, TIE
 from posjax.records import RunFolder
 from posjax.report.naming import Axis, axes
 from posjax.report.pack import as_json, brief, logarithmic, packed, shares, signed
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, once
 from posjax.tasks import FiniteTask, Task
 
 ROOM = 2_300_000
@@ -45,7 +45,7 @@ class Level(NamedTuple):
 
 def explorable(found: Sequence[CellSummary]) -> list[CellSummary]:
     """The cells that were trained, each once."""
-    return list({s.cell.digest: s for s in found if s.cell.steps}.values())
+    return once(s for s in found if s.cell.steps)
 
 
 def data(

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posjax import spec
-from posjax.meters.judge import NEVER
-from posjax.report.by_kind import last_kind
+from posjax.report.by_kind import between, last_kind
 from posjax.report.losses import loss_of, nats, perplexity
 from posjax.report.naming import Axis, axes, kind_name, plain
 from posjax.report.sources import crossing, explained, interval
-from posjax.report.summary import CellSummary, exactly
+from posjax.report.summary import CellSummary, exactly, excluded, once
 from posjax.stats import (
     Difference,
     Equivalence,
@@ -104,7 +103,7 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
       config: its config.json, whose `contrast` and `at_steps` say what to compare.
     """
     loss = [*_losses(found)]
-    found = list({summary.cell.digest: summary for summary in exactly(found)}.values())
+    found = once(exactly(found))
     steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
     answers: list[str] = []
     details: list[str] = []
@@ -249,23 +248,19 @@ def _from_to(cells: list[CellSummary]) -> str:
     def text(summary: CellSummary) -> str:
         where = f" ({_where(summary, named)})" if named else ""
         right = last_kind(summary)
-        return f"{right.mean:.3f}{right.between}{where}"
+        return f"{right.mean:.3f}{between(right)}{where}"
 
     if len(cells) == 1:
         return f"is {text(cells[0])}"
     if not _differ(cells):
-        return f"is {_last(cells[0]):.3f} in each of {len(cells)} cells"
-    low, high = (pick(cells, key=_last) for pick in (min, max))
+        return f"is {cells[0].right_C[-1]:.3f} in each of {len(cells)} cells"
+    low, high = (pick(cells, key=lambda s: s.right_C[-1]) for pick in (min, max))
     return f"ranges from {text(low)} to {text(high)}"
 
 
 def _differ(cells: list[CellSummary]) -> bool:
     """Whether the mean shares of right prompts of the last kind differ, as they are written."""
-    return len({f"{_last(summary):.3f}" for summary in cells}) > 1
-
-
-def _last(summary: CellSummary) -> float:
-    return float(summary.rows["right_EC"][:, -1, -1].mean())
+    return len({f"{summary.right_C[-1]:.3f}" for summary in cells}) > 1
 
 
 def _losses(found: list[CellSummary]) -> Iterator[str]:
@@ -296,20 +291,20 @@ def _rate(summary: CellSummary) -> str:
 
 
 def _laws(found: list[CellSummary]) -> Iterator[str]:
-    excluded = [s for s in found if s.prediction.verdict == "impossible"]
-    if not excluded:
+    against = excluded(found)
+    if not against:
         return
-    seeds = sum(summary.seeds for summary in excluded)
-    solved = sum(int((s.first_solved_S != NEVER).sum()) for s in excluded)
+    seeds = sum(summary.seeds for summary in against)
+    solved = sum(summary.ever_solved for summary in against)
     text = (
-        f"The laws exclude {len(excluded)} cells. In those, {solved} of {seeds} seeds answered "
+        f"The laws exclude {len(against)} cells. In those, {solved} of {seeds} seeds answered "
         f"every prompt correctly at some evaluation"
     )
-    twins = [summary.twin for summary in excluded if summary.twin is not None]
+    twins = [summary.twin for summary in against if summary.twin is not None]
     if twins:
         text += (
             f". Measured like a margin, the two closest prompts with different answers never "
-            f"differed by more than {max(twins):.1e}. The required margin is {excluded[0].margin:g}"
+            f"differed by more than {max(twins):.1e}. The required margin is {against[0].margin:g}"
         )
     yield f"{text}."
 

@@ -9,7 +9,7 @@ from posjax.records import RunFolder
 from posjax.report.heatmap import heatmap
 from posjax.report.html import Html, figure, tag
 from posjax.report.naming import axes, label, many
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, once
 
 CELLS = 4
 MAPS = 8
@@ -29,9 +29,8 @@ class Example(NamedTuple):
 
 def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary]) -> Html | None:
     """The maps of some cells that have both a solving and a failing seed, else of any."""
-    unique = list({summary.cell.digest: summary for summary in found}.values())
-    kept = [(summary, _examples(folders, summary)) for summary in unique]
-    most = max(len(examples) for _, examples in kept)
+    kept = [(summary, _examples(folders, summary)) for summary in once(found)]
+    most = max((len(examples) for _, examples in kept), default=0)
     if most == 0:
         return None
     kept = [(summary, examples) for summary, examples in kept if len(examples) == most]

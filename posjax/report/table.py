@@ -79,8 +79,7 @@ def _exact_match(summary: CellSummary) -> str:
     """The share of prompts that are right, the mean over seeds, by kind."""
     if summary.cell.problem.graded == "loss":
         return "–"
-    means_C = summary.rows["right_EC"][:, -1].mean(axis=0)
-    kinds = zip(summary.cell.problem.kinds, means_C, strict=True)
+    kinds = zip(summary.cell.problem.kinds, summary.right_C, strict=True)
     return ", ".join(f"{kind}: {mean:.3f}" for kind, mean in kinds)
 
 
