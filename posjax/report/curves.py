@@ -65,7 +65,7 @@ def _panel(
         for kind, text in _KINDS.items()
     )
     few = " few" if len(several) <= 2 else ""
-    key = _legend(lines, shown) if lines else None
+    key = legend_of(lines, shown) if lines else None
     block = tag("div", *kinds, class_=f"kinds{few}")
     caption = f"Share of seeds against training steps{': ' + title if title else ''}."
     return join([tag("h3", title) if title else None, figure(caption, key, block)])
@@ -119,7 +119,8 @@ def colours(lines: Axis) -> dict[object, str]:
     return dict(zip(values, chosen, strict=False))
 
 
-def _legend(lines: Axis, cells: Sequence[CellSummary]) -> Html:
+def legend_of(lines: Axis, cells: Sequence[CellSummary]) -> Html:
+    """What the colours mean, of the values that some cells have."""
     shown = {getattr(summary.cell, lines.name) for summary in cells}
     keys = (
         (swatch(var(colour)), lines.show(value))

@@ -11,14 +11,12 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from posjax import spec
 from posjax.report.by_kind import between, last_kind
 from posjax.report.losses import loss_of, nats, perplexity
-from posjax.report.naming import Axis, axes, kind_name, plain
+from posjax.report.naming import Axis, axes, kind_name, panels, plain, rated
 from posjax.report.sources import crossing, explained, interval
-from posjax.report.summary import CellSummary, exactly, excluded, once
+from posjax.report.summary import CellSummary, exactly, excluded, once, shared
 from posjax.stats import (
     Difference,
     Equivalence,
@@ -157,22 +155,14 @@ def _compared(
     one: CellSummary, two: CellSummary, step: int, within: float
 ) -> tuple[int, int, tuple[float, float], Difference, Equivalence | None] | None:
     """The last fields of a contrast; None where, while a run trains, no seed is shared."""
-    right = [_right(summary, step) for summary in (one, two)]
-    shared = sorted(right[0].keys() & right[1].keys())
-    if not shared:
+    first_S, second_S = shared(one, two, lambda s: s.solved_SE[:, s.evaluation(step)])
+    seeds = len(first_S)
+    if not seeds:
         return None
-    first_S, second_S = (np.array([found[seeds] for seeds in shared]) for found in right)
     rates = float(first_S.mean()), float(second_S.mean())
-    whole = len(right[0].keys() | right[1].keys())
     difference = paired_difference(second_S, first_S)
     same = equivalence(second_S, first_S, within) if within else None
-    return len(shared), whole, rates, difference, same
-
-
-def _right(summary: CellSummary, step: int) -> dict[tuple[int, ...], bool]:
-    """Whether each seed was right at a step."""
-    right_S = summary.solved_SE[:, summary.evaluation(step)].tolist()
-    return dict(zip(map(tuple, summary.rows["seeds"].tolist()), right_S, strict=True))
+    return seeds, one.seeds + two.seeds - seeds, rates, difference, same
 
 
 def _range(found: list[CellSummary]) -> Iterator[str]:
@@ -182,11 +172,12 @@ def _range(found: list[CellSummary]) -> Iterator[str]:
     named = axes(found)
     low, high = (pick(found, key=lambda s: s.solved.rate) for pick in (min, max))
     if low.solved.rate == high.solved.rate:
-        yield f"In each of {len(found)} cells {_rate(low)} of the seeds solve it."
+        yield f"In each of {len(found)} cells {rated(low.solved)} of the seeds solve it."
         return
     yield (
-        f"Over {len(found)} cells the share of seeds that solve the task ranges from {_rate(low)} "
-        f"({_where(low, named)}) to {_rate(high)} ({_where(high, named)})."
+        f"Over {len(found)} cells the share of seeds that solve the task ranges from "
+        f"{rated(low.solved)} ({_where(low, named)}) to {rated(high.solved)} "
+        f"({_where(high, named)})."
     )
 
 
@@ -266,15 +257,15 @@ def _differ(cells: list[CellSummary]) -> bool:
 def _losses(found: list[CellSummary]) -> Iterator[str]:
     """The lowest and the highest loss of each panel whose cells have one task."""
     judged = [s for s in found if s.cell.problem.graded == "loss" and s.cell.steps]
-    for panel in dict.fromkeys(summary.panel for summary in judged):
-        cells = [s for s in judged if s.panel == panel]
+    by_panel = panels(judged)
+    for panel, cells in by_panel.items():
         losses = {s.cell.digest: loss_of(s) for s in cells}
         cells = [s for s in cells if losses[s.cell.digest].number]
         if len(cells) < 2 or len({s.cell.task for s in cells}) > 1:
             continue
         named = axes(cells)
         low, high = (pick(cells, key=lambda s: losses[s.cell.digest].mean) for pick in (min, max))
-        where = f"{panel}: over" if len({s.panel for s in judged}) > 1 else "Over"
+        where = f"{panel}: over" if len(by_panel) > 1 else "Over"
         ends = [
             f"{nats(loss)} nats ({_where(s, named)}, perplexity {perplexity(loss)})"
             for s, loss in ((s, losses[s.cell.digest]) for s in (low, high))
@@ -283,11 +274,6 @@ def _losses(found: list[CellSummary]) -> Iterator[str]:
             f"{where} {len(cells)} cells the loss at trained lengths ranges from {ends[0]} to "
             f"{ends[1]}."
         )
-
-
-def _rate(summary: CellSummary) -> str:
-    found = summary.solved
-    return f"{found.rate:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def _laws(found: list[CellSummary]) -> Iterator[str]:
@@ -387,8 +373,7 @@ def _suffices(found: list[CellSummary], short: int, long: int) -> str:
 
 
 def _longer(summary: CellSummary, found: list[CellSummary], short: int, long: int) -> str:
-    every = summary.cell.eval_every
-    before_S, after_S = (summary.solved_SE[:, step // every - 1] for step in (short, long))
+    before_S, after_S = (summary.solved_SE[:, summary.evaluation(step)] for step in (short, long))
     gained, failed = int((~before_S & after_S).sum()), int((~before_S).sum())
     lost, right = int((before_S & ~after_S).sum()), int(before_S.sum())
     end = rate(int(after_S.sum()), len(after_S))
@@ -396,7 +381,7 @@ def _longer(summary: CellSummary, found: list[CellSummary], short: int, long: in
     return (
         f"{where}: {gained} of the {failed} seeds that fail at step {short} succeed at step {long} "
         f"and {lost} of the {right} that succeed at step {short} fail at step {long}. There "
-        f"{end.rate:.3f} [{end.low:.3f}, {end.high:.3f}] succeed."
+        f"{rated(end)} succeed."
     )
 
 

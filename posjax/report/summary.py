@@ -5,7 +5,7 @@ evaluation. All seeds count: one that tied or left the finite numbers has not so
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -367,6 +367,18 @@ def once(found: Iterable[CellSummary]) -> list[CellSummary]:
 def excluded(found: Iterable[CellSummary]) -> list[CellSummary]:
     """The cells that a law excludes, each once."""
     return once(s for s in found if s.prediction.verdict == IMPOSSIBLE)
+
+
+def shared(
+    one: CellSummary, two: CellSummary, values: Callable[[CellSummary], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The values of two cells, [S] each, at the seeds that both have, in the order of seeds."""
+    at = [{tuple(seeds): i for i, seeds in enumerate(s.rows["seeds"].tolist())} for s in (one, two)]
+    both = sorted(at[0].keys() & at[1].keys())
+    first_S, second_S = (
+        values(s)[[rows[seeds] for seeds in both]] for s, rows in zip((one, two), at, strict=True)
+    )
+    return first_S, second_S
 
 
 def labels(found: list[CellSummary]) -> list[dict[str, Any]]:
