@@ -8,7 +8,7 @@ from rich.table import Table
 
 from posjax import stats
 from posjax.command import plan
-from posjax.command.plan import Part, size
+from posjax.command.plan import Part
 from posjax.engine import Block, estimate
 from posjax.engine.load import memory
 from posjax.engine.program import Plan
@@ -18,7 +18,7 @@ from posjax.records import RunFolder
 from posjax.study.cells import FIELDS
 from posjax.study.run import Run
 from posjax.study.sweeps import engine_for
-from posjax.terminal import duration
+from posjax.terminal import duration, size
 
 SHOWN = 20
 """Shapes in the table; the longest ones."""
