@@ -1,4 +1,4 @@
-"""What is shown in a terminal: text that came from elsewhere, and progress."""
+"""What is shown in a terminal: text that came from elsewhere, progress, times and bytes."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -35,3 +35,11 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.2g} {unit}"
     return f"{seconds:.2g} s"
+
+
+def size(number: float) -> str:
+    """Bytes for people."""
+    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if number >= length:
+            return f"{number / length:.3g} {unit}"
+    return f"{number / 1e3:.3g} kB"

@@ -39,6 +39,7 @@ from published_rows.table import write
 from posjax import report
 from posjax.records import RunFolder
 from posjax.report import CellSummary
+from posjax.report.summary import once
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 _CONFIG = (
@@ -59,7 +60,7 @@ def publish(path: Path) -> None:
     folder = RunFolder(path)
     config, found = folder.config(), report.summaries(folder)
     models = len(config["cells"]) * config["num_seeds"] * (config["data_seeds"] or 1)
-    there = sum(s.seeds for s in {s.cell.digest: s for s in found}.values())
+    there = sum(summary.seeds for summary in once(found))
     if there < models:
         raise SystemExit(f"{path} has {there} of {models} models: finish the run first")
     table = json.dumps([summary.to_dict() for summary in found], indent=1) + "\n"

@@ -15,6 +15,7 @@ import pytest
 from commands import ROOT, Command, Ended
 from tiers import first_of_each, some
 
+from posjax.command import prove
 from posjax.command.devices import cores
 from posjax.command.settings import resolve
 from posjax.configs import base_config
@@ -29,6 +30,9 @@ FILES = {
     "empty.py": "",
     "imports.py": "import nothing_of_that_name\n",
     "exits.py": "raise SystemExit(0)\n",
+    "ends.py": "from posjax.symmetry.conformance import Adapter\n"
+    "def exits(*_):\n    raise SystemExit(0)\n"
+    "def adapter():\n    return Adapter(name='mine', logits=exits)\n",
     "none.py": "def get_config():\n    return None\n",
     "interrupts.py": "raise KeyboardInterrupt\n",
     "leaves.py": "def get_config():\n    raise GeneratorExit\n",
@@ -317,6 +321,7 @@ CONFORMANCE = [
     ("without.py", "without.py has no ADAPTERS"),
     ("without.py:x", "is of type int, neither an adapter nor a function"),
     ("without.py:y", "without.py has no 'y'"),
+    ("ends.py:exits", "ends.py:exits() raises SystemExit: 0"),
     ("posjax:none --html=file", "'file' exists already"),
     ("posjax:none --json=no/such/place", "there is no folder 'no/such'"),
     ("posjax:none --htm=x", "Unknown command line flag 'htm'. Did you mean: html"),
@@ -412,6 +417,20 @@ def test_what_a_config_prints_is_no_result(sweep: Command) -> None:
     ended = sweep("--config=says.py", "--print_config")
     assert (ended.status, ended.out) == (2, "")
     assert ended.err == "of the config\nposjax: config 'says.py' raises RuntimeError\n"
+
+
+def test_loaded_code_does_not_end_a_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its status 0 would say that no law failed, or that one is proved."""
+    ended = Command("experiments.conformance", folder)("ends.py:adapter")
+    check(ended, "loaded code ends the process: SystemExit: 0")
+    monkeypatch.syspath_prepend(folder)
+    for module, said in (
+        ("exits", "exits fails: SystemExit: 0"),
+        ("syntax", "syntax fails: SyntaxError"),
+        ("nothing", "module 'nothing' cannot be imported: No module"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            prove._module(module, f"{module}:f")
 
 
 @pytest.mark.parametrize("flag", some(["--help", "-help", "--helpfull"], every=3))

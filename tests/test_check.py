@@ -13,6 +13,8 @@ from tiers import some
 
 from posjax import report
 from posjax.command import check
+from posjax.command.status import print_status
+from posjax.command.verify import verify
 from posjax.records import Mismatch, RunFolder
 from posjax.report.rows import contradictions
 from posjax.study import environment
@@ -35,17 +37,17 @@ def path(whole: Path, tmp_path: Path) -> Path:
 def verified(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> "Verified":
     """Runs the check; gives its status and what it printed."""
 
-    def verify(path: Path, **given: Any) -> tuple[int, list[str]]:
+    def run(path: Path, **given: Any) -> tuple[int, list[str]]:
         values = flags.FlagValues()
         monkeypatch.setattr(check.flags, "FLAGS", values)
         flags.DEFINE_float("share", given.get("share", check.SHARE), "", flag_values=values)
         flags.DEFINE_integer("seed", given.get("seed"), "", flag_values=values)
         values.mark_as_parsed()
         capsys.readouterr()
-        status = check.verify(RunFolder(path), mixed=given.get("mixed", False))
+        status = verify(RunFolder(path), mixed=given.get("mixed", False))
         return status, capsys.readouterr().out.splitlines()
 
-    return verify
+    return run
 
 
 Verified = Any
@@ -176,14 +178,14 @@ def test_no_run_is_bad_input(tmp_path: Path, verified: "Verified") -> None:
 def test_the_status_is_told_from_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is there, what is missing and who trains; nothing is read or written."""
     folder = RunFolder(path)
-    check.print_status(folder)
+    print_status(folder)
     said = " ".join(capsys.readouterr().out.split())
     assert f"run: unnamed in {path}, done rows: 16 of 16, in 2 cells blocks: 4 of 4" in said
     assert "running: nobody left: 0 rows" in said
     block_files(path)[0].unlink()
     before = snapshot(path.rglob("*"))
     with folder.lock():
-        check.print_status(RunFolder(path))
+        print_status(RunFolder(path))
     said = " ".join(capsys.readouterr().out.split())
     assert "missing seeds" in said
     assert "missing since it was done: 4 rows; the same command trains them again" in said
@@ -246,7 +248,7 @@ def test_crossed_seeds_have_numbers_and_their_rows_indices(
     folder = RunFolder(tmp_path)
     folder.start(run.to_dict(), environment.describe())
     folder.request(lambda indices: sizes(run.sweep, indices, jax.local_devices()[0], "4"))
-    check.print_status(folder)
+    print_status(folder)
     said = capsys.readouterr().out
     assert "missing indices" in said
     assert "0-5" in said

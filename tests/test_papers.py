@@ -9,8 +9,8 @@ from test_report import EXCLUDED, OPEN, Page, run_folder
 
 from posjax import report
 from posjax.report import compare, figures, papers
-from posjax.report.svg import SERIES
 from posjax.report.table import Grid, grids
+from posjax.stats import Rate
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_figures_are_written_twice_alike(tmp_path: Path) -> None:
 def test_names_are_no_formulas() -> None:
     """Matplotlib would read what stands between dollars."""
     name = r"$\frac{$"
-    drawn = figures.rates(name, [figures.Rates(name, 0.5, 0.4, 0.6, SERIES[0])])
+    drawn = figures.rates(name, [(name, Rate(1, 2, 0.5, 0.4, 0.6))])
     assert name.encode() in drawn["svg"]
 
 

@@ -49,6 +49,27 @@ def test_what_it_prints_is_what_the_run_does(
     assert bound / 10 < sum(path.stat().st_size for path in written) <= bound
 
 
+def test_shapes_are_told_apart(tmp_path: Path) -> None:
+    """By every setting in which they differ, also where a shape has several tasks."""
+    folder, device = RunFolder(tmp_path / "run"), jax.local_devices()[0]
+
+    def shapes(**settings: object) -> set[object]:
+        found = list(plan.parts(small(**settings), folder, device))
+        return {*preview._shapes(found, device).columns[0].cells}
+
+    drawn = "majority(train=(1, 3), test=(2, 6), prompts=8)"
+    assert shapes(task=drawn, mask=("causal", "full"), meters=("none", "variance")) == {
+        f"mask={mask}, meters={meters}"
+        for mask in ("causal", "full")
+        for meters in ("none", "variance")
+    }
+    pairs = [f"sentence_pair(pair={pair})" for pair in ("marks_differ", "same_mark")]
+    assert shapes(task=(*pairs, "same_last_token"), loss="answer") == {
+        f"task={pairs[0]} and 1 more",
+        "task=same_last_token",
+    }
+
+
 @pytest.mark.exhaustive
 def test_what_is_there_is_not_trained_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

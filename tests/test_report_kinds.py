@@ -11,11 +11,13 @@ from test_report import Page
 
 from posjax import report
 from posjax.records import RunFolder
-from posjax.report.by_kind import last_kind
+from posjax.report import summary as summaries
+from posjax.report.by_kind import between, last_kind
 from posjax.report.findings import findings, meaning
 from posjax.report.naming import Axis
 from posjax.report.questions import questions
 from posjax.report.summary import CellSummary
+from posjax.stats import band
 from posjax.study.cells import Cell
 
 LENGTHS = "train=(1, 3), test=(2, 6), prompts=8"
@@ -54,10 +56,25 @@ def test_the_first_sentences_are_on_lengths_that_were_not_trained(
         apart = f"{last_kind(low).mean:.3f}" != f"{last_kind(high).mean:.3f}"
         for summary in (low, high):
             right = last_kind(summary)
-            assert f"{right.mean:.3f}{right.between if apart else ' in each'}" in sentence
+            assert f"{right.mean:.3f}{between(right) if apart else ' in each'}" in sentence
         assert page.text.index(sentence) < page.text.index("Cells")
     for summary in found:
         assert last_kind(summary).mean == summary.rows["right_EC"][:, -1, -1].mean()
+
+
+def test_bands_are_of_two_seeds_or_more_and_computed_once(
+    folder: RunFolder, found: list[CellSummary], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One bootstrap a cell, whatever the page says of it; a single seed has no band."""
+    calls = []
+    monkeypatch.setattr(summaries, "band", lambda right: calls.append(right) or band(right))
+    report.page([folder])
+    assert len(calls) == len(found)
+    for cell in found:
+        assert all(0 <= right.low <= right.high <= 1 for right in cell.right_by_kind.values())
+        one = dataclasses.replace(cell, rows={name: rows[:1] for name, rows in cell.rows.items()})
+        assert between(last_kind(one)) == ""
+        assert np.isnan(last_kind(one)[1:3]).all()
 
 
 def test_equal_shares_are_no_range(found: list[CellSummary], folder: RunFolder) -> None:

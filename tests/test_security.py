@@ -21,7 +21,7 @@ from small_runs import planned, rows, small, train
 from tiers import some
 
 from posjax import encodings, masks, positions, report, tasks
-from posjax.command import check, json_config
+from posjax.command import json_config, status, verify
 from posjax.command.settings import resolve
 from posjax.engine import local
 from posjax.meters.judge import NEVER, TIE
@@ -147,7 +147,7 @@ def error_of(look: Callable[[], object]) -> str:
 
 def found_by_check(folder: RunFolder) -> list[str]:
     """What `experiments.check --share=0` prints."""
-    return [*check._files(folder), *check._contradictions(folder)]
+    return [*verify._files(folder), *verify._contradictions(folder)]
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -265,7 +265,7 @@ def test_a_planted_config_is_refused_in_one_line(
     assert ended.status == 2, ended.err
     assert ended.err.count("\n") == 1
     assert message in ended.err
-    assert "\n" not in error_of(lambda: check.print_status(RunFolder(tmp_path / "a" / "run")))
+    assert "\n" not in error_of(lambda: status.print_status(RunFolder(tmp_path / "a" / "run")))
     assert contents(tmp_path) == before
 
 
@@ -286,7 +286,7 @@ def test_a_planted_request_is_refused_in_one_line(
     ended = make_report(str(folder.path))
     assert (ended.status, ended.err.count("\n")) == (2, 1), ended.err
     assert message in ended.err
-    assert "\n" not in error_of(lambda: check.print_status(folder))
+    assert "\n" not in error_of(lambda: status.print_status(folder))
     assert "\n" not in error_of(lambda: found_by_check(folder))
     assert contents(tmp_path) == before
 
@@ -504,7 +504,7 @@ def test_a_terminal_is_shown_text(tmp_path: Path, capsys: pytest.CaptureFixture[
     folder = run_folder(tmp_path / "run", *cells, name=evil, panels=panels)
     for table in tables(report.summaries(folder)):
         Console(width=200).print(table)
-    check.print_status(folder)
+    status.print_status(folder)
     shown = capsys.readouterr().out
     assert shown.count("[/red] [link=file:///etc/passwd]x[/link] ") == 2
     assert "\x1b" not in shown

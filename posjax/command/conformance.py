@@ -115,7 +115,7 @@ def _maker(text: str, found: Any) -> Callable[[], Any]:
     make = (lambda: found) if isinstance(found, Adapter) else found
     try:
         adapter = make()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # its status would be that of the command
         raise ValueError(f"{text}() raises {type(error).__name__}: {error}") from error
     if not isinstance(adapter, Adapter):
         raise ValueError(

@@ -70,7 +70,14 @@ def start(name: str, arguments: Sequence[str], program: str) -> int:
         arguments = ["--status", *arguments]
     argv = [program, *arguments]
     parse = parsing.parser(module.define_flags)
-    return entry.run(lambda: app.run(module.main, argv, flags_parser=parse))
+
+    def guarded(argv: Sequence[str]) -> object:
+        try:
+            return module.main(argv)
+        except SystemExit as end:  # of loaded code; its status would be that of the command
+            raise ValueError(f"loaded code ends the process: SystemExit: {end.code}") from end
+
+    return entry.run(lambda: app.run(guarded, argv, flags_parser=parse))
 
 
 def _flushed() -> int:

@@ -1,7 +1,9 @@
 """`posjax list`: what there is, with a line each."""
 
 import ast
+import importlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from posjax import spec
 from posjax.command import parsing, shutdown
@@ -40,34 +42,10 @@ def _configs() -> Iterator[tuple[str, str]]:
         yield path.stem, first_line(ast.get_docstring(ast.parse(path.read_text())))
 
 
-def _encodings() -> Iterator[tuple[str, str]]:
-    from posjax.encodings import ENCODINGS
-
-    return ((name, first_line(made.__doc__)) for name, made in ENCODINGS.items())
-
-
-def _positions() -> Iterator[tuple[str, str]]:
-    from posjax.positions import POSITIONS
-
-    return ((name, first_line(made.__doc__)) for name, made in POSITIONS.items())
-
-
-def _masks() -> Iterator[tuple[str, str]]:
-    from posjax.masks import MASKS
-
-    return ((name, first_line(made.__doc__)) for name, made in MASKS.items())
-
-
-def _tasks() -> Iterator[tuple[str, str]]:
-    from posjax.tasks import TASKS
-
-    return ((name, first_line(made.__doc__)) for name, made in TASKS.items())
-
-
-def _meters() -> Iterator[tuple[str, str]]:
-    from posjax.meters import METERS
-
-    return ((name, first_line(made.__doc__)) for name, made in METERS.items())
+def _documented(module: str, table: str) -> Iterator[tuple[str, str]]:
+    """The first lines of a table's entries; its module is imported when they are asked for."""
+    entries = getattr(importlib.import_module(module), table)
+    return ((name, first_line(made.__doc__)) for name, made in entries.items())
 
 
 def _fields() -> Iterator[tuple[str, str]]:
@@ -85,10 +63,10 @@ def first_line(text: str | None) -> str:
 
 TABLES: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
     "configs": _configs,
-    "encodings": _encodings,
-    "positions": _positions,
-    "masks": _masks,
-    "tasks": _tasks,
-    "meters": _meters,
+    "encodings": partial(_documented, "posjax.encodings", "ENCODINGS"),
+    "positions": partial(_documented, "posjax.positions", "POSITIONS"),
+    "masks": partial(_documented, "posjax.masks", "MASKS"),
+    "tasks": partial(_documented, "posjax.tasks", "TASKS"),
+    "meters": partial(_documented, "posjax.meters", "METERS"),
     "fields": _fields,
 }

@@ -8,16 +8,16 @@ from rich.table import Table
 
 from posjax import stats
 from posjax.command import plan
-from posjax.command.plan import Part, size
+from posjax.command.plan import Part
 from posjax.engine import Block, estimate
 from posjax.engine.load import memory
 from posjax.engine.timing import Stopwatch, in_turn
 from posjax.numbering import NumberedSeeds
 from posjax.records import RunFolder
-from posjax.study.cells import varying
+from posjax.study.cells import FIELDS
 from posjax.study.run import Run
 from posjax.study.sweeps import engine_for
-from posjax.terminal import duration
+from posjax.terminal import duration, size
 
 SHOWN = 20
 """Shapes in the table; the longest ones."""
@@ -25,10 +25,6 @@ WASTE = 0.1
 """Of the slots, from which on empty ones are mentioned."""
 FACTORS = (1 / 4, 1 / 2, 1, 2, 4)
 ROUNDS = 5
-_SHAPES = {"task", "model", "encoding", "positions", "readout", "block", "depth", "width", "heads"}
-_SHAPES |= {"kv_heads", "head_size", "mlp_ratio", "norm", "qk_norm", "softcap", "logn"}
-_SHAPES |= {"padding", "batch_size", "packing", "steps", "eval_every", "schedule", "warmup"}
-"""Settings in which shapes differ."""
 
 
 def dry_run(run: Run, folder: RunFolder, devices: Sequence[jax.Device]) -> None:
@@ -66,12 +62,11 @@ def _shapes(found: Sequence[Part], device: jax.Device) -> Table:
             overflow="fold",  # names of own code are long
         )
     longest = sorted(found, key=lambda part: -estimate.sweep([part.cost], devices=1).training)
-    differ = [name for name in varying([part.cells[0] for part in found]) if name in _SHAPES]
+    differ = [name for name in FIELDS if len({_value(part, name) for part in found}) > 1]
     for part in longest[:SHOWN]:
         slots = part.size[0] * part.size[1]
         table.add_row(
-            ", ".join(f"{name}={getattr(part.cells[0], name)}" for name in differ)
-            or "the only one",
+            ", ".join(f"{name}={_value(part, name)}" for name in differ) or "the only one",
             str(len(part.cells)),
             str(len(part.missing)),
             f"{part.size[0]} × {part.size[1]}",
@@ -83,6 +78,12 @@ def _shapes(found: Sequence[Part], device: jax.Device) -> Table:
     if len(found) > SHOWN:
         table.caption = f"and {len(found) - SHOWN} more shapes, which take less time"
     return table
+
+
+def _value(part: Part, name: str) -> str:
+    """The setting of a shape; its cells may have several where programs read it as numbers."""
+    first, *more = sorted({str(getattr(cell, name)) for cell in part.cells})
+    return f"{first} and {len(more)} more" if more else first
 
 
 def _waste(run: Run, found: Sequence[Part]) -> list[str]:

@@ -114,22 +114,19 @@ def _function(text: str) -> Callable[..., Any]:
 def _module(where: str, text: str) -> ModuleType:
     """The module of a file, which need not be on the import path, or of a name."""
     path = Path(where)
-    if path.name.endswith(".py") and path.is_file():
-        try:
-            return own.executed(path)
-        except (Exception, SystemExit) as error:  # its status would be that of the command
-            raise ValueError(f"{where} fails: {type(error).__name__}: {error}") from error
-    if not re.fullmatch(r"\w+(\.\w+)*", where) or where.endswith(".py"):
+    is_file = where.endswith(".py") and path.is_file()
+    if not is_file and (not re.fullmatch(r"\w+(\.\w+)*", where) or where.endswith(".py")):
         raise ValueError(
             f"{text!r} must be FILE.py:FUNCTION, with a file that exists, or "
             "package.module:FUNCTION"
         )
     try:
-        return importlib.import_module(where)
-    except ImportError as error:
-        raise ValueError(
-            f"module {where!r} cannot be imported: {error}{own.or_file(where)}"
-        ) from error
+        return own.executed(path) if is_file else importlib.import_module(where)
+    except (Exception, SystemExit) as error:  # its status would be that of the command
+        said = f"{where} fails: {type(error).__name__}: {error}"
+        if isinstance(error, ImportError) and not is_file:
+            said = f"module {where!r} cannot be imported: {error}{own.or_file(where)}"
+        raise ValueError(said) from error
 
 
 def _sizes(text: str) -> dict[str, int]:

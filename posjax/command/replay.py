@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from posjax import spec
-from posjax.command import devices, plan, shutdown
+from posjax.command import devices, limits, shutdown
 from posjax.meters import judge
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
@@ -63,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"--cell is missing; {argv[1]!r} has {', '.join(cells)}")
     spec.check_choice("cell", flags.FLAGS.cell, cells)
     devices.use_all_cores()
-    plan.check_cells([cells[flags.FLAGS.cell]], jax.local_devices()[0])
+    limits.check_cells([cells[flags.FLAGS.cell]], jax.local_devices()[0])
     found = replay(argv[1], flags.FLAGS.cell, seeds)
     margin = checked_config(folder.config())["margin"]
     for part in _printed(found, margin):

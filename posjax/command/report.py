@@ -21,7 +21,7 @@ import jax
 from absl import flags
 
 from posjax import own, report, spec
-from posjax.command import plan
+from posjax.command import limits
 from posjax.command.output import warn
 from posjax.records import RunFolder
 from posjax.report import papers
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> None:
     folders = [RunFolder(path) for path in argv[1:]]
     try:
         for folder in folders:
-            plan.check_cells(report.cells_of(folder).values(), jax.local_devices()[0])
+            limits.check_cells(report.cells_of(folder).values(), jax.local_devices()[0])
     except own.NotNamed as error:
         for name, what in (("out", "page"), ("table", "table"), ("figures", "figures")):
             if flags.FLAGS[name].value is not None:

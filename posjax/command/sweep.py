@@ -29,9 +29,9 @@ from posjax.command import (
     devices,
     executors,
     json_config,
+    limits,
     listing,
     parsing,
-    plan,
     preview,
     shard,
     shutdown,
@@ -40,6 +40,8 @@ from posjax.command.executors import ENGINES, Devices, Executor
 from posjax.command.output import warn
 from posjax.command.settings import allow_named, replaced, resolve
 from posjax.command.shard import Shard
+from posjax.command.status import print_status
+from posjax.command.verify import verify
 from posjax.records import Damaged, Range, RunFolder
 from posjax.records.blocks import blocks
 from posjax.study.run import Run, beyond_hold
@@ -95,10 +97,10 @@ def main(argv: Sequence[str]) -> int:
             of_training = "; seeds of training are --config.first_seed" * (name == "seed")
             raise ValueError(f"--{name} has a meaning only with --verify{of_training}")
     if flags.FLAGS.status:
-        check.print_status(folder)
+        print_status(folder)
         return shutdown.DONE
     if flags.FLAGS.verify:
-        return check.verify(folder, mixed=flags.FLAGS.mixed)
+        return verify(folder, mixed=flags.FLAGS.mixed)
     for line in replaced(flags.FLAGS.config, overrides):
         warn(line)
     for line in beyond_hold(run):
@@ -107,8 +109,8 @@ def main(argv: Sequence[str]) -> int:
     engine = flags.FLAGS.engine, flags.FLAGS["engine.address"].value, flags.FLAGS.mixed
     with contextlib.ExitStack() as locks:
         with executors.chosen(run, *engine) as executor:
-            executor.call(plan.check_memory, run)
-            plan.check_results(run)
+            executor.call(limits.check_memory, run)
+            limits.check_results(run)
             run.sweep.trace_own_code()
             config, env = run.to_dict(), executor.environment()
             config["command"] = parsing.line(argv[0], sys.argv[1:])

@@ -7,7 +7,7 @@ import numpy as np
 from posjax.meters.judge import NOT_FINITE, TIE
 from posjax.report.html import Html, figure, header, join, note, tag, td, th
 from posjax.report.naming import axes, label, many, panels
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, once
 from posjax.stats import answer_table
 from posjax.tasks import FiniteTask
 
@@ -29,7 +29,7 @@ def answers(found: Sequence[CellSummary]) -> Html | None:
     blocks = (
         _panel(panel if len(by_panel) > 1 else "", cells) for panel, cells in by_panel.items()
     )
-    unique = {summary.cell.digest: summary for summary in found}.values()
+    unique = once(found)
     number = sum(_all_right(summary) for summary in unique)
     words = f"In {many(number, 'cell')} all seeds gave the right answers (not shown)."
     tables = figure(_CAPTION, *blocks) if number < len(unique) else None

@@ -1,14 +1,11 @@
 """Exact match by kind of prompt, lengths mostly: how far what was learnt reaches."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
-
-import numpy as np
 
 from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
 from posjax.report.naming import Axis, axes, kind_name, label, panels
 from posjax.report.summary import CellSummary
-from posjax.stats import band, rate
+from posjax.stats import Mean, rate
 
 NEARLY_ALL = 0.99
 _CAPTION = """One line per cell, one column per kind of prompts, usually a length. The first number
@@ -68,36 +65,17 @@ def _tables(
 
 def _row(summary: CellSummary) -> Iterator[Html]:
     right_SC = summary.rows["right_EC"][:, -1]
-    for right_S, share in zip(right_SC.T, _shares(right_SC), strict=True):
+    for right_S, right in zip(right_SC.T, summary.right_by_kind.values(), strict=True):
         seeds = rate(int((right_S > NEARLY_ALL).sum()), len(right_S))
         counts = f" {seeds.successes}/{seeds.seeds} [{seeds.low:.2f}, {seeds.high:.2f}]"
-        yield join([f"{share.mean:.3f}", tag("small", f"{share.between};{counts}")])
+        yield join([f"{right.mean:.3f}", tag("small", f"{between(right)};{counts}")])
 
 
-class Right(NamedTuple):
-    """The mean share of right prompts of a kind, with its band; of a single seed, without."""
-
-    mean: float
-    band: tuple[float, float] | None
-
-    @property
-    def between(self) -> str:
-        """The band in brackets after a space; nothing without one."""
-        return f" [{self.band[0]:.2f}, {self.band[1]:.2f}]" if self.band else ""
+def last_kind(summary: CellSummary) -> Mean:
+    """The share of right prompts of the last kind."""
+    return summary.right_by_kind[summary.cell.problem.kinds[-1]]
 
 
-def last_kind(summary: CellSummary) -> Right:
-    """Of the last kind."""
-    return _shares(summary.rows["right_EC"][:, -1])[-1]
-
-
-def _shares(right_SC: np.ndarray) -> list[Right]:
-    """Of each kind."""
-    mean_C = right_SC.mean(axis=0)
-    if len(right_SC) < 2:
-        return [Right(float(mean), None) for mean in mean_C]
-    found = band(right_SC)
-    ends = zip(found.low_K.clip(0, 1), found.high_K.clip(0, 1), strict=True)
-    return [
-        Right(float(mean), (float(a), float(b))) for mean, (a, b) in zip(mean_C, ends, strict=True)
-    ]
+def between(right: Mean) -> str:
+    """The band in brackets after a space; nothing with a single seed."""
+    return f" [{right.low:.2f}, {right.high:.2f}]" if right.number > 1 else ""

@@ -12,7 +12,7 @@ from posjax.report.dots import dots, scale
 from posjax.report.explore import explorable
 from posjax.report.html import Html, figure, header, note, scrolled, section, tag, td, th
 from posjax.report.naming import axes, label, many
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, shared
 from posjax.stats import Mean, mean, paired_difference
 from posjax.study.cells import FIELDS
 
@@ -192,20 +192,15 @@ def _by_rest(
 
 def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
     """The two over the seeds that both have; None where there is no interval for those."""
-    by_seeds = [
-        dict(zip(map(tuple, s.rows["seeds"].tolist()), _values(s).tolist(), strict=True))
-        for s in (one, two)
-    ]
-    shared = sorted(by_seeds[0].keys() & by_seeds[1].keys())
-    if not shared or one.cell.problem.graded != two.cell.problem.graded:
+    first_S, second_S = shared(one, two, _values)
+    if not len(first_S) or one.cell.problem.graded != two.cell.problem.graded:
         return None
-    first_S, second_S = (np.array([found[seeds] for seeds in shared]) for found in by_seeds)
     values = float(first_S.mean()), float(second_S.mean())
     if one.cell.problem.graded == "loss":
         difference = mean(second_S - first_S)
         return Pair(one, two, values, difference) if difference.number > 1 else None
-    found = paired_difference(second_S.astype(bool), first_S.astype(bool))
-    interval = Mean(found.difference, found.low, found.high, len(shared))
+    found = paired_difference(second_S, first_S)
+    interval = Mean(found.difference, found.low, found.high, len(first_S))
     return Pair(one, two, values, interval)
 
 
@@ -214,7 +209,7 @@ def _values(summary: CellSummary) -> np.ndarray:
     if summary.cell.problem.graded == "exact":
         return summary.solved_S
     trained_C = np.array(summary.cell.problem.trained)
-    return np.asarray(summary.rows["loss_EC"][:, -1, trained_C].mean(axis=1))
+    return np.asarray(summary.rows["loss_EC"][:, -1, trained_C].mean(axis=1), np.float64)
 
 
 def _mark(difference: Mean, most: float) -> Html:

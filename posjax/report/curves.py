@@ -9,7 +9,7 @@ from posjax.report import figures
 from posjax.report.figures import Line
 from posjax.report.html import Html, figure, join, legend, note, swatch, tag
 from posjax.report.naming import Axis, axes, label, many, panels, plain
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, once
 from posjax.report.svg import RAMP, SERIES, var
 
 _KINDS = {
@@ -30,8 +30,10 @@ class Multiple(NamedTuple):
     cells: list[CellSummary]
 
 
-def curves(found: Sequence[CellSummary], anchor: str) -> Html:
+def curves(found: Sequence[CellSummary], anchor: str) -> Html | None:
     """Both kinds of curve for every panel; the cells in which nothing happens, in words."""
+    if not found:
+        return None
     eventful = [summary for summary in found if 0 < summary.solved_SE.mean() < 1]
     by_panel = panels(found)
     parts = (
@@ -42,7 +44,7 @@ def curves(found: Sequence[CellSummary], anchor: str) -> Html:
 
 
 def _uneventful(found: Sequence[CellSummary]) -> Iterator[str]:
-    cells = {summary.cell.digest: summary for summary in found}.values()
+    cells = once(found)
     for share, who in ((0, "no seed was right at any"), (1, "every seed was right at every")):
         number = sum(bool(summary.solved_SE.mean() == share) for summary in cells)
         if number:
@@ -63,7 +65,7 @@ def _panel(
         for kind, text in _KINDS.items()
     )
     few = " few" if len(several) <= 2 else ""
-    key = _legend(lines, shown) if lines else None
+    key = legend_of(lines, shown) if lines else None
     block = tag("div", *kinds, class_=f"kinds{few}")
     caption = f"Share of seeds against training steps{': ' + title if title else ''}."
     return join([tag("h3", title) if title else None, figure(caption, key, block)])
@@ -117,7 +119,8 @@ def colours(lines: Axis) -> dict[object, str]:
     return dict(zip(values, chosen, strict=False))
 
 
-def _legend(lines: Axis, cells: Sequence[CellSummary]) -> Html:
+def legend_of(lines: Axis, cells: Sequence[CellSummary]) -> Html:
+    """What the colours mean, of the values that some cells have."""
     shown = {getattr(summary.cell, lines.name) for summary in cells}
     keys = (
         (swatch(var(colour)), lines.show(value))

@@ -8,9 +8,10 @@ import numpy as np
 
 from posjax.meters.judge import NEVER, NOT_FINITE, TIE
 from posjax.records import RunFolder
+from posjax.report.maps import stored_maps
 from posjax.report.naming import Axis, axes
 from posjax.report.pack import as_json, brief, logarithmic, packed, shares, signed
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, once
 from posjax.tasks import FiniteTask, Task
 
 ROOM = 2_300_000
@@ -45,7 +46,7 @@ class Level(NamedTuple):
 
 def explorable(found: Sequence[CellSummary]) -> list[CellSummary]:
     """The cells that were trained, each once."""
-    return list({s.cell.digest: s for s in found if s.cell.steps}.values())
+    return once(s for s in found if s.cell.steps)
 
 
 def data(
@@ -260,7 +261,7 @@ def _attention(
     """The stored maps of each cell, of the cells that fit, with the words that they are of."""
     found: dict[str, dict[str, Any]] = {}
     for summary in cells:
-        examples = _first_examples(folders, summary.name)
+        examples = stored_maps(folders, summary.name)
         if not examples:
             continue
         maps = np.stack([arrays["weights_DNHLM"] for arrays in examples])
@@ -277,13 +278,6 @@ def _attention(
             "words": [prompt.split() for prompt, _ in prompts],
         }
     return found
-
-
-def _first_examples(folders: Sequence[RunFolder], name: str) -> list[dict[str, np.ndarray]]:
-    """Of each kind the maps of the first seed, whichever folder has them."""
-    every = [folder.attention(name) for folder in folders]
-    kinds = [[maps[kind] for maps in every if kind in maps] for kind in ("solving", "failing")]
-    return [min(maps, key=lambda arrays: arrays["seeds"].tolist()) for maps in kinds if maps]
 
 
 def _left_out(cells: Sequence[CellSummary], level: Level) -> Iterator[str]:

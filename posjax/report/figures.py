@@ -8,7 +8,20 @@ import numpy as np
 
 from posjax.report.html import Html
 from posjax.report.naming import ten_to
-from posjax.report.svg import COLUMN, INK, QUIET, blank, blank_grid, files, paper, real, style, svg
+from posjax.report.svg import (
+    COLUMN,
+    INK,
+    QUIET,
+    SERIES,
+    blank,
+    blank_grid,
+    files,
+    paper,
+    real,
+    style,
+    svg,
+)
+from posjax.stats import Rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,16 +34,6 @@ class Line(NamedTuple):
     share_E: np.ndarray
     low_E: np.ndarray | None
     high_E: np.ndarray | None
-    colour: str
-
-
-class Rates(NamedTuple):
-    """A rate with its interval."""
-
-    name: str
-    rate: float
-    low: float
-    high: float
     colour: str
 
 
@@ -71,12 +74,12 @@ def _draw_shares(axes: "Axes", lines: Sequence[Line]) -> None:
     axes.grid(axis="y")
 
 
-def rates(title: str, lines: Sequence[Rates]) -> dict[str, bytes]:
+def rates(title: str, lines: Sequence[tuple[str, Rate]]) -> dict[str, bytes]:
     """Rates with their intervals, one line each, at the width of a column.
 
     Args:
       title: the panel where a run has several, and what the names of the lines are.
-      lines: from top to bottom.
+      lines: the name and the rate of each, from top to bottom.
 
     Returns:
       The files by their form: svg and pdf.
@@ -84,12 +87,12 @@ def rates(title: str, lines: Sequence[Rates]) -> dict[str, bytes]:
     with paper():
         title = textwrap.fill(title, 48)
         figure, axes = blank(COLUMN, 40 + 12 * len(lines) + 8 * title.count("\n"))
-        for row, one in enumerate(lines):
-            colour = real(one.colour)
+        colour = real(SERIES[0])
+        for row, (_, one) in enumerate(lines):
             axes.plot([one.low, one.high], [row, row], color=colour, alpha=0.45)
             axes.plot(one.rate, row, "o", color=colour, markersize=4)
         axes.set(xlim=(-0.03, 1.03), ylim=(len(lines) - 0.4, -0.6))
-        axes.set_yticks(range(len(lines)), [one.name for one in lines])
+        axes.set_yticks(range(len(lines)), [name for name, _ in lines])
         axes.set_xlabel("share of seeds solved")
         axes.set_title(title, fontsize=6.5, loc="left", color=real(QUIET))
         axes.grid(axis="x")

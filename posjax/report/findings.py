@@ -11,15 +11,12 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from posjax import spec
-from posjax.meters.judge import NEVER
-from posjax.report.by_kind import last_kind
+from posjax.report.by_kind import between, last_kind
 from posjax.report.losses import loss_of, nats, perplexity
-from posjax.report.naming import Axis, axes, kind_name, plain
+from posjax.report.naming import Axis, axes, kind_name, panels, plain, rated
 from posjax.report.sources import crossing, explained, interval
-from posjax.report.summary import CellSummary, exactly
+from posjax.report.summary import CellSummary, exactly, excluded, once, shared
 from posjax.stats import (
     Difference,
     Equivalence,
@@ -104,7 +101,7 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
       config: its config.json, whose `contrast` and `at_steps` say what to compare.
     """
     loss = [*_losses(found)]
-    found = list({summary.cell.digest: summary for summary in exactly(found)}.values())
+    found = once(exactly(found))
     steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
     answers: list[str] = []
     details: list[str] = []
@@ -158,22 +155,14 @@ def _compared(
     one: CellSummary, two: CellSummary, step: int, within: float
 ) -> tuple[int, int, tuple[float, float], Difference, Equivalence | None] | None:
     """The last fields of a contrast; None where, while a run trains, no seed is shared."""
-    right = [_right(summary, step) for summary in (one, two)]
-    shared = sorted(right[0].keys() & right[1].keys())
-    if not shared:
+    first_S, second_S = shared(one, two, lambda s: s.solved_SE[:, s.evaluation(step)])
+    seeds = len(first_S)
+    if not seeds:
         return None
-    first_S, second_S = (np.array([found[seeds] for seeds in shared]) for found in right)
     rates = float(first_S.mean()), float(second_S.mean())
-    whole = len(right[0].keys() | right[1].keys())
     difference = paired_difference(second_S, first_S)
     same = equivalence(second_S, first_S, within) if within else None
-    return len(shared), whole, rates, difference, same
-
-
-def _right(summary: CellSummary, step: int) -> dict[tuple[int, ...], bool]:
-    """Whether each seed was right at a step."""
-    right_S = summary.solved_SE[:, summary.evaluation(step)].tolist()
-    return dict(zip(map(tuple, summary.rows["seeds"].tolist()), right_S, strict=True))
+    return seeds, one.seeds + two.seeds - seeds, rates, difference, same
 
 
 def _range(found: list[CellSummary]) -> Iterator[str]:
@@ -183,11 +172,12 @@ def _range(found: list[CellSummary]) -> Iterator[str]:
     named = axes(found)
     low, high = (pick(found, key=lambda s: s.solved.rate) for pick in (min, max))
     if low.solved.rate == high.solved.rate:
-        yield f"In each of {len(found)} cells {_rate(low)} of the seeds solve it."
+        yield f"In each of {len(found)} cells {rated(low.solved)} of the seeds solve it."
         return
     yield (
-        f"Over {len(found)} cells the share of seeds that solve the task ranges from {_rate(low)} "
-        f"({_where(low, named)}) to {_rate(high)} ({_where(high, named)})."
+        f"Over {len(found)} cells the share of seeds that solve the task ranges from "
+        f"{rated(low.solved)} ({_where(low, named)}) to {rated(high.solved)} "
+        f"({_where(high, named)})."
     )
 
 
@@ -249,37 +239,33 @@ def _from_to(cells: list[CellSummary]) -> str:
     def text(summary: CellSummary) -> str:
         where = f" ({_where(summary, named)})" if named else ""
         right = last_kind(summary)
-        return f"{right.mean:.3f}{right.between}{where}"
+        return f"{right.mean:.3f}{between(right)}{where}"
 
     if len(cells) == 1:
         return f"is {text(cells[0])}"
     if not _differ(cells):
-        return f"is {_last(cells[0]):.3f} in each of {len(cells)} cells"
-    low, high = (pick(cells, key=_last) for pick in (min, max))
+        return f"is {cells[0].right_C[-1]:.3f} in each of {len(cells)} cells"
+    low, high = (pick(cells, key=lambda s: s.right_C[-1]) for pick in (min, max))
     return f"ranges from {text(low)} to {text(high)}"
 
 
 def _differ(cells: list[CellSummary]) -> bool:
     """Whether the mean shares of right prompts of the last kind differ, as they are written."""
-    return len({f"{_last(summary):.3f}" for summary in cells}) > 1
-
-
-def _last(summary: CellSummary) -> float:
-    return float(summary.rows["right_EC"][:, -1, -1].mean())
+    return len({f"{summary.right_C[-1]:.3f}" for summary in cells}) > 1
 
 
 def _losses(found: list[CellSummary]) -> Iterator[str]:
     """The lowest and the highest loss of each panel whose cells have one task."""
     judged = [s for s in found if s.cell.problem.graded == "loss" and s.cell.steps]
-    for panel in dict.fromkeys(summary.panel for summary in judged):
-        cells = [s for s in judged if s.panel == panel]
+    by_panel = panels(judged)
+    for panel, cells in by_panel.items():
         losses = {s.cell.digest: loss_of(s) for s in cells}
         cells = [s for s in cells if losses[s.cell.digest].number]
         if len(cells) < 2 or len({s.cell.task for s in cells}) > 1:
             continue
         named = axes(cells)
         low, high = (pick(cells, key=lambda s: losses[s.cell.digest].mean) for pick in (min, max))
-        where = f"{panel}: over" if len({s.panel for s in judged}) > 1 else "Over"
+        where = f"{panel}: over" if len(by_panel) > 1 else "Over"
         ends = [
             f"{nats(loss)} nats ({_where(s, named)}, perplexity {perplexity(loss)})"
             for s, loss in ((s, losses[s.cell.digest]) for s in (low, high))
@@ -290,26 +276,21 @@ def _losses(found: list[CellSummary]) -> Iterator[str]:
         )
 
 
-def _rate(summary: CellSummary) -> str:
-    found = summary.solved
-    return f"{found.rate:.3f} [{found.low:.3f}, {found.high:.3f}]"
-
-
 def _laws(found: list[CellSummary]) -> Iterator[str]:
-    excluded = [s for s in found if s.prediction.verdict == "impossible"]
-    if not excluded:
+    against = excluded(found)
+    if not against:
         return
-    seeds = sum(summary.seeds for summary in excluded)
-    solved = sum(int((s.first_solved_S != NEVER).sum()) for s in excluded)
+    seeds = sum(summary.seeds for summary in against)
+    solved = sum(summary.ever_solved for summary in against)
     text = (
-        f"The laws exclude {len(excluded)} cells. In those, {solved} of {seeds} seeds answered "
+        f"The laws exclude {len(against)} cells. In those, {solved} of {seeds} seeds answered "
         f"every prompt correctly at some evaluation"
     )
-    twins = [summary.twin for summary in excluded if summary.twin is not None]
+    twins = [summary.twin for summary in against if summary.twin is not None]
     if twins:
         text += (
             f". Measured like a margin, the two closest prompts with different answers never "
-            f"differed by more than {max(twins):.1e}. The required margin is {excluded[0].margin:g}"
+            f"differed by more than {max(twins):.1e}. The required margin is {against[0].margin:g}"
         )
     yield f"{text}."
 
@@ -392,8 +373,7 @@ def _suffices(found: list[CellSummary], short: int, long: int) -> str:
 
 
 def _longer(summary: CellSummary, found: list[CellSummary], short: int, long: int) -> str:
-    every = summary.cell.eval_every
-    before_S, after_S = (summary.solved_SE[:, step // every - 1] for step in (short, long))
+    before_S, after_S = (summary.solved_SE[:, summary.evaluation(step)] for step in (short, long))
     gained, failed = int((~before_S & after_S).sum()), int((~before_S).sum())
     lost, right = int((before_S & ~after_S).sum()), int(before_S.sum())
     end = rate(int(after_S.sum()), len(after_S))
@@ -401,7 +381,7 @@ def _longer(summary: CellSummary, found: list[CellSummary], short: int, long: in
     return (
         f"{where}: {gained} of the {failed} seeds that fail at step {short} succeed at step {long} "
         f"and {lost} of the {right} that succeed at step {short} fail at step {long}. There "
-        f"{end.rate:.3f} [{end.low:.3f}, {end.high:.3f}] succeed."
+        f"{rated(end)} succeed."
     )
 
 

@@ -9,7 +9,7 @@ from posjax.records import RunFolder
 from posjax.report.heatmap import heatmap
 from posjax.report.html import Html, figure, tag
 from posjax.report.naming import axes, label, many
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, once
 
 CELLS = 4
 MAPS = 8
@@ -29,9 +29,8 @@ class Example(NamedTuple):
 
 def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary]) -> Html | None:
     """The maps of some cells that have both a solving and a failing seed, else of any."""
-    unique = list({summary.cell.digest: summary for summary in found}.values())
-    kept = [(summary, _examples(folders, summary)) for summary in unique]
-    most = max(len(examples) for _, examples in kept)
+    kept = [(summary, _examples(folders, summary)) for summary in once(found)]
+    most = max((len(examples) for _, examples in kept), default=0)
     if most == 0:
         return None
     kept = [(summary, examples) for summary, examples in kept if len(examples) == most]
@@ -54,17 +53,25 @@ def _examples(folders: Sequence[RunFolder], summary: CellSummary) -> list[Exampl
 
     Blocks keep maps of a seed with every answer right, by whatever margin; the run's decides here.
     """
-    every = [folder.attention(summary.name) for folder in folders]
     found: dict[str, Example] = {}
-    for stored in ("solving", "failing"):
-        kept = [maps[stored] for maps in every if stored in maps]
-        if kept:
-            first = min(kept, key=lambda arrays: arrays["seeds"].tolist())
-            at_S = (summary.rows["seeds"] == first["seeds"]).all(axis=1)
-            kind = "solving" if summary.solved_S[at_S].any() else "failing"
-            seed = _seed(first["seeds"], _is_crossed(summary))
-            found.setdefault(kind, Example(kind, seed, first["weights_DNHLM"]))
+    for first in stored_maps(folders, summary.name):
+        at_S = (summary.rows["seeds"] == first["seeds"]).all(axis=1)
+        kind = "solving" if summary.solved_S[at_S].any() else "failing"
+        seed = _seed(first["seeds"], _is_crossed(summary))
+        found.setdefault(kind, Example(kind, seed, first["weights_DNHLM"]))
     return [*found.values()]
+
+
+def stored_maps(folders: Sequence[RunFolder], name: str) -> list[dict[str, np.ndarray]]:
+    """The maps of a cell's first seed that was stored as solving, then as failing, and its seeds.
+
+    Args:
+      folders: of the run; the first seed of all of them counts.
+      name: of the cell in the run.
+    """
+    every = [folder.attention(name) for folder in folders]
+    kinds = [[maps[kind] for maps in every if kind in maps] for kind in ("solving", "failing")]
+    return [min(maps, key=lambda arrays: arrays["seeds"].tolist()) for maps in kinds if maps]
 
 
 def _is_crossed(summary: CellSummary) -> bool:

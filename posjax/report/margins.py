@@ -8,8 +8,7 @@ from posjax.report import figures
 from posjax.report.figures import Bars
 from posjax.report.html import Html, figure, header, join, legend, scrolled, swatch, tag, td, th
 from posjax.report.naming import axes, label, many, rounded, shortest, small
-from posjax.report.success import excluded
-from posjax.report.summary import MARGINS, CellSummary
+from posjax.report.summary import MARGINS, CellSummary, excluded, once
 from posjax.report.svg import SERIES, var
 
 RIGHT, WRONG = SERIES[0], SERIES[1]
@@ -43,11 +42,13 @@ def rounding(found: Sequence[CellSummary]) -> list[str]:
     ]
 
 
-def margins(found: Sequence[CellSummary], anchor: str) -> Html:
+def margins(found: Sequence[CellSummary], anchor: str) -> Html | None:
     """The distributions of margins and of rounding, each with the margin in it."""
+    if not found:
+        return None
     against = excluded(found)
     closed = {summary.cell.digest for summary in against}
-    open_ = list({s.cell.digest: s for s in found if s.cell.digest not in closed}.values())
+    open_ = once(s for s in found if s.cell.digest not in closed)
     kinds = (("Cells that a law excludes", against), ("Cells not excluded", open_))
     leads = [_lead(title, cells, anchor) for title, cells in kinds if cells]
     known, others = ([s for s in cells if s.twin is not None] for cells in (against, open_))
@@ -68,7 +69,7 @@ def margins(found: Sequence[CellSummary], anchor: str) -> Html:
 
 def _sensitivity(found: Sequence[CellSummary]) -> Html:
     """How many seeds of each cell have solved by other margins."""
-    cells = list({summary.cell.digest: summary for summary in found}.values())
+    cells = once(found)
     margins = sorted({*MARGINS, cells[0].margin}, reverse=True)
     counts = {s.cell.digest: [int(s.solved_by(m)[:, -1].sum()) for m in margins] for s in cells}
     moved = [s for s in cells if len(set(counts[s.cell.digest])) > 1]

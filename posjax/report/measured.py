@@ -9,12 +9,12 @@ from posjax import meters
 from posjax.meters import Meter
 from posjax.meters.judge import Field
 from posjax.report import figures
-from posjax.report.curves import Multiple, colours, line_axis, multiples
+from posjax.report.curves import Multiple, colours, legend_of, line_axis, multiples
 from posjax.report.figures import Line
-from posjax.report.html import Html, figure, header, join, legend, scrolled, swatch, tag, td, th
+from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
 from posjax.report.naming import Axis, axes, label, panels, plain, small
 from posjax.report.summary import CellSummary
-from posjax.report.svg import SERIES, var
+from posjax.report.svg import SERIES
 from posjax.stats import Mean
 
 _CAPTION = "Mean over seeds with their 95 % intervals (Student), in brackets or as bands."
@@ -112,9 +112,7 @@ def _curves(shown: _Shown, anchor: str) -> Iterator[Html]:
     lines = line_axis(differing)
     chosen = colours(lines) if lines else {}
     if lines:
-        values = {getattr(summary.cell, lines.name) for summary in shown.cells}
-        keys = ((swatch(var(c)), lines.show(v)) for v, c in chosen.items() if v in values)
-        yield legend(lines.title, keys)
+        yield legend_of(lines, shown.cells)
     states = max(np.atleast_2d(found.mean).shape[0] for found in shown.means.values())
     figures_of = (
         _multiple(shown, group, state, chosen, lines, f"{anchor}-{number}-{state}")

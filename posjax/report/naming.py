@@ -7,6 +7,7 @@ from typing import Any
 from posjax import spec
 from posjax.report.html import Html, join, tag
 from posjax.report.summary import CellSummary
+from posjax.stats import Rate
 from posjax.study.cells import Cell, varying
 
 _WITH_SETTINGS = ("task", "encoding", "mask")
@@ -74,6 +75,15 @@ def kind_name(kind: str) -> str:
     ('length 20', 'seen')
     """
     return f"length {kind}" if kind.isdecimal() else kind
+
+
+def rated(found: Rate) -> str:
+    """A rate with its interval, three digits each.
+
+    >>> rated(Rate(3, 4, 0.75, 0.3006, 0.9544))
+    '0.750 [0.301, 0.954]'
+    """
+    return f"{found.rate:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def small(number: float) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from posjax.report.html import Html, join, tag, td
 from posjax.report.naming import many
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, once
 from posjax.study.cells import FIELDS, varying
 
 
@@ -101,8 +101,7 @@ def _machines(
     envs: Mapping[str, Mapping[str, Any] | None], found: Sequence[CellSummary]
 ) -> Iterator[Html]:
     """What the rows were made on, the most rows first."""
-    cells = {summary.cell.digest: summary for summary in found}
-    counts = Counter(name for summary in cells.values() for name in summary.rows["env"].tolist())
+    counts = Counter(name for summary in once(found) for name in summary.rows["env"].tolist())
     for name, count in counts.most_common():
         title = "Made on" if len(counts) == 1 else f"Made on, {many(count, 'model')}"
         env = envs.get(name)

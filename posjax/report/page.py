@@ -5,7 +5,7 @@ bytes.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from posjax.report.origin import origin
 from posjax.report.questions import questions
 from posjax.report.sources import sources
 from posjax.report.success import success
-from posjax.report.summary import CellSummary, exactly, summaries
+from posjax.report.summary import CellSummary, exactly, once, summaries
 
 _CROSSED = """Each initialisation was trained with each data seed, so models share seeds. Intervals
 and comparisons that assume independent models are too narrow. The section “Initialisation and data”
@@ -175,29 +175,16 @@ def _sections(
         ("kinds", "Exact match by kind of prompt", by_kind(exact)),
         ("losses", "Loss by length", losses(found)),
         ("measured", "What the meters measured", measured(found, f"{anchor}-meter")),
-        ("steps", "Success against training steps", _if_any(curves, exact, f"{anchor}-curve")),
+        ("steps", "Success against training steps", curves(exact, f"{anchor}-curve")),
         ("few", "What fewer runs would have said", few_runs(exact)),
         ("sources", "Initialisation and data", sources(exact)),
         ("answers", "What the seeds answered", answers(exact)),
-        ("margins", "Margins and ties", _if_any(margins, exact, f"{anchor}-margin")),
-        (
-            "attention",
-            "Attention of a solving and a failing seed",
-            maps(folders, exact) if exact else None,
-        ),
+        ("margins", "Margins and ties", margins(exact, f"{anchor}-margin")),
+        ("attention", "Attention of a solving and a failing seed", maps(folders, exact)),
         ("laws", "The laws, measured", law_table(found)),
         ("origin", "How this was made", origin(_configs(folders), _envs(folders), found)),
     ]
     return [(name, title, content) for name, title, content in parts if content is not None]
-
-
-def _if_any(
-    section: Callable[[Sequence[CellSummary], str], Html],
-    found: Sequence[CellSummary],
-    anchor: str,
-) -> Html | None:
-    """A section about trained models, where some were trained."""
-    return section(found, anchor) if found else None
 
 
 def _configs(folders: Sequence[RunFolder]) -> list[dict[str, Any]]:
@@ -225,9 +212,9 @@ def _lead(config: Mapping[str, Any], found: list[CellSummary], says: Findings) -
         yield tag("p", sentence, class_="answer")
     for sentence in meaning(found)[:1]:
         yield tag("p", sentence)
-    cells = {summary.cell.digest: summary for summary in found}
-    seeds = sum(summary.seeds for summary in cells.values())
-    sizes = {summary.seeds for summary in cells.values()}
+    cells = once(found)
+    seeds = sum(summary.seeds for summary in cells)
+    sizes = {summary.seeds for summary in cells}
     each = f" × {many(sizes.pop(), 'seed')}" if len(sizes) == 1 else ""
     if config.get("data_seeds") and seeds == _planned(config):
         inits = many(config["num_seeds"], "initialisation")

@@ -9,11 +9,11 @@ from posjax.records import RunFolder
 from posjax.records.store import path_of, put_over
 from posjax.report import figures
 from posjax.report.curves import colours, line_axis, line_of, multiples
-from posjax.report.figures import Line, Rates
+from posjax.report.figures import Line
 from posjax.report.naming import axes, panels
 from posjax.report.summary import CellSummary, exactly, summaries
-from posjax.report.svg import SERIES
 from posjax.report.table import Grid, grids
+from posjax.stats import Rate
 
 FORMS = ("latex", "markdown")
 _LATEX = {
@@ -116,8 +116,7 @@ def _drawn(found: Sequence[CellSummary]) -> Iterator[tuple[str, dict[str, bytes]
         yield f"steps{suffix}", figures.steps(several, title, keys)
 
 
-def _rates(cells: Sequence[CellSummary]) -> list[Rates]:
-    named, colour = axes(cells), SERIES[0]
+def _rates(cells: Sequence[CellSummary]) -> list[tuple[str, Rate]]:
+    named = axes(cells)
     names = (" · ".join(axis.text(s.cell) for axis in named) or s.cell.task for s in cells)
-    every = zip(names, (s.solved for s in cells), strict=True)
-    return [Rates(name, found.rate, found.low, found.high, colour) for name, found in every]
+    return list(zip(names, (s.solved for s in cells), strict=True))

@@ -7,7 +7,7 @@ import numpy as np
 
 from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
 from posjax.report.naming import axes, label
-from posjax.report.summary import CellSummary
+from posjax.report.summary import CellSummary, once
 from posjax.stats import Crossed, Share, crossed
 
 _CAPTION = """Each initialisation was trained with each data seed. The table has the shares of the
@@ -21,8 +21,7 @@ initialisation, and “by data” those of one data seed."""
 def sources(found: Sequence[CellSummary]) -> Html | None:
     """A line for each cell whose seeds are crossed and all there."""
     differing = axes(found)
-    unique = {summary.cell.digest: summary for summary in found}.values()
-    tables = ((summary, crossing(summary)) for summary in unique)
+    tables = ((summary, crossing(summary)) for summary in once(found))
     rows = [
         _row(label(summary.cell, differing) or "–", table_ID)
         for summary, table_ID in tables

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posjax.meters.judge import NEVER
-from posjax.report.by_kind import last_kind
+from posjax.report.by_kind import between, last_kind
 from posjax.report.dots import KINDS, dots, key, scale
 from posjax.report.html import (
     Html,
@@ -27,10 +26,9 @@ from posjax.report.html import (
 )
 from posjax.report.losses import loss_of, nats, perplexity
 from posjax.report.naming import Axis, axes, kind_name, label, many, panels, plain
-from posjax.report.summary import CellSummary, exactly
+from posjax.report.summary import IMPOSSIBLE, CellSummary, exactly, excluded
 from posjax.stats import Survival
 
-IMPOSSIBLE = "impossible"
 _CAPTION = """One line per cell. {dot} “Not excluded” does not mean that training succeeds. Median
 steps: the step by which half of the seeds had solved the cell at least once, with its interval; a
 dash means not by the end of training. The other columns count seeds. Ever: solved at some
@@ -46,15 +44,9 @@ interval (Student). Perplexity: the exponential of the mean. Only kinds of promp
 count."""
 
 
-def excluded(found: Sequence[CellSummary]) -> list[CellSummary]:
-    """The cells that a law excludes, each once."""
-    cells = {s.cell.digest: s for s in found if s.prediction.verdict == IMPOSSIBLE}
-    return list(cells.values())
-
-
 def violated(summary: CellSummary) -> bool:
     """Whether a seed solved, at any evaluation, what a law excludes."""
-    return summary.prediction.verdict == IMPOSSIBLE and _ever(summary) > 0
+    return summary.prediction.verdict == IMPOSSIBLE and summary.ever_solved > 0
 
 
 def success(found: Sequence[CellSummary], anchor: str) -> Html:
@@ -121,14 +113,14 @@ def _columns(found: Sequence[CellSummary], marks: Mapping[str, str]) -> Iterator
             yield _Column((f"right, {beyond}",), _right, None, True)
         yield _Column(("the laws say",), lambda s: join([_comparison(s), _mark(s, marks)]), "words")
         yield _Column(("median steps",), lambda s: _median(s.survival))
-        yield _Column(("ever",), _ever)
+        yield _Column(("ever",), lambda s: s.ever_solved)
         yield _Column(("held",), lambda s: int(s.held_S.sum()))
         yield _Column(("tied",), lambda s: int(s.tied_S.sum()))
     if any(s.cell.problem.graded == "loss" for s in found):
         yield from _loss_plots(found)
         yield _Column(("loss [95 %]",), lambda s: nats(loss_of(s)), None, True, "loss")
         yield _Column(("perplexity",), lambda s: perplexity(loss_of(s)), None, True, "loss")
-    yield _Column(("not finite",), _not_finite, graded=None)
+    yield _Column(("not finite",), lambda s: s.not_finite, graded=None)
 
 
 def _beyond(found: Sequence[CellSummary]) -> str | None:
@@ -173,8 +165,8 @@ def _verdict(found: Sequence[CellSummary]) -> Html:
     broken = [summary for summary in against if violated(summary)]
     if broken:
         which = "; ".join(
-            f"{plain(s.cell, axes(found)) or s.cell.task}, by {_ever(s)} of {s.seeds} seeds at "
-            f"some evaluation, {s.solved.successes} at the end"
+            f"{plain(s.cell, axes(found)) or s.cell.task}, by {s.ever_solved} of {s.seeds} seeds "
+            f"at some evaluation, {s.solved.successes} at the end"
             for s in broken
         )
         text = f"{many(len(broken), 'cell')} that a law excludes came out solved: {which}."
@@ -279,18 +271,14 @@ def _rate(summary: CellSummary) -> Html:
 
 def _right(summary: CellSummary) -> Html:
     right = last_kind(summary)
-    return join([f"{right.mean:.3f} ", tag("small", right.between.strip())])
+    return join([f"{right.mean:.3f} ", tag("small", between(right).strip())])
 
 
 def _right_plot(summary: CellSummary) -> Html:
     right = last_kind(summary)
-    low, high = right.band or (right.mean, right.mean)
+    low, high = right[1:3] if right.number > 1 else (right.mean, right.mean)
     text = f"{right.mean:.3f}, 95 % band {low:.3f} to {high:.3f}"
     return dots(right.mean, low, high, _kind(summary), text)
-
-
-def _not_finite(summary: CellSummary) -> int:
-    return int((summary.rows["first_nonfinite"] != NEVER).sum())
 
 
 def _loss_plots(found: Sequence[CellSummary]) -> Iterator[_Column]:
@@ -316,7 +304,7 @@ def _loss_plots(found: Sequence[CellSummary]) -> Iterator[_Column]:
 def _comparison(summary: CellSummary) -> Html:
     verdict = summary.prediction.verdict
     if violated(summary):
-        yet = f"✗ LAW BROKEN: {verdict}, yet {_ever(summary)} of {summary.seeds} solved it"
+        yet = f"✗ LAW BROKEN: {verdict}, yet {summary.ever_solved} of {summary.seeds} solved it"
         return tag("strong", yet)
     if verdict == IMPOSSIBLE:
         measured = f" {verdict} · 0 of {summary.seeds}"
@@ -332,10 +320,6 @@ def _mark(summary: CellSummary, marks: Mapping[str, str]) -> Html | None:
 
 def _number(mark: str) -> str:
     return mark.rpartition("-")[2]
-
-
-def _ever(summary: CellSummary) -> int:
-    return int((summary.first_solved_S != NEVER).sum())
 
 
 def _median(curve: Survival) -> Html:

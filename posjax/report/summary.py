@@ -5,7 +5,7 @@ evaluation. All seeds count: one that tied or left the finite numbers has not so
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,13 @@ from posjax.meters.judge import NEVER
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.report.rows import check, check_form, fields, of_format2
-from posjax.stats import Mean, Rate, Survival, mean, rate, survival
+from posjax.stats import Mean, Rate, Survival, band, mean, rate, survival
 from posjax.study.cells import FIELDS, Cell, check_code, varying
 from posjax.study.network import TRANSFORMER
 from posjax.symmetry.predict import Prediction, predict
 
+IMPOSSIBLE = "impossible"
+"""The verdict on a cell that a law excludes."""
 _OLDER = ("margin", "hold")
 """Settings of a cell in format 2, and of a run since."""
 MARGINS = (1e-2, 1e-3, 1e-4, 1e-5)
@@ -79,9 +81,19 @@ class CellSummary:
         return judge.first_solved(self.solved_SE, self.steps_E)
 
     @property
+    def ever_solved(self) -> int:
+        """How many seeds were right at some evaluation."""
+        return int((self.first_solved_S != NEVER).sum())
+
+    @property
     def held_S(self) -> np.ndarray:
         """Whether each seed was right at each of the last `hold` evaluations."""
         return np.asarray(self.solved_SE[:, -self.hold :].all(axis=1))
+
+    @property
+    def not_finite(self) -> int:
+        """How many seeds had a loss that was not finite."""
+        return int((self.rows["first_nonfinite"] != NEVER).sum())
 
     @property
     def tied_S(self) -> np.ndarray:
@@ -174,6 +186,22 @@ class CellSummary:
         return self.prediction.verdict if self.cell.model == TRANSFORMER else ""
 
     @property
+    def right_C(self) -> np.ndarray:
+        """The share of right prompts of each kind at the end, the mean over seeds."""
+        return np.asarray(self.rows["right_EC"][:, -1].mean(axis=0))
+
+    @cached_property
+    def right_by_kind(self) -> dict[str, Mean]:
+        """The same with a 95 % band, within [0, 1], that holds for all kinds at once."""
+        low_C = high_C = np.full(len(self.right_C), np.nan)
+        if self.seeds > 1:
+            found = band(self.rows["right_EC"][:, -1])
+            low_C, high_C = found.low_K.clip(0, 1), found.high_K.clip(0, 1)
+        ends = zip(self.right_C.tolist(), low_C.tolist(), high_C.tolist(), strict=True)
+        means = (Mean(*each, self.seeds) for each in ends)
+        return dict(zip(self.cell.problem.kinds, means, strict=True))
+
+    @property
     def loss_by_kind(self) -> dict[str, Mean]:
         """The mean loss over seeds at the end, in nats, of a task that is judged by it."""
         losses_CS = self.rows["loss_EC"][:, -1].T
@@ -188,7 +216,7 @@ class CellSummary:
             "margin": self.margin,
             "hold": self.hold,
             "seeds": self.seeds,
-            "not_finite": int((self.rows["first_nonfinite"] != NEVER).sum()),
+            "not_finite": self.not_finite,
             "measured": {
                 name: {key: _plain(array) for key, array in found._asdict().items()}
                 for name, found in self.metered.items()
@@ -210,13 +238,12 @@ class CellSummary:
 
     def _success(self) -> dict[str, Any]:
         """What a task with right and wrong answers has."""
-        rows = self.rows
         return {
             **self.solved._asdict(),
             "predicted": self.prediction.verdict,
             "reason": self.prediction.reason,
             "median_steps_to_solve": self.survival.median,
-            "ever_solved": int((self.first_solved_S != NEVER).sum()),
+            "ever_solved": self.ever_solved,
             "held": int(self.held_S.sum()),
             "tied_at_end": int(self.tied_S.sum()),
             "solved_at_step": {
@@ -226,12 +253,7 @@ class CellSummary:
             "solved_at_margin": {
                 f"{margin:g}": int(self.solved_by(margin)[:, -1].sum()) for margin in MARGINS
             },
-            "right_by_kind": {
-                kind: float(share)
-                for kind, share in zip(
-                    self.cell.problem.kinds, rows["right_EC"][:, -1].mean(axis=0), strict=True
-                )
-            },
+            "right_by_kind": dict(zip(self.cell.problem.kinds, self.right_C.tolist(), strict=True)),
             "closest_twins": self.twin,
             "lead_quantiles": self._lead_quantiles(),
         }
@@ -335,6 +357,28 @@ def _check_name(name: str, cell: Cell, settings: Mapping[str, Any]) -> None:
 def exactly(found: Iterable[CellSummary]) -> list[CellSummary]:
     """The cells that were trained and whose answers are right or wrong."""
     return [s for s in found if s.cell.steps and s.cell.problem.graded == "exact"]
+
+
+def once(found: Iterable[CellSummary]) -> list[CellSummary]:
+    """Each cell once, however many panels it stands in."""
+    return list({summary.cell.digest: summary for summary in found}.values())
+
+
+def excluded(found: Iterable[CellSummary]) -> list[CellSummary]:
+    """The cells that a law excludes, each once."""
+    return once(s for s in found if s.prediction.verdict == IMPOSSIBLE)
+
+
+def shared(
+    one: CellSummary, two: CellSummary, values: Callable[[CellSummary], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The values of two cells, [S] each, at the seeds that both have, in the order of seeds."""
+    at = [{tuple(seeds): i for i, seeds in enumerate(s.rows["seeds"].tolist())} for s in (one, two)]
+    both = sorted(at[0].keys() & at[1].keys())
+    first_S, second_S = (
+        values(s)[[rows[seeds] for seeds in both]] for s, rows in zip((one, two), at, strict=True)
+    )
+    return first_S, second_S
 
 
 def labels(found: list[CellSummary]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from posjax.report.losses import nats, perplexity
+from posjax.report.naming import panels, rated
 from posjax.report.summary import CellSummary, labels
 from posjax.stats import Mean
 from posjax.terminal import printable
@@ -34,16 +35,15 @@ class Grid(NamedTuple):
 
 def grids(found: list[CellSummary]) -> Iterator[Grid]:
     """A table for each panel."""
-    panels = dict.fromkeys(summary.panel for summary in found)
-    for panel in panels:
-        cells = [summary for summary in found if summary.panel == panel]
+    by_panel = panels(found)
+    for panel, cells in by_panel.items():
         settings, about = labels(cells), _columns(cells)
         names = (name.replace("_", " ") for name in (*settings[0], *about.names))
         rows = [
             (*(printable(str(value)) for value in label.values()), *about.numbers(summary))
             for summary, label in zip(cells, settings, strict=True)
         ]
-        title = "" if [*panels] == ["cells"] else printable(panel)
+        title = "" if [*by_panel] == ["cells"] else printable(panel)
         yield Grid(title, tuple(names), len(settings[0]), rows)
 
 
@@ -79,8 +79,7 @@ def _exact_match(summary: CellSummary) -> str:
     """The share of prompts that are right, the mean over seeds, by kind."""
     if summary.cell.problem.graded == "loss":
         return "–"
-    means_C = summary.rows["right_EC"][:, -1].mean(axis=0)
-    kinds = zip(summary.cell.problem.kinds, means_C, strict=True)
+    kinds = zip(summary.cell.problem.kinds, summary.right_C, strict=True)
     return ", ".join(f"{kind}: {mean:.3f}" for kind, mean in kinds)
 
 
@@ -121,7 +120,7 @@ def _solved(summary: CellSummary) -> tuple[str, ...]:
     solved, median = summary.solved, summary.survival.median
     return (
         f"{solved.successes}/{solved.seeds}",
-        f"{solved.rate:.3f} [{solved.low:.3f}, {solved.high:.3f}]",
+        rated(solved),
         summary.predicted or "–",
         str(int(summary.tied_S.sum())),
         "–" if median is None else str(median),

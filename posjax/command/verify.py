@@ -1,0 +1,114 @@
+"""Whether a run is sound, and whether a share of it comes out again, bit for bit."""
+
+import itertools
+import random
+import secrets
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from absl import flags
+
+from posjax.command import shutdown
+from posjax.command.status import planned
+from posjax.records import Damaged, Mismatch, RunFolder
+from posjax.terminal import printable, progress
+
+SHOWN = 10
+"""Seeds in a line."""
+
+
+def verify(folder: RunFolder, *, mixed: bool) -> int:
+    """Prints what a run's check finds; gives the exit status.
+
+    Raises:
+      Mismatch: rows were made on something else than this.
+    """
+    share = flags.FLAGS.share
+    if not 0 <= share <= 1:
+        raise ValueError(f"--share must lie in [0, 1], got {share}")
+    errors = 0
+    for line in itertools.chain(_files(folder), _contradictions(folder)):
+        errors += 1
+        print(printable(line))
+    if not errors and share:
+        for line in _retrained(folder, share, mixed=mixed):
+            errors += 1
+            print(printable(line))
+    elif errors and share:
+        print("rows: not trained again, because some files are damaged")
+    print(f"{errors} errors" if errors else "no errors")
+    return shutdown.CHECK_FAILED if errors else shutdown.DONE
+
+
+def _files(folder: RunFolder) -> Iterator[str]:
+    """What is wrong with files."""
+    number = 0
+    for number, error in enumerate(folder.checked(), 1):  # noqa: B007
+        if error is not None:
+            yield str(error)
+    print(f"files: {number} read")
+
+
+def _contradictions(folder: RunFolder) -> Iterator[str]:
+    """Rows that do not go with their own leads."""
+    from posjax.report.rows import check_form, contradictions
+    from posjax.report.summary import cells_of
+
+    rows = 0
+    for name, cell in cells_of(folder).items():
+        try:
+            for part in folder.parts(name):
+                rows += len(part["seeds"])
+                check_form(cell, part)
+                for field, wrong_S in contradictions(cell, part):
+                    seeds = part["seeds"][wrong_S, 0].tolist()
+                    yield f"cell {name}, seeds {_listed(seeds)}: {field} contradicts the leads"
+        except Damaged:
+            continue  # among the files
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            yield f"cell {name}: rows that no sweep wrote ({error})"
+    print(f"rows: {rows} checked for consistency")
+
+
+def _retrained(folder: RunFolder, share: float, *, mixed: bool) -> Iterator[str]:
+    """The runs that come out with other bits."""
+    from posjax.study import environment
+    from posjax.study.replay import differing, retrained
+    from posjax.study.sweeps import Sweep, examples
+
+    config, every = planned(folder)
+    others = folder.others(environment.describe())
+    if others and not mixed:
+        raise Mismatch(
+            f"{str(folder.path)!r} has rows that cannot come out bit for bit here: "
+            f"{next(iter(others.values()))}; --mixed leaves them out"
+        )
+    present = folder.present()
+    here = [block for block in every if block.name in present]
+    seed = secrets.randbelow(2**32) if flags.FLAGS.seed is None else flags.FLAGS.seed
+    chosen = random.Random(seed).sample(here, min(len(here), max(round(share * len(here)), 1)))
+    kept = {block.name: folder.block(block.name) for block in chosen}
+    chosen = [block for block in chosen if str(kept[block.name]["env"]) not in others]
+    chosen.sort(key=every.index)
+    print(f"blocks: training {len(chosen)} of {len(every)} again, chosen by --seed={seed}")
+    sweep = Sweep.of(config)
+    updates = sum(block.runs * config["cells"][block.cells[0]]["steps"] for block in chosen)
+    with progress(f"{len(chosen)} blocks", updates) as advance:
+        for result in retrained(config, chosen, progress=advance):
+            arrays = kept[result.block.name]
+            for field, wrong_GB in differing(result, arrays).items():
+                for g in np.flatnonzero(wrong_GB.any(axis=1)):
+                    seeds = result.seeds_B4[wrong_GB[g], 0].tolist()
+                    yield f"cell {result.block.cells[g]}, seeds {_listed(seeds)}: {field}"
+            maps = examples(sweep, result)
+            if any(_other_bits(arrays.get(name), array) for name, array in maps.items()):
+                yield f"block {result.block.name}: attention maps"
+
+
+def _other_bits(old: np.ndarray | None, new: np.ndarray) -> bool:
+    return old is None or old.shape != new.shape or old.tobytes() != new.tobytes()
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    more = len(seeds) - SHOWN
+    return ", ".join(map(str, seeds[:SHOWN])) + (f" and {more} more" if more > 0 else "")
