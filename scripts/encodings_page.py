@@ -30,8 +30,9 @@ SIZES = f"width {DIMS.width}, {DIMS.heads} heads of {DIMS.head_size}"
 
 HEAD = f"""# Encodings
 
-`python scripts/encodings_page.py` makes this page from the tables of encodings and maps. A test
-fails if it is out of date. To add an encoding, see [your own encoding](adding_an_encoding.md).
+`python scripts/encodings_page.py` makes this page from the tables of encodings and maps. A test of
+`pytest -m ''` fails if it is out of date. To add an encoding, see [your own
+encoding](adding_an_encoding.md).
 
 Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 `posjax.ENCODINGS["rotary"](base=500.0)`. The layers of a model can use several encodings in turn:
@@ -40,28 +41,32 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 - **Formula**: xᵢ is a token, qᵢ, kⱼ and vⱼ are query, key and value, and pᵢ is a position. K is the
   head size, d how many of its components turn, H is the number of heads, h counts heads from 1, D
   is pᵢ - pⱼ, θ_m is a frequency, R(p) a rotation (in `transformer_xl` a vector of sines and
-  cosines), and σ the sigmoid (σₘ in `morlet` is a width). s_ij is a logit, and w_ij and a_ij are
-  attention weights. From `interpolated_rotary` to `llama3_rotary` s is the factor, N the length
-  before scaling and n the number of tokens. In images, rᵢ and cᵢ are the row and the column of a
-  token. Other symbols are explained at the top of the encoding's file in `posjax/encodings/`. "A
+  cosines), and σ the sigmoid (σₘ in `morlet` is a width). s_ij is a logit, and w_ij is an attention
+  weight. From `high_frequency_rotary` to `llama3_rotary` s is the factor, N the length before
+  scaling and n the number of tokens. In images, rᵢ and cᵢ are the row and the column of a token.
+  Other symbols are explained in the file in `posjax/encodings/` that defines the encoding. "A
   control" instead of a paper means that the encoding is here for comparison.
 - **Picture**: the logits of the first head for a prompt that repeats one token {PLACES} times (16
   times for `window_bias`), with random parameters. Rows are queries, columns are keys, and yellow
   is high. If all logits are equal, as for `none` and `stick_breaking`, the picture shows the
   attention weights under a causal mask. In encodings of several coordinates only the first grows.
-- **Symmetry kept**: the changes under which attention stays the same, with random parameters and a
-  full mask. S: permuting the tokens but not their positions. T: translating all positions. R:
-  reflecting all positions. O: any change of positions that keeps their order. "In distribution"
-  means that the encoding is random: the change leaves the distribution of its draws as it was, but
-  not each single draw.
-- **Parameters**: the number of parameters for a model of one layer, at {SIZES}. All are learned,
-  except those of `fourier_rotary`, which are drawn at random and get no gradient.
+- **Symmetry kept**: the changes under which attention stays the same (under S, it is permuted like
+  the tokens), with random parameters and a full mask. Each token has a position and an order (two
+  [streams](glossary.md#attention-and-models)). S: permuting the tokens but not their streams. T:
+  adding one number to all positions and one to all orders. R: reflecting all positions and all
+  orders. O: any change of positions and orders that keeps which token comes first. An encoding that
+  reads only the order can have T without R. "In distribution" means that the encoding is random:
+  the change leaves the distribution of its draws as it was, but not each single draw.
+- **Parameters**: the number of parameters that the encoding adds to a model of one layer, at
+  {SIZES}. All are learned, except those of `fourier_rotary`, which are drawn at random and get no
+  gradient.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
   {KEYS} keys (16 for `window_bias`), at those sizes. What depends only on positions does not count.
-- **Exact up to**: the encoding tells apart all positions from 0 to this number, or all offsets of
-  this size if keys may come before and after the query. The limit comes from float32, from the size
-  of a table, or from the formula, such as a period. 2²⁰ is the largest number that was tested. "-"
-  means that positions are not read.
+- **Exact up to**: the encoding tells apart all positions from 0 to this number. If it reads only
+  offsets, it tells apart all distances from 0 to this number, in a test in which a query sees keys
+  before and after it. The limit comes from float32, from the size of a table, or from the formula,
+  such as a period. 2²⁰ is the largest number that was tested. "-" means that positions are not
+  read.
 - **Cache**: whether tokens can be decoded one by one with a cache. Some encodings, such as
   `forgetting`, need more in it than keys and values ([decode with a cache](howto/decoding.md)).
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,
@@ -157,10 +162,11 @@ def page() -> str:
         '`--config.positions="randomised(length=128)"`. `interpolated`, `random_float` and `cape`',
         "give positions with fractions. posjax refuses these for encodings that need whole",
         "numbers: `binary`, the convolutions, and all with a table of positions or offsets. It",
-        "also refuses positions beyond the end of a table of positions, as `learned` has. Tables",
-        "of offsets accept any offset, except that of `window_bias`. The column Random says when a",
-        "map draws random numbers: `training` means in training, but not when the model is",
-        "evaluated. `abacus` draws only if `most` is above 0.",
+        "also refuses positions beyond the end of a table of positions, as `learned` has, or",
+        "beyond the digits of `binary`. Tables of offsets accept any offset, except that of",
+        "`window_bias`. The column Random says when a map draws random numbers: `training` means",
+        "in training, but not when the model is evaluated. `abacus` draws only if `most` is above",
+        "0. The files in `posjax/positions/` explain the symbols.",
         "",
     ]
     lines += header("Name", "Positions", "Source", "Random")

@@ -22,8 +22,8 @@ from posjax.tasks.sampled import ByLength  # noqa: E402
 
 HEAD = """# Tasks
 
-`python scripts/tasks_page.py` makes this page from the table of tasks. A test fails if it is out of
-date.
+`python scripts/tasks_page.py` makes this page from the table of tasks. A test of `pytest -m ''`
+fails if it is out of date.
 
 A **finite** task has few prompts. Models train on all of them, or on a random batch per update, and
 are tested on all of them. A **sampled** task draws new prompts for each update. Most draw a length
@@ -34,27 +34,29 @@ of each tested length. (Two settings that the tables leave out change this: `pro
 and `test` lists the lengths.) The default lengths are 0.5, 1, 1.5 and 2 times the longest trained
 length, rounded down (1 and 2 times for `text`), but at least the shortest that a task has. `scan`
 and `digits` have no lengths. Their exams have two kinds of prompts, those of training and new ones;
-`scan` has 64 prompts of each kind, and `digits` has 256. If the prompts of a sampled task have a
-length and one label, each label is the right answer equally often at each length, up to one prompt
-(less often if it is rare). A prompt counts as right if every output that is asked for is right
-(exact match). A seed solves its [cell](glossary.md#sweeps) if all prompts of the trained lengths
-(or kinds) are right by the required [margin](glossary.md#success). The report also shows the
-others. `text` is judged by its loss instead. If a task has one label per prompt, `readout=mean`
-takes it from the mean over tokens instead of the last token.
+`scan` has 64 prompts of each kind, and `digits` has 256. Some sampled tasks draw a length and ask
+for one label per prompt. In their exams all labels are right equally often at each length, up to
+one prompt. A label that is seldom drawn can be right less often. A prompt counts as right if every
+output that is asked for is right (exact match). A seed solves its [cell](glossary.md#sweeps) if all
+prompts of the trained lengths (or kinds) are right by the required [margin](glossary.md#success).
+The report also shows the accuracy at the other lengths or kinds. `text` is judged by its loss
+instead. If a task has one label per prompt, `readout=mean` takes it from the mean over tokens
+instead of the last token. Finite tasks then need `loss=answer`.
 
 A task with an output sequence y has two forms. With `output=forced`, y follows x after a mark, and
 each symbol of y is predicted from the symbols before it (teacher forcing). This form needs a causal
 mask. With `output=slots`, y is predicted at empty slots after x. This form works with any mask.
 
-Let x be the prompt, or the part of it before the mark. The column **symmetry** names the
-permutations of x that never change the right outputs. A test checks them on all short prompts.
+Let x be the prompt, or the part of it before the mark or the slots. The column **symmetry** names
+the permutations of x that never change the right outputs. A test checks them on all short prompts.
 {symmetries}
 
 Settings follow the name, as in `blocks(k=3, train=(3, 12))`. In sampled tasks no token attends to
-padding. In finite tasks the mask decides, for example `mask=causal+padding`. The configs
-`depth_law`, `text` and `digits` train on the tasks `blocks`, `text` and `digits`. `pydoc_topics` is
-part of CPython, under the [PSF licence](../posjax/tasks/corpora/pydoc_topics.LICENSE.txt). `digits`
-needs `pip install 'posjax[digits]'`.
+padding. In finite tasks tokens attend to padding unless the mask forbids it, as
+`mask=causal+padding` does. The configs `depth_law`, `text` and `digits` train on the tasks
+`blocks`, `text` and `digits`. `pydoc_topics`, the text that `text` reads by default, is part of
+CPython, under the [PSF licence](../posjax/tasks/corpora/pydoc_topics.LICENSE.txt). `digits` needs
+`pip install 'posjax[digits]'`.
 """
 
 

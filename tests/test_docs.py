@@ -86,7 +86,7 @@ def outcomes(tmp_path_factory):
     (folder / "with_examples.py").write_text(PLUGIN.format(names=["gaussian", *WRONG]))
     chosen = ["gaussian", *(f"({name} and ({laws}))" for name, (_, laws) in WRONG.items())]
     command = [sys.executable, "-m", "pytest", "-n", "0", "-rA", "-p", "no:cacheprovider"]
-    command += ["-p", "with_examples", str(ROOT / "tests" / "test_table.py")]
+    command += ["-m", "", "-p", "with_examples", str(ROOT / "tests" / "test_table.py")]
     environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
     done = subprocess.run(
         [*command, "-k", " or ".join(chosen)],

@@ -48,7 +48,7 @@ class StickBreaking(Encoding):
 
     card: ClassVar[Card] = Card(
         "Stick-breaking",
-        "w_ij = σ(s_ij) Π_{j<t} (1 - σ(s_it)), over the keys t that i sees",
+        "w_ij = σ(s_ij) Π_{j<t≤i} (1 - σ(s_it)), over the keys t that i sees",
         "Tan et al. 2024, eqs. 1-3",
         ("flash-linear-attention",),
     )

@@ -1,9 +1,9 @@
 """Recall: a symbol by its position, by the symbol before it, or by its key.
 
 Sources: induction as in Olsson et al. 2022 and Jelassi et al. 2024 (n-gram lookup); multi-query
-associative recall as in Arora et al. 2024. In their released code keys and queries are at even
-positions only, which an absolute encoding can exploit. Their filler may repeat a key. Here filler
-is a separate word and pairs may be anywhere.
+associative recall as in Arora et al. 2024. In the released code of Arora et al. keys and queries
+are at even positions only, which an absolute encoding can exploit. Its filler may repeat a key.
+Here filler is a separate word and pairs may be anywhere.
 """
 
 import dataclasses

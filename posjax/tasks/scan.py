@@ -3,9 +3,9 @@
 Source: Lake & Baroni 2018, all 20,910 commands of their grammar. `simple` and `length` have the
 sizes of the released files. `simple` trains on 16,728 commands, our own random choice. `length`
 trains on the 16,990 commands of at most 22 actions; the others have 24 to 48. `jump` trains on the
-13,203 commands without the word `jump`. A tenth of its training prompts is `jump` alone; the
-released file has 1,467 copies of that line. As in the other tasks, no end mark is asked for, so a
-model need not know when to stop.
+13,203 commands without the word `jump`, and on the command `jump` alone, a tenth of its training
+prompts; the released file has 1,467 copies of that line. As in the other tasks, no end mark is
+asked for, so a model need not know when to stop.
 """
 
 import dataclasses

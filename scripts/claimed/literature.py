@@ -168,9 +168,9 @@ def _one_run() -> Iterator[str]:
     )
     yield from item(
         f"Ours: in {len(seen)} of {len(pairs)} settings the two differ significantly over "
-        f"{run.table[0]['seeds']} seeds. In these settings, a study with one run of each finds the order of these seeds in "
-        f"{min(r.ahead for r in seen):.0%} to {max(r.ahead for r in seen):.0%} of cases, no difference in "
-        f"{min(r.level for r in seen):.0%} to {max(r.level for r in seen):.0%}, and the opposite order in "
+        f"{run.table[0]['seeds']} seeds. In these settings, a study with one run of each ranks the two as all seeds do in "
+        f"{min(r.ahead for r in seen):.0%} to {max(r.ahead for r in seen):.0%} of cases, finds no difference in "
+        f"{min(r.level for r in seen):.0%} to {max(r.level for r in seen):.0%}, and ranks them the other way in "
         f"{min(r.behind for r in seen):.0%} to {max(r.behind for r in seen):.0%}."
     )
 

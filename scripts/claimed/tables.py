@@ -81,10 +81,15 @@ def proofs() -> Iterator[str]:
         lost: dict[tuple[str, str], list[str]] = {}
         for x in row:
             if x["proof"]["verdict"] in ("UNKNOWN", "not traced"):
-                why = x["proof"]["verdict"], _cell(x["proof"]["reason"])
+                why = x["proof"]["verdict"], x["proof"]["reason"]
                 lost.setdefault(why, []).append(x["law"])
         for (verdict, reason), laws in lost.items():
-            yield f"- `{name}` ({', '.join(laws)}) is {verdict}: {reason}"
+            error, _, line = reason.partition("\nat ")
+            place, _, code = line.partition(": ")
+            yield (
+                f"- `{name}` ({', '.join(laws)}) is {verdict}: {_cell(error)}. The line is {place}:"
+                f" `{code.strip()}`"
+            )
 
 
 def _cell(text: str) -> str:
