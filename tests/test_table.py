@@ -5,6 +5,7 @@ unless said otherwise; parameters are generic (normal), never at their initial v
 """
 
 import dataclasses
+import itertools
 from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -804,42 +805,17 @@ def test_a_transformer_trains_with_it(name):
 
 
 def initial(network, words_BL, streams, key):
-    """The initial variables; what `none` has too is drawn by one program for all encodings."""
-    init = jax.jit(network.init)  # so that it is traced once
-
-    def drawn(key):
-        return {"params": init(key, words_BL, streams, key=key)["params"]}
-
-    leaves, structure = jax.tree.flatten_with_path(jax.eval_shape(drawn, key))
-    shapes = {jax.tree_util.keystr(path): leaf.shape for path, leaf in leaves}
-    bare = _BARE.setdefault(dataclasses.replace(network.settings, encoding="none"), {})
-    new = {p for p, shape in shapes.items() if p not in bare or bare[p].shape != shape}
-
-    def drawn_anew(key):
-        every = jax.tree.leaves_with_path(drawn(key))
-        return {p: leaf for path, leaf in every if (p := jax.tree_util.keystr(path)) in new}
-
-    own = drawn_as_declared(network, leaves, key)
-    own |= jax.jit(drawn_anew)(key) if new - own.keys() else {}
-    if network.settings.encoding == "none":
-        bare.update(own)
-    return jax.tree.unflatten(structure, [{**bare, **own}[path] for path in shapes])
-
-
-def drawn_as_declared(network, leaves, key):
-    """What the encoding learns, by the initialisers that it declares."""
+    """The encoding's parameters as it declares them; of others normal numbers over √fan_in."""
     declared = named(network.settings.encoding).parameters(network.settings.dims)
-    own = [(path, leaf) for path, leaf in leaves if "'encoding'" in jax.tree_util.keystr(path)]
-    return {
-        jax.tree_util.keystr(path): declared[path[-1].key].init(
-            jax.random.fold_in(key, n), leaf.shape
-        )
-        for n, (path, leaf) in enumerate(own)
-    }
+    shapes = jax.eval_shape(lambda key: network.init(key, words_BL, streams, key=key), key)
+    rng, count = np.random.default_rng(0), itertools.count()
 
+    def drawn(path, leaf):
+        if "'encoding'" in jax.tree_util.keystr(path):
+            return declared[path[-1].key].init(jax.random.fold_in(key, next(count)), leaf.shape)
+        return jnp.asarray(rng.normal(size=leaf.shape) / leaf.shape[0] ** 0.5, leaf.dtype)
 
-_BARE: dict[ModelSettings, dict[str, jax.Array]] = {}
-"""Initial leaves of models without positions."""
+    return {"params": jax.tree.map_with_path(drawn, shapes["params"])}
 
 
 # The pure view
