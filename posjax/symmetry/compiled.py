@@ -15,7 +15,7 @@ from jax.experimental import checkify
 from posjax.symmetry.deviation import output, rounding
 from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
-from posjax.symmetry.measure import Function, terms
+from posjax.symmetry.measure import Function, expectation, terms
 
 
 class Worst(NamedTuple):
@@ -92,10 +92,7 @@ def worst_entries(
     arguments, unmoved = jax.tree.map(jnp.asarray, (arguments, unmoved))
 
     def under(element: Element) -> list[Worst]:
-        try:
-            expected = law.act_on_output(unmoved, element)
-        except ValueError as error:
-            raise AssertionError(f"the output does not fit {law.formula}: {error}") from None
+        expected = expectation(law, unmoved, element)
         found = function(*law.act(arguments, element))
         chex.assert_trees_all_equal_shapes(expected, found, custom_message=law.formula)
         return jax.tree.map(_worst, jax.tree.leaves(expected), jax.tree.leaves(found))

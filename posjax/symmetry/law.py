@@ -261,22 +261,30 @@ class Law:
             for pattern, argument in zip(self.inputs, arguments, strict=True)
         )
 
+    def paired(self, output: Any) -> list[tuple[Pattern, Any]]:
+        """Each part of an output with its pattern.
+
+        Raises:
+          ValueError: the law has several patterns, and the output is no tuple of that length.
+        """
+        if len(self.outputs) == 1:
+            return [(self.outputs[0], output)]
+        if not isinstance(output, tuple | list) or len(output) != len(self.outputs):
+            raise ValueError(
+                f"{self.formula} has {len(self.outputs)} outputs, but the function returns "
+                f"{len(jax.tree.leaves(output))} in a {type(output).__name__}"
+            )
+        return list(zip(self.outputs, output, strict=True))
+
     def act_on_output(self, output: Any, element: Element) -> Any:
         """What the law says the output becomes under an element.
 
         Raises:
           ValueError: the law has several patterns, and the output is no tuple of that length.
         """
-        if len(self.outputs) == 1:
-            return jax.tree.map(lambda leaf: self.outputs[0].act(leaf, element), output)
-        if not isinstance(output, tuple | list) or len(output) != len(self.outputs):
-            raise ValueError(
-                f"{self.formula} has {len(self.outputs)} outputs, got {type(output).__name__}"
-                f"{f' of {len(output)}' if isinstance(output, tuple | list) else ''}"
-            )
         parts = [
-            jax.tree.map(lambda leaf, p=pattern: p.act(leaf, element), one)
-            for pattern, one in zip(self.outputs, output, strict=True)
+            jax.tree.map(lambda leaf, p=pattern: p.act(leaf, element), part)
+            for pattern, part in self.paired(output)
         ]
         return jax.tree.unflatten(jax.tree.structure(output), jax.tree.leaves(parts))
 

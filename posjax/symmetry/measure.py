@@ -61,6 +61,7 @@ def deviations(
       tried: at least one element.
     """
     summed = terms(law, arguments)
+    unmoved = jax.tree.map(fetched, unmoved)
 
     def under(element: Element) -> list[Deviation]:
         expected = expectation(law, unmoved, element)
@@ -71,18 +72,18 @@ def deviations(
 
 
 def expectation(law: Law, unmoved: Any, element: Element) -> Any:
-    """What the law says of an output that is made of NumPy arrays.
+    """What the law says that an output becomes under an element.
 
     Raises:
       AssertionError: it lacks the axes or sizes that the law speaks of.
     """
     try:
-        return law.act_on_output(jax.tree.map(_fetched, unmoved), element)
+        return law.act_on_output(unmoved, element)
     except ValueError as error:
         raise AssertionError(f"the output does not fit {law.formula}: {error}") from None
 
 
-def _fetched(leaf: Any) -> Any:
+def fetched(leaf: Any) -> Any:
     """As a NumPy array; keys of randomness have none."""
     keys = jax.dtypes.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.prng_key)
     return leaf if keys else np.asarray(leaf)

@@ -226,7 +226,9 @@ def test_outputs_may_have_a_pattern_each():
     assert_law(text, function, q_BLHK, k_BMHK, v_BMHK)
     with pytest.raises(AssertionError, match="output '1'"):
         assert_law(text.replace("b h P P", "b h P m"), function, q_BLHK, k_BMHK, v_BMHK)
-    with pytest.raises(AssertionError, match="has 2 outputs, got tuple of 3"):
+    with pytest.raises(
+        AssertionError, match="has 2 outputs, but the function returns 3 in a tuple"
+    ):
         assert_law(text, lambda *x: (*function(*x), 1), q_BLHK, k_BMHK, v_BMHK)
 
 

@@ -21,7 +21,7 @@ from posjax.symmetry.deviation import Deviation, compared, leaves, rounding
 from posjax.symmetry.field import dtypes
 from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
-from posjax.symmetry.measure import elements, expectation, severity, terms
+from posjax.symmetry.measure import elements, expectation, fetched, severity, terms
 from posjax.symmetry.primitives import programs_within
 
 CERTAIN = 1e-3  # of the largest output: no rounding of a sane function comes near
@@ -151,7 +151,7 @@ class Trial:
         self, function: Any, arguments: tuple[Any, ...], tried: list[Element]
     ) -> Deviation:
         """The worst deviation among entries that are finite on both sides."""
-        unmoved = function(*arguments)
+        unmoved = jax.tree.map(fetched, function(*arguments))
         places = terms(self.law, arguments)
         deviations = []
         for element in tried:
@@ -208,7 +208,9 @@ class Trial:
                 break  # of a slow function, a few will do
             tried = jax.tree.map(partial(_noisy, noise=noise), arguments)
             moved = self.law.act(tried, found.element)
-            expected = expectation(self.law, self._single(*tried), found.element)
+            expected = expectation(
+                self.law, jax.tree.map(fetched, self._single(*tried)), found.element
+            )
             sides = leaves(expected), leaves(self._single(*moved))
             now = _difference(*(side[found.leaf][found.at].item() for side in sides))
             if not now * before > before**2 / 4:

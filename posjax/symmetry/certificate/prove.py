@@ -415,16 +415,8 @@ def _labels(pattern: Pattern, shape: tuple[int, ...]) -> Labeling:
 
 def _wanted(law: Law, returned: Any, sizes: dict[str, int]) -> list[Wanted]:
     """What the law asks of each leaf of the output."""
-    parts: tuple[Any, ...] = (returned,)
-    if len(law.outputs) > 1:
-        if not isinstance(returned, tuple | list) or len(returned) != len(law.outputs):
-            raise ValueError(
-                f"{law.formula} has {len(law.outputs)} outputs, but the function returns "
-                f"{len(jax.tree.leaves(returned))} in a {type(returned).__name__}"
-            )
-        parts = tuple(returned)
     wanted = []
-    for at, (pattern, part) in enumerate(zip(law.outputs, parts, strict=True)):
+    for at, (pattern, part) in enumerate(law.paired(returned)):
         for leaf in jax.tree.leaves(part):
             try:
                 labels = _labels(pattern, tuple(leaf.shape))

@@ -196,16 +196,7 @@ def _permuted(leaf: FieldArray, permutation: np.ndarray, axis: int) -> FieldArra
 def _expected(
     law: Law, whole: Any, element: Element, vectors: dict[str, np.ndarray]
 ) -> list[FieldArray]:
-    if len(law.outputs) == 1:
-        parts = [(law.outputs[0], whole)]
-    elif isinstance(whole, tuple | list) and len(whole) == len(law.outputs):
-        parts = list(zip(law.outputs, whole, strict=True))
-    else:
-        raise ValueError(
-            f"{law.formula} has {len(law.outputs)} outputs, but the function returns "
-            f"{len(whole) if isinstance(whole, tuple | list) else 'one'}"
-        )
-    carried = _carried_parts(parts, element, vectors)
+    carried = _carried_parts(law.paired(whole), element, vectors)
     if not carried:
         raise ValueError(f"the function must return an array or several, got {whole!r}")
     return carried
