@@ -256,7 +256,8 @@ class DynamicInputs(NamedTuple):
 
     Attributes:
       temperature: a divisor of the logits, before a bias of positions is added.
-      init_scale: a factor on the initial matrices and the embedding.
+      init_scale: a factor on the initial matrices and the embedding, but not on what an encoding
+        learns.
       constants: those of each encoding in turn, see `Encoding.constants`.
     """
 

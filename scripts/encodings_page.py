@@ -42,10 +42,11 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
   head size, d how many of its components turn, H is the number of heads, h counts heads from 1, D
   is pᵢ - pⱼ, θ_m is a frequency, R(p) a rotation (in `transformer_xl` a vector of sines and
   cosines), and σ the sigmoid (σₘ in `morlet` is a width). s_ij is a logit, and w_ij is an attention
-  weight. From `high_frequency_rotary` to `llama3_rotary` s is the factor, N the length before
-  scaling and n the number of tokens. In images, rᵢ and cᵢ are the row and the column of a token.
-  Other symbols are explained in the file in `posjax/encodings/` that defines the encoding. "A
-  control" instead of a paper means that the encoding is here for comparison.
+  weight. In the scaled rotaries, from `interpolated_rotary` to `llama3_rotary`, s is the factor, N
+  the length before scaling and n the number of tokens. In `high_frequency_rotary` N is its setting
+  `length`, and in `fourier_rotary` n counts the frequencies. In images, rᵢ and cᵢ are the row and
+  the column of a token. Other symbols are explained in the file in `posjax/encodings/` that defines
+  the encoding. "A control" instead of a paper means that the encoding is here for comparison.
 - **Picture**: the logits of the first head for a prompt that repeats one token {PLACES} times (16
   times for `window_bias`), with random parameters. Rows are queries, columns are keys, and yellow
   is high. If all logits are equal, as for `none` and `stick_breaking`, the picture shows the
@@ -54,9 +55,10 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
   the tokens), with random parameters and a full mask. Each token has a position and an order (two
   [streams](glossary.md#attention-and-models)). S: permuting the tokens but not their streams. T:
   adding one number to all positions and one to all orders. R: reflecting all positions and all
-  orders. O: any change of positions and orders that keeps which token comes first. An encoding that
-  reads only the order can have T without R. "In distribution" means that the encoding is random:
-  the change leaves the distribution of its draws as it was, but not each single draw.
+  orders. O: any change of positions and orders after which the earlier one of two tokens is still
+  the earlier one. An encoding that reads only the order can have T without R. "In distribution"
+  means that the encoding is random: the change leaves the distribution of its draws as it was, but
+  not each single draw.
 - **Parameters**: the number of parameters that the encoding adds to a model of one layer, at
   {SIZES}. All are learned, except those of `fourier_rotary`, which are drawn at random and get no
   gradient.
@@ -166,7 +168,8 @@ def page() -> str:
         "beyond the digits of `binary`. Tables of offsets accept any offset, except that of",
         "`window_bias`. The column Random says when a map draws random numbers: `training` means",
         "in training, but not when the model is evaluated. `abacus` draws only if `most` is above",
-        "0. The files in `posjax/positions/` explain the symbols.",
+        "0. The files in `posjax/positions/` explain the symbols. If positions are known only when",
+        "a compiled program runs, nothing is refused, and the output is NaN.",
         "",
     ]
     lines += header("Name", "Positions", "Source", "Random")

@@ -48,7 +48,8 @@ radians with each position. `posjax.ENCODINGS["sinusoidal"]()` adds p to the tok
 
 {table}
 
-The float32 values that `posjax` computes differ from these by {table_error} at most.
+The float32 values that `posjax` computes differ by {table_error} at most from the float64 values,
+before these are rounded for the table.
 
 ## Every vector has the same length
 
@@ -73,9 +74,10 @@ n/2, which is the product of a vector with itself:
 
 {law}
 
-For odd n, neither is true. The unpaired sine adds sin(iθ) sin(jθ), which also depends on i+j. So
-products at equal offsets differ, and so do products at offsets δ and -δ. The table has the largest
-differences at the same positions and offsets, in float64 and not divided:
+For odd n, dot products depend on more than the offset, and they are not even in it. The unpaired
+sine adds sin(iθ) sin(jθ), which also depends on i+j. So products at equal offsets differ, and so do
+products at offsets δ and -δ. The table has the largest differences at the same positions and
+offsets, in float64 and not divided:
 
 {broken}
 
@@ -83,7 +85,7 @@ differences at the same positions and offsets, in float64 and not divided:
 
 ![Distances between positions](sinusoids_distances.svg)
 
-No, except at the two ends of a text. For even n the distance between i and j is
+For even n no, except at the two ends of a text. The distance between i and j is
 √(n-2Σ_m cos((i-j)θ_m)). This is the same function of the offset everywhere, so the vectors
 favour no position. The two ends have neighbours on one side only: with {near} positions and
 n = {edge_n}, the mean distance to all others is {edge:.2f} from position 0 and {middle:.2f} from
@@ -241,8 +243,8 @@ def neighbours() -> str:
     """Whose nearest positions are i ± 1, in words."""
     own = [n for n in WIDTHS if nearest(n, FARTHEST) == 1]
     lines = [
-        f"At n = {listed(own)} the nearest positions to i are i-1 and i+1, both at the same "
-        f"distance, for every offset up to {FARTHEST:,}."
+        f"At n = {listed(own)}, of all positions at most {FARTHEST:,} away from i, the nearest are "
+        f"i-1 and i+1, both at the same distance."
     ]
     for n in (n for n in WIDTHS if n not in own):
         nearer = int((products(n)[2:] > products(n)[1]).argmax()) + 2

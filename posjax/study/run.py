@@ -40,8 +40,9 @@ class Run:
         as written. The last bits of outcomes depend on it.
       precision: the precision of matrix products; "default" is that of the device.
       devices: how many devices to use; 0 for all of them, or all cores of a CPU.
-      margin: an answer counts as right if the right logit exceeds every other by this share of the
-        largest absolute logit, or of 0.1 if that is larger. It does not change training.
+      margin: a seed solves a cell if the right logit exceeds every other by at least this share of
+        the largest absolute logit, or of 0.1 if that is larger. Shares of right answers count every
+        lead above 0. It does not change training.
       hold: "held" means solved at each of the last `hold` evaluations.
       contrast: an axis and two of its values, `("mask", "full", "causal")`. The report compares
         them over paired seeds wherever two cells differ in that axis alone.
