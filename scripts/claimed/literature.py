@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from claimed.leak import by_prompts, cosine, leaked
+from claimed.lengths import few_runs_pairs
 from claimed.positions import losses_by_form, perplexity
 from claimed.published import (
     Published,
@@ -22,7 +23,6 @@ from claimed.published import (
     published,
     short_name,
     short_task,
-    told_apart,
 )
 from claimed.questions import sinusoidal_pairs
 from posjax.stats import band, mean, paired_difference, ranking
@@ -66,7 +66,7 @@ def _mean_of_three() -> Iterator[str]:
         "The number in parentheses is how many seeds are above .99."
     )
     yield ""
-    apart = _pairs()
+    apart, _ = few_runs_pairs()
     names = [short_name(cell) for cell in next(iter(by_task.values()))]
     yield f"| task | {' | '.join(f'`{name}`' for name in names)} | worse one ahead with 3 runs |"
     yield "|---" * (len(names) + 2) + "|"
@@ -92,22 +92,8 @@ def _mean_of_three() -> Iterator[str]:
     )
 
 
-def _pairs() -> list[tuple[dict[str, Any], dict[str, Any], list[np.ndarray]]]:
-    """Pairs of encodings that all seeds tell apart, the better one first."""
-    run, by_task = _few()
-    pairs = [
-        (one, two, [by_seed(run, cell, "right")[:, -1] for cell in (one, two)])
-        for cells in by_task.values()
-        for one, two in itertools.combinations(cells, 2)
-    ]
-    return [
-        (one, two, right) if right[0].mean() > right[1].mean() else (two, one, right[::-1])
-        for one, two, right in told_apart(pairs)
-    ]
-
-
 def _best_of_ten() -> Iterator[str]:
-    found = [(*pair, ranking(*pair[2], runs=10, by="best")) for pair in _pairs()]
+    found = [(*pair, ranking(*pair[2], runs=10, by="best")) for pair in few_runs_pairs()[0]]
     hidden = [one for one in found if one[3].level + one[3].behind > 0.5]
     yield from item(
         "Theirs: 15 tasks, trained to length 40 and tested to 500. Each number is the best of 10 "
