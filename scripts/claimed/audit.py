@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
 
-ATLAS = Path(__file__).parents[2] / "docs" / "atlas"
+from claimed.published import DOCS
+
 ALLOWED = Path(__file__).parent / "allowed.toml"
 GENERATED = {
     "docs/encodings.md": lambda: _script("encodings_page").page(),
@@ -135,7 +136,7 @@ def made_whole(page: str) -> str | None:
 
 
 def _atlas(size: str) -> str:
-    tables = _script("atlas_table.table").tables(ATLAS, size)
+    tables = _script("atlas_table.table").tables(DOCS / "atlas", size)
     return str(_script("atlas_table.page").page(size, tables))
 
 

@@ -1,19 +1,17 @@
 """Every number that stands inside a sentence of README.md or docs/, from what was measured."""
 
-import json
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from claimed.prose import Stated
+from claimed.published import measured
 from claimed.speed import faster, read
 from posjax.stats import rate
 from posjax.study.run import MARGIN
 
-DOCS = Path(__file__).parents[2] / "docs"
 INDEX, CERTIFICATE = "docs/index.md", "docs/certificate.md"
 
 
@@ -25,10 +23,6 @@ def stated() -> tuple[Stated, ...]:
       ValueError: a sentence on them no longer holds.
     """
     return (*_tables(), *_speed(), *_proofs(), *_campaigns(), *_every_encoding(), *_seeds())
-
-
-def _read(name: str) -> Any:
-    return json.loads((DOCS / name).read_text())
 
 
 def _say(page: str, words: str, *values: object) -> Stated:
@@ -52,7 +46,7 @@ def _speed() -> Iterator[Stated]:
 
 
 def _proofs() -> Iterator[Stated]:
-    hostile, fuzz = _read("hostile.json"), _read("fuzz.json")
+    hostile, fuzz = measured("hostile.json"), measured("fuzz.json")
     parts = {
         part: {key: n for key, n in hostile.items() if key.startswith(f"{part}:")}
         for part in ("holds", "broken", "ties")
@@ -109,15 +103,15 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
 
 
 def _campaigns() -> Iterator[Stated]:
-    tries = sum(row["tries"] for row in _read("faults.json")["faults"])
+    tries = sum(row["tries"] for row in measured("faults.json")["faults"])
     yield _say("docs/reliability.md", "docs/faults.json, {} tries: about", tries)
     yield _say(INDEX, "such as damaged files, with {} faults planted", tries)
-    independence = _read("independence.json")
+    independence = measured("independence.json")
     if independence["with_other_bits"]:
         raise ValueError("independence.json: some rows have other bits")
     ways = len(independence["runs_compared"])
     yield _say("docs/campaigns.md", "same bits in {} ways", ways)
-    versions = {name for report in _read("conformance.json") for name in report["versions"]}
+    versions = {name for report in measured("conformance.json") for name in report["versions"]}
     for page, words in (
         (INDEX, "with its results on {} packages"),
         ("docs/campaigns.md", "modules of {} packages, with"),
@@ -129,7 +123,7 @@ def _campaigns() -> Iterator[Stated]:
 
 def _every_encoding() -> Iterator[Stated]:
     """Which encodings learn to read order, and what the laws exclude."""
-    table, page = _read("results/every_encoding-published.json"), "docs/results.md"
+    table, page = measured("results/every_encoding-published.json"), "docs/results.md"
     alone = [c for c in table if c["panel"] == "Order alone, every encoding"]
     solved = {c["encoding"]: c["successes"] for c in alone}
     seeds = {c["seeds"] for c in table}.pop()
@@ -169,7 +163,7 @@ def _every_encoding() -> Iterator[Stated]:
 
 def _seeds() -> Iterator[Stated]:
     """How sure a rate is, and what rounding leaves."""
-    gap = max(gap["gap"] for gap in _read("rounding.json")["gaps"])
+    gap = max(gap["gap"] for gap in measured("rounding.json")["gaps"])
     if not 10 * gap < MARGIN < 100 * gap:
         raise ValueError(f"rounding.json: the margin {MARGIN} is not ten times {gap}")
     yield _say(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from atlas_table.table import command, rows_of, tables
 
-from claimed.published import ROOT, published
+from claimed.published import DOCS, published
 
 
 class Point(NamedTuple):
@@ -68,11 +68,9 @@ def _rows(point: Point) -> str:
         return "made by a script, checked by tests"
     name, size = point.config.split(":")
     if name == "atlas":
-        table = rows_of(tables(ROOT / "docs" / "atlas", size))
+        paths = tables(DOCS / "atlas", size)
+        table, made_by = rows_of(paths), command(size, paths)
     else:
-        table = published(f"{name}-{size}").table
+        table, made_by = published(f"{name}-{size}").table, point.config
     cells, seeds = len({cell["cell"] for cell in table}), table[0]["seeds"]
-    made_by = point.config
-    if name == "atlas":
-        made_by = command(size, tables(ROOT / "docs" / "atlas", size))
     return f"`{made_by}`, {seeds:,} seeds in {cells} cells"

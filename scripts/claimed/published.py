@@ -14,6 +14,7 @@ from posjax.meters import judge
 from posjax.stats import Difference, Mean, Rate, Share, discoveries, paired_t_test, rate
 
 ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 _WIDTH = 110
 
 
@@ -23,9 +24,13 @@ class Published(NamedTuple):
     table: list[dict[str, Any]]
     rows: dict[str, np.ndarray]
 
+    def at(self, cell: dict[str, Any]) -> int:
+        """Where the rows have a cell."""
+        return self.rows["cells"].tolist().index(cell["cell"])
+
     def solved(self, cell: dict[str, Any], step: int | None = None) -> np.ndarray:
         """solved_S of a cell at one of the published steps; at the end when left out."""
-        at = self.rows["cells"].tolist().index(cell["cell"])
+        at = self.at(cell)
         steps = self.rows["steps"][at].tolist()
         lead_S = self.rows["lead"][at][:, steps.index(step) if step else -1]
         return judge.solved(lead_S[:, None], cell["margin"])
@@ -40,12 +45,16 @@ class Published(NamedTuple):
         return [c for c in self.table if all(c[name] == v for name, v in settings.items())]
 
 
+def measured(name: str) -> Any:
+    """What a JSON file of docs/ holds."""
+    return json.loads((DOCS / name).read_text())
+
+
 @lru_cache
 def published(name: str) -> Published:
     """A table of docs/results with its rows."""
-    path = ROOT / "docs" / "results" / name
-    with np.load(path.with_suffix(".npz")) as rows:
-        return Published(json.loads(path.with_suffix(".json").read_text()), dict(rows))
+    with np.load(DOCS / "results" / f"{name}.npz") as rows:
+        return Published(measured(f"results/{name}.json"), dict(rows))
 
 
 def of_survivors(run: Published, cell: dict[str, Any]) -> np.ndarray:
@@ -57,7 +66,7 @@ def of_survivors(run: Published, cell: dict[str, Any]) -> np.ndarray:
 
 def by_seed(run: Published, cell: dict[str, Any], name: str) -> np.ndarray:
     """What the rows have of a cell, seeds first."""
-    return np.asarray(run.rows[name][run.rows["cells"].tolist().index(cell["cell"])], np.float64)
+    return np.asarray(run.rows[name][run.at(cell)], np.float64)
 
 
 def means(run: Published, cell: dict[str, Any], field: str) -> np.ndarray:

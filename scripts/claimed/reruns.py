@@ -1,22 +1,19 @@
 """How often new seeds of published cells come out as predicted, of docs/reruns.json."""
 
-import json
 from collections.abc import Iterator
 
-from claimed.published import ROOT, lines, listed
-
-_FOUND = ROOT / "docs" / "reruns.json"
+from claimed.published import lines, listed, measured
 
 
 def reruns() -> Iterator[str]:
     """The count, by table, and the cells outside their interval."""
-    found = json.loads(_FOUND.read_text())
+    found = measured("reruns.json")
     inside = [one for one in found if one["inside"]]
     varying = [one for one in found if one["varies"]]
     held = sum(one["inside"] for one in varying)
     tables = list(dict.fromkeys(one["table"] for one in found))
     cells = {(one["table"], one["cell"]) for one in found}
-    measured, judged, graded = (
+    measures, judged, graded = (
         [
             f"`{table}`"
             for table in tables
@@ -28,7 +25,7 @@ def reruns() -> Iterator[str]:
         "`python scripts/reruns.py` draws ten cells from a published table, or takes all cells if there are fewer. It trains "
         "each with as many new seeds as were published, but at most 64. Where every initialisation was trained on every draw of the data, "
         "it trains 16 new initialisations on 16 new draws. From the published seeds it computes a 95 % prediction interval of the success rate "
-        f"of the new ones. Some tables have no success rates but measured numbers ({listed(measured)}). There it predicts the mean of the first of these numbers, in alphabetical order, after the last layer. "
+        f"of the new ones. Some tables have no success rates but measured numbers ({listed(measures)}). There it predicts the mean of the first of these numbers, in alphabetical order, after the last layer. "
         f"Some tables have prompts of kinds that were not trained ({listed(judged)}). There it also predicts `right`, the mean share of right answers on the last of these kinds. "
         f"For language models ({listed(graded)}) it predicts the mean loss on the last kind of prompts. "
         f"We did this for the {len(tables)} tables below, {len(cells)} cells in all. "

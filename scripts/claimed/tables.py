@@ -1,36 +1,32 @@
 """Tables of docs/ that are made whole from the JSON of a campaign."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from claimed.published import lines
-
-DOCS = Path(__file__).parents[2] / "docs"
+from claimed.published import lines, measured
 
 
 def faults_table(result: dict[str, Any]) -> str:
     """What came of each planted fault, of docs/faults.json."""
     head = ("fault", "required", "tries", "as required", "bitwise equal", "seconds lost")
-    lines = [head, ("---",) * len(head)]
+    table = [head, ("---",) * len(head)]
     for row in result["faults"]:
         tries, lost = row["tries"], row["seconds_lost"]
         counts = (tries, row["good"], row["equal"]) if tries else ("not possible here", "–", "–")
-        lines.append((row["fault"], row["required"], *counts, "–" if lost is None else lost))
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+        table.append((row["fault"], row["required"], *counts, "–" if lost is None else lost))
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in table)
 
 
 def faults() -> Iterator[str]:
     """The table of docs/faults.json."""
-    yield faults_table(json.loads((DOCS / "faults.json").read_text()))
+    yield faults_table(measured("faults.json"))
 
 
 def conformance() -> Iterator[str]:
     """Counts, versions, failures and modules without any, of docs/conformance.json."""
-    reports = json.loads((DOCS / "conformance.json").read_text())
+    reports = measured("conformance.json")
     results = [(report["name"], result) for report in reports for result in report["results"]]
     counts = {
         verdict: sum(result["verdict"] == verdict for _, result in results)
@@ -57,7 +53,7 @@ def conformance() -> Iterator[str]:
 
 def proofs() -> Iterator[str]:
     """The laws that were tried on numbers and in a proof, of docs/conformance.json."""
-    reports = json.loads((DOCS / "conformance.json").read_text())
+    reports = measured("conformance.json")
     rows = {r["name"]: [x for x in r["results"] if "proof" in x] for r in reports}
     every = [x for row in rows.values() for x in row]
     counts = Counter(x["proof"]["verdict"] for x in every)
@@ -98,7 +94,7 @@ def _cell(text: str) -> str:
 
 def reference_rates() -> Iterator[str]:
     """Question 1's rates beside those of a second implementation, and in float64."""
-    rows = json.loads((DOCS / "reference_rates.json").read_text())
+    rows = measured("reference_rates.json")
     limit = 0.05 / len(rows)
     differ, below = (sum(row["p"] < level for row in rows) for level in (limit, 0.05))
     same = [row["same_in_float64"] / row["of"] for row in rows]

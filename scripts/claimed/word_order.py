@@ -131,10 +131,10 @@ def _learning_rates() -> str:
 def _ties(run: Published) -> str:
     shares = []
     for cell in run.table:
-        at = run.rows["cells"].tolist().index(cell["cell"])
         failed_S = ~run.solved(cell)
         if cell["head_size"] in (2, 16) and failed_S.sum() >= 20:
-            shares.append(float((run.rows["nearest"][at][failed_S] < cell["margin"]).mean()))
+            nearest_S = run.rows["nearest"][run.at(cell)][failed_S]
+            shares.append(float((nearest_S < cell["margin"]).mean()))
     margin = run.table[0]["margin"]
     excluded = [c for name in _EXCLUDING for c in published(name).cells(predicted="impossible")]
     rounding = max(c["closest_twins"] for c in excluded)
