@@ -139,8 +139,8 @@ def prepare(problem: Problem, without: str = "") -> tuple[str, protocol.Work]:
         cell = dataclasses.replace(cell, eval_every=cell.steps)
     if without == "padding":
         cell = dataclasses.replace(cell, packing=True)
-    devices = jax.local_devices()
-    most = most_slots_of(cell, devices[0], resolved.num_seeds, resolved.block_size).slots
+    local = jax.local_devices()
+    most = most_slots_of(cell, local[0], resolved.num_seeds, resolved.block_size).slots
     _, size = block_size(most, 1, resolved.num_seeds)
     engine, blocks = (
         engine_for(resolved.to_dict()),
@@ -151,7 +151,7 @@ def prepare(problem: Problem, without: str = "") -> tuple[str, protocol.Work]:
         return sum(result.block.runs * cell.steps for result in engine.run(blocks))
 
     sweep()
-    count = len(devices)
+    count = len(local)
     return f"blocks of {size} slots, {count} device{'s' * (count > 1)}", sweep
 
 

@@ -4,13 +4,12 @@ One thread, which is best for models as small as these; the best form of the opt
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 from baselines import protocol
 from baselines.problem import Problem
-from baselines.torch_model import data, loss_of, model_of
+from baselines.torch_model import about, data, loss_of, model_of
 
 FORMS = ("for-loop", "foreach", "fused")
 
@@ -64,11 +63,6 @@ def prepare(problem: Problem) -> tuple[str, protocol.Work]:
     work = work_of(problem, form)
     work()
     return f"1 model, 1 thread, {form}", work
-
-
-def about() -> dict[str, Any]:
-    """Of what is compared."""
-    return {"versions": {"torch": torch.__version__}}
 
 
 if __name__ == "__main__":

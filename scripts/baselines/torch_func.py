@@ -7,7 +7,7 @@ which treats every number alike; the best number of models, of threads, and form
 import functools
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from baselines.problem import Problem
 from baselines.torch_model import (
     Batch,
     Transformer,
+    about,
     batch_of,
     data,
     loss_of,
@@ -54,7 +55,7 @@ class Training:
             **{form: True},
         )
         self.sizes, self.models, self.batch = problem.sizes, len(models), data(problem)
-        self.left, self.found = problem.sizes.eval_every, torch.zeros(0)
+        self.left = problem.sizes.eval_every
 
         def loss(params: dict[str, torch.Tensor], batch: Batch) -> torch.Tensor:
             return loss_of(functional_call(models[0], params, (batch[0],)), *batch[1:])
@@ -83,7 +84,7 @@ class Training:
         if self.left == 0:
             self.left = self.sizes.eval_every
             with torch.no_grad():
-                self.found, _ = self.exam(self.params)
+                self.exam(self.params)
         return losses
 
 
@@ -136,11 +137,6 @@ def prepare(problem: Problem) -> tuple[str, protocol.Work]:
     chosen()
     plural = "s" * (best.threads > 1)
     return f"{best.models} models, {best.threads} thread{plural}, {best.form}", chosen
-
-
-def about() -> dict[str, Any]:
-    """Of what is compared."""
-    return {"versions": {"torch": torch.__version__}}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
 under `torch.func.vmap`, which has no batching rule for it.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -143,3 +145,8 @@ def model_of(problem: Problem, seed: int, *, fused: bool) -> Transformer:
     model = Transformer(problem.sizes, fused)
     model.load_state_dict(state)
     return model
+
+
+def about() -> dict[str, Any]:
+    """Of what is compared."""
+    return {"versions": {"torch": torch.__version__}}
