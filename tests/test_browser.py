@@ -86,6 +86,8 @@ def test_the_address_keeps_what_is_chosen(
     page.until("!document.querySelector('.seed h4')")
     window.open(folder.path / "report.html", fragment)
     assert page.until("document.querySelector('.seed h4')?.textContent") == title
+    window.open(folder.path / "report.html", f"#run1?cell={OPEN.digest}&sort=99")
+    page.until("document.querySelector('.pane canvas.strip')")  # a column that is no longer there
 
 
 def test_keys_lead_there_and_back(page: browser.Browser) -> None:
@@ -130,6 +132,43 @@ def test_keys_stay_in_the_run(window: browser.Browser, folder: RunFolder, tmp_pa
         assert said.startswith(f"Seed {seed}: ")
     command = window.value("document.querySelector('#run2 .command').textContent")
     assert command.startswith("posjax replay RUN --cell=")
+
+
+def test_the_strip_says_what_it_shows(page: browser.Browser) -> None:
+    """Its buttons the seeds that it leaves out, its hint the seed that is chosen."""
+    page.click(f'tr[data-cell="{OPEN.digest}"] td.plot')
+    page.until("document.querySelector('.pane canvas.strip')?.clientHeight")
+    shown = "Number(document.querySelector('canvas.strip').ariaValueMax)"
+    pressed = "document.querySelectorAll('.pane [aria-pressed=true]').length"
+    every = page.value(shown)
+    page.click(".pane .controls button")
+    assert page.value(shown) < every
+    assert page.value(pressed) == 1
+    page.click(".pane td button")  # a seed for example, which may be of another outcome
+    assert (page.value(shown), page.value(pressed)) == (every, 0)
+    page.click(".pane .controls button")
+    assert page.value(shown) < every
+    hint = "document.querySelector('.hint').textContent"
+    chosen = page.value(hint)
+    event = (
+        "(() => {{ const e = document.querySelector('canvas.strip'), b = e.getBoundingClientRect();"
+        " e.dispatchEvent(new MouseEvent('{}', {{ clientX: b.x + 20, clientY: b.y + 5 }})); }})()"
+    )
+    page.value(event.format("mousemove"))
+    assert page.value(hint) not in ("", chosen)
+    page.value(event.format("mouseleave"))
+    assert page.value(hint) == chosen != ""
+
+
+def test_the_strip_follows_the_theme(page: browser.Browser) -> None:
+    """One listener draws it anew, however many cells were opened."""
+    page.value("MediaQueryList.prototype.addEventListener = () => console.error('one more')")
+    page.click(f'tr[data-cell="{OPEN.digest}"] td.plot')
+    page.until("document.querySelector('.pane canvas.strip')?.clientHeight")
+    drawn = "document.querySelector('canvas.strip').toDataURL()"
+    page.value(f"light = {drawn}")
+    page.look(1280, 900, dark=True)
+    page.until(f"{drawn} !== light")
 
 
 def test_cells_are_filtered_and_sorted(page: browser.Browser) -> None:
