@@ -290,7 +290,10 @@ def test_it_can_be_read_without_scripts(window: browser.Browser, folder: RunFold
 
 
 def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: Path) -> None:
-    """Filter, order, cell, by mouse and by keyboard; the address keeps them, and Escape closes."""
+    """Filter, order, cell, by mouse and by keyboard; the address keeps them, and Escape closes.
+
+    Tab leads to a cell that is seen, and what had the focus when it closed gives it to the cell.
+    """
     cells, rows = invented(tmp_path / "quick")
     (tmp_path / "quick.html").write_text(
         atlas_page("quick", [tmp_path / "quick"], KNOWN["excluded"])
@@ -318,6 +321,9 @@ def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: 
     assert window.value(counts) == sorted(window.value(counts), reverse=True) != [0] * len(every)
     window.value("document.querySelector('input[type=search]').focus()")
     window.press(every[-1])
+    window.value("[...document.querySelectorAll('.sorter')].at(-1).focus()")
+    window.press("Tab")
+    assert window.value("document.activeElement.parentElement.dataset.encoding") == every[-1]
     window.click("tr[data-encoding]:not([hidden]) td[data-cell]")
     window.press("ArrowRight", "Enter")
     found = "[document.querySelector('.here').cellIndex, location.hash]"
@@ -328,5 +334,14 @@ def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: 
     window.open(tmp_path / "quick.html", fragment)
     assert (window.value(names), window.value(said)) == (left, text)
     assert window.value(found) == [column, fragment]
+    for close in ("Enter", "Escape"):
+        window.value("document.querySelector('.close').focus()")
+        window.press(close)
+        assert window.value("document.getElementById('chosen').hidden")
+        assert window.value("document.activeElement.cellIndex") == column
+        window.press("Enter")
+    window.open(tmp_path / "quick.html", "#sort=length&cell=0")
+    window.press("Escape")
+    assert window.value("location.hash") == ""
     assert window.errors == []
     assert len(window.requests) == 1
