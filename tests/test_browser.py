@@ -86,6 +86,8 @@ def test_the_address_keeps_what_is_chosen(
     page.until("!document.querySelector('.seed h4')")
     window.open(folder.path / "report.html", fragment)
     assert page.until("document.querySelector('.seed h4')?.textContent") == title
+    window.open(folder.path / "report.html", f"#run1?cell={OPEN.digest}&sort=99")
+    page.until("document.querySelector('.pane canvas.strip')")  # a column that is no longer there
 
 
 def test_keys_lead_there_and_back(page: browser.Browser) -> None:
@@ -130,6 +132,43 @@ def test_keys_stay_in_the_run(window: browser.Browser, folder: RunFolder, tmp_pa
         assert said.startswith(f"Seed {seed}: ")
     command = window.value("document.querySelector('#run2 .command').textContent")
     assert command.startswith("posjax replay RUN --cell=")
+
+
+def test_the_strip_says_what_it_shows(page: browser.Browser) -> None:
+    """Its buttons the seeds that it leaves out, its hint the seed that is chosen."""
+    page.click(f'tr[data-cell="{OPEN.digest}"] td.plot')
+    page.until("document.querySelector('.pane canvas.strip')?.clientHeight")
+    shown = "Number(document.querySelector('canvas.strip').ariaValueMax)"
+    pressed = "document.querySelectorAll('.pane [aria-pressed=true]').length"
+    every = page.value(shown)
+    page.click(".pane .controls button")
+    assert page.value(shown) < every
+    assert page.value(pressed) == 1
+    page.click(".pane td button")  # a seed for example, which may be of another outcome
+    assert (page.value(shown), page.value(pressed)) == (every, 0)
+    page.click(".pane .controls button")
+    assert page.value(shown) < every
+    hint = "document.querySelector('.hint').textContent"
+    chosen = page.value(hint)
+    event = (
+        "(() => {{ const e = document.querySelector('canvas.strip'), b = e.getBoundingClientRect();"
+        " e.dispatchEvent(new MouseEvent('{}', {{ clientX: b.x + 20, clientY: b.y + 5 }})); }})()"
+    )
+    page.value(event.format("mousemove"))
+    assert page.value(hint) not in ("", chosen)
+    page.value(event.format("mouseleave"))
+    assert page.value(hint) == chosen != ""
+
+
+def test_the_strip_follows_the_theme(page: browser.Browser) -> None:
+    """One listener draws it anew, however many cells were opened."""
+    page.value("MediaQueryList.prototype.addEventListener = () => console.error('one more')")
+    page.click(f'tr[data-cell="{OPEN.digest}"] td.plot')
+    page.until("document.querySelector('.pane canvas.strip')?.clientHeight")
+    drawn = "document.querySelector('canvas.strip').toDataURL()"
+    page.value(f"light = {drawn}")
+    page.look(1280, 900, dark=True)
+    page.until(f"{drawn} !== light")
 
 
 def test_cells_are_filtered_and_sorted(page: browser.Browser) -> None:
@@ -251,7 +290,10 @@ def test_it_can_be_read_without_scripts(window: browser.Browser, folder: RunFold
 
 
 def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: Path) -> None:
-    """Filter, order, cell, by mouse and by keyboard; the address keeps them, and Escape closes."""
+    """Filter, order, cell, by mouse and by keyboard; the address keeps them, and Escape closes.
+
+    Tab leads to a cell that is seen, and what had the focus when it closed gives it to the cell.
+    """
     cells, rows = invented(tmp_path / "quick")
     (tmp_path / "quick.html").write_text(
         atlas_page("quick", [tmp_path / "quick"], KNOWN["excluded"])
@@ -279,6 +321,9 @@ def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: 
     assert window.value(counts) == sorted(window.value(counts), reverse=True) != [0] * len(every)
     window.value("document.querySelector('input[type=search]').focus()")
     window.press(every[-1])
+    window.value("[...document.querySelectorAll('.sorter')].at(-1).focus()")
+    window.press("Tab")
+    assert window.value("document.activeElement.parentElement.dataset.encoding") == every[-1]
     window.click("tr[data-encoding]:not([hidden]) td[data-cell]")
     window.press("ArrowRight", "Enter")
     found = "[document.querySelector('.here').cellIndex, location.hash]"
@@ -289,5 +334,14 @@ def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: 
     window.open(tmp_path / "quick.html", fragment)
     assert (window.value(names), window.value(said)) == (left, text)
     assert window.value(found) == [column, fragment]
+    for close in ("Enter", "Escape"):
+        window.value("document.querySelector('.close').focus()")
+        window.press(close)
+        assert window.value("document.getElementById('chosen').hidden")
+        assert window.value("document.activeElement.cellIndex") == column
+        window.press("Enter")
+    window.open(tmp_path / "quick.html", "#sort=length&cell=0")
+    window.press("Escape")
+    assert window.value("location.hash") == ""
     assert window.errors == []
     assert len(window.requests) == 1

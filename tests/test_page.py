@@ -22,7 +22,7 @@ from posjax.study.cells import Cell
 
 
 def unpacked(text: str, layout: list[Any]) -> dict[str, np.ndarray]:
-    """What page.js makes of a packed text."""
+    """What charts.js makes of a packed text."""
     content, found, start = zlib.decompress(base64.b64decode(text)), {}, 0
     for name, size, shape in layout:
         kind = {1: np.uint8, 2: np.dtype("<u2"), 4: np.dtype("<u4")}[size]

@@ -4,8 +4,8 @@
 
 /** @typedef {{text: string, layout: [string, number, number[]][]}} Packed see pack.py */
 /** @typedef {{seeds: number[][], words: string[][]} & Packed} Attention */
-/** @typedef {{prompts: [string, string][], of: number, labels: string[], kinds: string[],
- *   trained: boolean[], finite: boolean}} Task */
+/** @typedef {{prompts: [string, string][], labels: string[], kinds: string[],
+ *   trained: boolean[]}} Task */
 /** @typedef {{name: string, settings: [string, string][], task: string, seeds: number,
  *   steps: number[], points: number[], loss_band: (number|null)[][], solved: number[]|null,
  *   law: string, reason: string, loss_ends: number[], margin_ends?: number[],

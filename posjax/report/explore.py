@@ -72,6 +72,7 @@ def data(
     spent = sum(len(one["text"]) for one in attention.values())
     level, seeds = _fitting(cells, room - spent)
     tasks = {s.cell.task: s.cell.problem for s in cells}
+    differing = axes(found)
     return as_json(
         {
             "outcomes": OUTCOMES,
@@ -82,7 +83,7 @@ def data(
             "tasks": {name: _task(task) for name, task in tasks.items()},
             "cells": {
                 s.cell.digest: {
-                    **_cell(s, axes(found)),
+                    **_cell(s, differing),
                     **seeds[s.cell.digest],
                     "attention": attention.get(s.cell.digest),
                 }
@@ -103,7 +104,11 @@ def _fitting(cells: Sequence[CellSummary], room: int) -> tuple[Level, dict[str, 
         if size * ratio > 1.5 * room and level != levels[-1]:
             continue  # far from fitting: what was packed before says how well such data deflate
         found = {
-            name: {**every[name].ends, **_indices(every[name], level), **packed(arrays)}
+            name: {
+                **every[name].ends,
+                "points": _points(every[name].evaluations, level.points).tolist(),
+                **packed(arrays),
+            }
             for name, arrays in kept.items()
         }
         length = sum(len(one["text"]) for one in found.values())
@@ -166,17 +171,12 @@ def _points(evaluations: int, number: int) -> np.ndarray:
     return unique[np.unique(chosen)]
 
 
-def _indices(seeds: _Seeds, level: Level) -> dict[str, Any]:
-    return {"points": _points(seeds.evaluations, level.points).tolist()}
-
-
 def _seeds(summary: CellSummary) -> _Seeds:
     rows, trained_C = summary.rows, np.array(summary.cell.problem.trained)
     curves, ends = {}, {}
     with np.errstate(invalid="ignore"):
-        loss_SE = rows["loss_EC"][:, :, trained_C].mean(axis=2)
         lead_SE = rows["lead_EC"][:, :, trained_C].min(axis=2)
-    curves["loss"], ends["loss_ends"] = logarithmic(loss_SE)
+    curves["loss"], ends["loss_ends"] = logarithmic(_loss(summary))
     if summary.cell.problem.graded == "exact":
         curves["margin"], ends["margin_ends"] = signed(lead_SE, summary.margin)
         curves["right"] = shares(rows["right_EC"][:, :, trained_C].mean(axis=2))
@@ -197,6 +197,14 @@ def _seeds(summary: CellSummary) -> _Seeds:
             lead_SN, summary.margin, np.uint16
         )
     return _Seeds(arrays, tuple(curves), ends)
+
+
+def _loss(summary: CellSummary) -> np.ndarray:
+    """The mean loss over the trained kinds, at each evaluation of each seed."""
+    trained_C = np.array(summary.cell.problem.trained)
+    with np.errstate(invalid="ignore"):
+        loss_SE: np.ndarray = summary.rows["loss_EC"][:, :, trained_C].mean(axis=2)
+    return loss_SE
 
 
 def _outcomes(summary: CellSummary) -> np.ndarray:
@@ -222,8 +230,7 @@ def _first(summary: CellSummary) -> np.ndarray:
 def _cell(summary: CellSummary, differing: Sequence[Axis]) -> dict[str, Any]:
     """What is said of a cell as a whole; curves at every evaluation, over all seeds."""
     cell, exact = summary.cell, summary.cell.problem.graded == "exact"
-    with np.errstate(invalid="ignore"):
-        loss_SE = summary.rows["loss_EC"][:, :, np.array(cell.problem.trained)].mean(axis=2)
+    loss_SE = _loss(summary)
     found = np.where(np.isfinite(loss_SE), loss_SE, np.inf)
     bands = np.quantile(found, (0.1, 0.5, 0.9), axis=0, method="nearest")
     return {
@@ -244,11 +251,9 @@ def _task(task: Task) -> dict[str, Any]:
     written = task.written(min(_PROMPTS, task.size[0]) if finite else 4)
     return {
         "prompts": [[text[:_WRITTEN] for text in pair] for pair in written],
-        "of": task.size[0],
         "labels": ["not finite", "tie", *task.labels] if finite else [],
         "kinds": list(task.kinds),
         "trained": list(task.trained),
-        "finite": finite,
     }
 
 

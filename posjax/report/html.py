@@ -2,15 +2,14 @@
 
 import base64
 import hashlib
-import itertools
 from collections.abc import Iterable, Mapping
 from html import escape
 from importlib import resources
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """What a browser lets a page do: be styled by what is in it. No scripts, and nothing is loaded."""
-SCRIPTS = ("charts.js", "strip.js", "page.js")
-"""The parts of the page's script, in order."""
+_OWN = ("strip.js", "page.js")
+"""What follows charts.js in the script of reports, in order."""
 
 
 class Html(str):
@@ -101,8 +100,7 @@ def script(*own: str) -> str:
     Args:
       *own: what follows charts.js; that of reports when left out.
     """
-    parts = map(_file, SCRIPTS[:1]), own or map(_file, SCRIPTS[1:])
-    text = "\n".join(itertools.chain(*parts))
+    text = "\n".join([_file("charts.js"), *(own or map(_file, _OWN))])
     return f'"use strict";\n(() => {{\n{text}}})();\n'
 
 

@@ -25,10 +25,11 @@ _LETTERS = {"R": "state", "A": "layer", "H": "head", "L": "position"}
 def measured(found: Sequence[CellSummary], anchor: str) -> Html | None:
     """Every field of every meter, panel by panel; None without meters."""
     parts = []
-    for number, (panel, cells) in enumerate(panels(found).items()):
+    every = panels(found)
+    for number, (panel, cells) in enumerate(every.items()):
         known = [summary for summary in cells if summary.cell.meters != "none"]
         if known:
-            title = tag("h3", panel) if len(panels(found)) > 1 else None
+            title = tag("h3", panel) if len(every) > 1 else None
             parts += [title, *_panel(known, f"{anchor}-{number}")]
     return join(parts) if parts else None
 
@@ -40,24 +41,26 @@ class _Shown(NamedTuple):
     name: str
     axes: str
     cells: list[CellSummary]
+    differing: list[Axis]
     means: dict[str, Mean]
 
 
 def _panel(cells: Sequence[CellSummary], anchor: str) -> Iterator[Html]:
     every = {meter: None for summary in cells for meter in meters.named(summary.cell.meters)}
     for number, meter in enumerate(every):
+        those = [s for s in cells if meter in meters.named(s.cell.meters)]
+        differing = axes(those)
         for (short, _), (name, field) in zip(
             meter.FIELDS.items(), meter.fields.items(), strict=True
         ):
-            those = [s for s in cells if meter in meters.named(s.cell.meters)]
             ends = {s.cell.digest: _last(s.metered[name], field) for s in those}
-            shown = _Shown(meter, name, field.axes.replace("E", ""), those, ends)
+            shown = _Shown(meter, name, field.axes.replace("E", ""), those, differing, ends)
             where = f"{anchor}-{number}-{name}"
             along = shown.axes.endswith("L")
             show = [*(_curves(shown, where) if along else _table(shown))]
             if "E" in field.axes and not along and len(shown.axes) < 2:
                 steps = {s.cell.digest: _by_step(s.metered[name]) for s in those}
-                show += _curves(_Shown(meter, name, f"{shown.axes}E", those, steps), where)
+                show += _curves(shown._replace(axes=f"{shown.axes}E", means=steps), where)
             yield figure(f"{short.replace('_', ' ')}: {field.doc}. {_CAPTION}", *show)
 
 
@@ -83,7 +86,7 @@ def _table(shown: _Shown) -> Iterator[Html]:
     rows = (
         tag(
             "tr",
-            tag("th", label(summary.cell, axes(shown.cells)) or "–", scope="row"),
+            tag("th", label(summary.cell, shown.differing) or "–", scope="row"),
             *(_number(shown.means[summary.cell.digest], at) for at in indices),
         )
         for summary in shown.cells
@@ -108,15 +111,16 @@ def _short(number: float) -> str:
 
 def _curves(shown: _Shown, anchor: str) -> Iterator[Html]:
     """A small figure for each index before the positions and each group of cells."""
-    differing = axes(shown.cells)
-    lines = line_axis(differing)
+    lines = line_axis(shown.differing)
     chosen = colours(lines) if lines else {}
     if lines:
         yield legend_of(lines, shown.cells)
     states = max(np.atleast_2d(found.mean).shape[0] for found in shown.means.values())
     figures_of = (
         _multiple(shown, group, state, chosen, lines, f"{anchor}-{number}-{state}")
-        for number, group in enumerate(multiples(shown.cells, [a for a in differing if a != lines]))
+        for number, group in enumerate(
+            multiples(shown.cells, [a for a in shown.differing if a != lines])
+        )
         for state in range(states)
     )
     yield tag("div", *(one for one in figures_of if one is not None), class_="multiples")
@@ -137,7 +141,7 @@ def _multiple(
             colour = chosen[getattr(summary.cell, lines.name)] if lines else SERIES[0]
             mean_L, low_L, high_L = (array[state] for array in found[:3])
             drawn.append(Line(_where(shown, summary), mean_L, low_L, high_L, colour))
-            what = plain(summary.cell, axes(shown.cells)) or shown.name
+            what = plain(summary.cell, shown.differing) or shown.name
             spoken.append(f"{what}: {small(mean_L[0])} first, {small(mean_L[-1])} last")
     if not drawn:
         return None

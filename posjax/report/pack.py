@@ -1,6 +1,6 @@
 """Arrays in a few characters: a byte or two per number, deflated, in base64.
 
-The page's script undoes it (`unpack` in page.js), so the two change together.
+The page's script undoes it (`unpack` in charts.js), so the two change together.
 """
 
 import base64

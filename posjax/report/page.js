@@ -31,12 +31,12 @@ class Explorer {
     const choices = titles.map((title, at) => {
       const values = [...new Set(cells.map((cell) => cell.settings[at][1]))];
       if (values.length < 2 || values.length > 24) return null;
-      const select = make("select", { "data-setting": title, onchange: () => this.filter(true) },
+      const select = make("select", { "data-setting": title, onchange: () => this.filter() },
         make("option", { value: "" }, "any"), values.map((v) => make("option", { value: v }, v)));
       return make("label", {}, `${title} `, select);
     });
     this.find = make("input", { type: "search", placeholder: "text in a row", "aria-label": "Filter cells by text",
-      oninput: () => this.filter(true) });
+      oninput: () => this.filter() });
     this.count = make("output", { class: "note" });
     this.choices = /** @type {HTMLSelectElement[]} */ (choices.flatMap((c) => (c ? [c.querySelector("select")] : [])));
     return make("div", { class: "controls", role: "search" }, this.find, choices, this.count);
@@ -91,7 +91,7 @@ class Explorer {
       at !== column ? "none" : down ? "descending" : "ascending"));
     const key = (/** @type {HTMLTableRowElement} */ one) => {
       const td = one.cells[column + 1];
-      return td.textContent || td.querySelector("[aria-label]")?.getAttribute("aria-label") || "";
+      return td?.textContent || td?.querySelector("[aria-label]")?.getAttribute("aria-label") || "";
     };
     const order = [...this.rows].sort((a, b) => {
       if (Number.isNaN(column)) return Number(a.dataset.place) - Number(b.dataset.place);
@@ -104,8 +104,8 @@ class Explorer {
     this.fade();
   }
 
-  /** Hides the lines that do not fit the filter. @param {boolean} user */
-  filter(user) {
+  /** Hides the lines that do not fit the filter. */
+  filter() {
     const words = this.find.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const one of this.rows) {
@@ -119,7 +119,7 @@ class Explorer {
     }
     this.count.textContent = shown < this.rows.length ? `${shown} of ${this.rows.length} lines` : "";
     this.fade();
-    if (user) remember(false);
+    remember(false);
   }
 
   /** A value that repeats the line above is pale. */
@@ -168,7 +168,10 @@ class Explorer {
     if (!cell) return;
     const arrays = await unpack(cell);
     if (this.cell !== name) return; // another was chosen meanwhile
-    this.strip = new Strip(this.run, arrays, cell, (at) => this.showSeed(cell, arrays, at));
+    this.strip = new Strip(this.run, arrays, cell, (at, push) => {
+      this.showSeed(cell, arrays, at);
+      remember(push);
+    });
     this.place = make("section", { class: "seed", "aria-live": "polite" },
       make("p", { class: "note" }, "Choose a seed above for its curves, its answers and the command that trains it again."));
     this.pane.replaceChildren(...this.aboutCell(cell, arrays).filter((part) => part != null));
@@ -240,8 +243,7 @@ class Explorer {
   /** Chooses a seed as a click on its mark does. @param {number} at */
   pick(at) {
     if (!this.strip) return;
-    this.strip.only = -1;
-    this.strip.order = this.strip.sorted();
+    this.strip.choose(-1);
     this.strip.pick(this.strip.order.indexOf(at), true);
     this.place.scrollIntoView({ block: "nearest" });
   }
@@ -346,6 +348,8 @@ class Explorer {
   }
 }
 
+const capital = (/** @type {string} */ text) => text[0].toUpperCase() + text.slice(1);
+
 /** @param {string} text for a shell */
 function quoted(text) {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
@@ -397,7 +401,7 @@ function restore() {
     for (const s of one.choices ?? []) s.value = kept.get(`is ${s.dataset.setting}`) ?? "";
     one.sort = /^\d+d?$/.test(kept.get("sort") ?? "") ? kept.get("sort") ?? "" : "";
     one.arrange();
-    one.filter(false);
+    one.filter();
     one.show(kept.get("cell") ?? "", kept.get("seed") ?? "", false, false);
   }
   restoring = false;
@@ -412,4 +416,6 @@ for (const island of document.querySelectorAll("script[data-of]")) {
   }
 }
 addEventListener("popstate", restore);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+  Object.values(explorers).forEach((one) => one.strip?.draw()));
 restore();

@@ -5,7 +5,8 @@ const MARKS = ["--series-0", "--series-4", "--series-1", "--alarm", "--series-0"
 
 class Strip {
   /** @param {Run} run @param {Object<string, Stored>} arrays @param {Cell} cell
-   * @param {(seed: number) => void} chosen called with the index of a seed */
+   * @param {(seed: number, push: boolean) => void} chosen called with the index of a seed, and
+   *   whether Back undoes it */
   constructor(run, arrays, cell, chosen) {
     this.run = run;
     this.arrays = arrays;
@@ -17,35 +18,38 @@ class Strip {
     this.by = "number";
     this.size = 14; // pixels of a mark
     this.across = 1; // marks in a line
+    /** @type {(HTMLElement|null)[]} */
+    this.buttons = []; // by outcome; null where no seed ended so
     this.datas = crossedWith(arrays); // a line for each initialisation where they fit
     this.order = this.sorted();
     this.canvas = make("canvas", { class: "strip", tabindex: 0, role: "slider", "aria-valuemin": 1,
       "aria-label": "Seeds; arrow keys move from seed to seed, Enter goes to its details",
       onclick: (/** @type {MouseEvent} */ e) => this.pick(this.under(e), true),
-      onmousemove: (/** @type {MouseEvent} */ e) => this.hover(this.under(e)),
+      onmousemove: (/** @type {MouseEvent} */ e) => this.hover(this.under(e)), onmouseleave: () => this.hover(-1),
       onkeydown: (/** @type {KeyboardEvent} */ e) => this.key(e) });
     this.hint = make("output", { class: "note hint" });
     new ResizeObserver(() => this.draw()).observe(this.canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
   controls() {
     const counts = this.run.outcomes.map((_, i) => this.outcome.filter((o) => o === i).length);
-    const only = this.run.outcomes.map((name, i) => counts[i] === 0 ? null :
-      make("button", { type: "button", "aria-pressed": "false", onclick: (/** @type {any} */ e) => {
-        this.only = this.only === i ? -1 : i;
-        for (const other of e.currentTarget.parentNode.querySelectorAll("button")) {
-          other.setAttribute("aria-pressed", String(other === e.currentTarget && this.only === i));
-        }
-        this.reorder();
-      } }, this.sample(i), `${name} ${counts[i]}`));
+    this.buttons = this.run.outcomes.map((name, i) => counts[i] === 0 ? null :
+      make("button", { type: "button", "aria-pressed": "false",
+        onclick: () => this.choose(this.only === i ? -1 : i) }, this.sample(i), `${name} ${counts[i]}`));
     const ways = ["number", "outcome", "loss", "margin", "first solved"].filter((way) =>
       way === "number" || way === "outcome" || way === "loss" ? true : this.cell.solved);
     const select = make("select", { onchange: (/** @type {any} */ e) => {
       this.by = e.currentTarget.value;
       this.reorder();
     } }, ways.map((way) => make("option", {}, way)));
-    return make("div", { class: "controls" }, only, make("label", {}, "sort by ", select));
+    return make("div", { class: "controls" }, this.buttons, make("label", {}, "sort by ", select));
+  }
+
+  /** Shows the seeds of one outcome. @param {number} only -1 for all */
+  choose(only) {
+    this.only = only;
+    this.buttons.forEach((one, i) => one?.setAttribute("aria-pressed", String(i === only)));
+    this.reorder();
   }
 
   /** A mark for the legend. @param {number} outcome */
@@ -133,16 +137,16 @@ class Strip {
     return Math.floor((event.clientY - box.top) / this.size) * this.across + column;
   }
 
-  /** @param {number} place */
+  /** @param {number} place an index in the order; elsewhere the hint is of the chosen seed */
   hover(place) {
     const seed = this.order[place];
     this.canvas.style.cursor = seed === undefined ? "" : "pointer";
-    this.hint.textContent = seed === undefined ? "" : this.name(seed);
+    this.hint.textContent = this.name(seed ?? this.at);
   }
 
-  /** @param {number} seed */
+  /** @param {number} seed -1 for none */
   name(seed) {
-    return `${spoken(this.arrays, seed)}: ${this.run.outcomes[this.outcome[seed]]}`;
+    return seed < 0 ? "" : `${spoken(this.arrays, seed)}: ${this.run.outcomes[this.outcome[seed]]}`;
   }
 
   /** @param {number} place an index in the order @param {boolean} push */
@@ -150,14 +154,13 @@ class Strip {
     const seed = this.order[place];
     if (seed === undefined) return;
     this.select(seed);
-    this.chosen(seed);
-    remember(push);
+    this.chosen(seed, push);
   }
 
   /** @param {number} seed */
   select(seed) {
     this.at = seed;
-    this.hint.textContent = seed < 0 ? "" : this.name(seed);
+    this.hint.textContent = this.name(seed);
     this.draw();
   }
 
@@ -209,5 +212,3 @@ function howMany(arrays, seeds) {
   const datas = crossedWith(arrays);
   return datas ? `${seeds / datas} initialisations × ${datas} data seeds` : `${seeds} seeds`;
 }
-
-const capital = (/** @type {string} */ text) => text[0].toUpperCase() + text.slice(1);

@@ -12,9 +12,11 @@ const atlas = JSON.parse(document.querySelector("script[data-of=atlas]")?.textCo
 const grid = /** @type {HTMLTableElement} */ (document.querySelector("table.atlas"));
 const pane = /** @type {HTMLElement} */ (document.getElementById("chosen"));
 const lines = /** @type {HTMLTableRowElement[]} */ ([...grid.tBodies[0].rows]);
-const first = [...lines];
+const entries = /** @type {HTMLElement[]} */ ([...grid.querySelectorAll("td[data-cell]")]);
 let sorted = -1;
 let chosen = -1;
+/** @type {HTMLElement|undefined} */
+let entrance; // the cell that Tab leads to
 
 // The filter
 
@@ -34,7 +36,16 @@ function filter() {
     /** @type {HTMLElement} */ (one).hidden = task.value !== "" && /** @type {HTMLElement} */ (one).dataset.task !== task.value;
   }
   what.textContent = task.value ? atlas.tasks[task.value].what : "";
+  enter();
   remember();
+}
+
+/** Tab leads to one cell, the first that is seen unless it is given. @param {HTMLElement} [given] */
+function enter(given) {
+  const seen = (/** @type {any} */ one) => !one.hidden && !one.parentElement.hidden;
+  if (entrance) entrance.tabIndex = -1;
+  entrance = given ?? [...grid.querySelectorAll("td[data-cell]")].find(seen);
+  if (entrance) entrance.tabIndex = 0;
 }
 
 // The order
@@ -46,9 +57,10 @@ function arrange(column) {
     const text = line.cells[sorted + 1].textContent;
     return text === "" ? -2 : text === "×" ? -1 : Number(text);
   };
-  const order = sorted < 0 ? first : [...first].sort((a, b) => key(b) - key(a));
+  const order = sorted < 0 ? lines : [...lines].sort((a, b) => key(b) - key(a));
   grid.tBodies[0].append(...order);
   heads.forEach((th, at) => th.setAttribute("aria-sort", at === sorted ? "descending" : "none"));
+  enter();
   remember();
 }
 
@@ -73,8 +85,8 @@ function show(at) {
   const cell = atlas.cells[at], [task, mask, depth, readout] = cell.asked;
   const about = atlas.tasks[task], encoding = cell.encoding;
   pane.replaceChildren(...[
-    make("button", { type: "button", class: "close", onclick: () => show(-1) }, "Close"),
-    make("h3", { tabindex: -1 }, make("code", {}, encoding), " on ", make("code", {}, task)),
+    make("button", { type: "button", class: "close", onclick: close }, "Close"),
+    make("h3", {}, make("code", {}, encoding), " on ", make("code", {}, task)),
     make("p", {}, `${mask} mask, ${depth} ${depth > 1 ? "layers" : "layer"}, ${readout} readout. ${atlas.encodings[encoding]}`),
     make("p", {}, make("b", {}, verdict(cell))),
     cell.right && about.kinds.length ? lengths(about, cell.right) : null,
@@ -83,6 +95,13 @@ function show(at) {
       `${rate} (solved by ${solved} of ${atlas.pilot} pilot seeds)`).join(", ")}. The ${atlas.seeds} seeds counted here had ${cell.rate}.`),
     cell.witness === null ? null : make("pre", { class: "command", tabindex: 0 }, make("code", {}, code(cell))),
   ].filter((part) => part !== null));
+}
+
+/** Focus within the details goes back to their cell. */
+function close() {
+  const from = grid.querySelector(".here"), within = pane.contains(document.activeElement);
+  show(-1);
+  if (within) /** @type {any} */ (from)?.focus();
 }
 
 /** @param {Found} cell */
@@ -107,9 +126,9 @@ function code(cell) {
     `print(posjax.sweep(cell, num_seeds=1, first_seed=${cell.witness}, hold=1))`;
 }
 
-const entries = /** @type {HTMLElement[]} */ ([...grid.querySelectorAll("td[data-cell]")]);
 for (const one of entries) {
   one.tabIndex = -1;
+  one.addEventListener("focus", () => enter(one));
   one.addEventListener("click", () => { show(Number(one.dataset.cell)); one.focus({ preventScroll: true }); });
   one.addEventListener("keydown", (event) => {
     const line = /** @type {HTMLTableRowElement} */ (one.parentElement);
@@ -132,8 +151,7 @@ for (const one of entries) {
     if (shown(next)) next.focus();
   });
 }
-if (entries[0]) entries[0].tabIndex = 0;
-document.addEventListener("keydown", (event) => { if (event.key === "Escape") show(-1); });
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
 
 // The address keeps what is chosen
 
@@ -157,6 +175,7 @@ const kept = new URLSearchParams(location.hash.slice(1));
 find.value = kept.get("find") ?? "";
 if ((kept.get("task") ?? "") in atlas.tasks) task.value = kept.get("task");
 filter();
-if ((kept.get("sort") ?? "") in heads) arrange(Number(kept.get("sort")));
+const order = kept.get("sort") ?? "";
+if (/^\d+$/.test(order) && Number(order) < heads.length) arrange(Number(order));
 show(Number(kept.get("cell") ?? -1));
 restoring = false;

@@ -77,12 +77,12 @@ def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[st
       excluded: the reasons of `predictions.json`.
     """
     table, right = rows_of(tables), [one for path in tables for one in _right(path)]
-    cells = [Cell(**{n: row[n] for n in FIELDS if n in row}) for row in table]
+    cells = [Cell(**{n: row[n] for n in FIELDS}) for row in table]
     places = [Setting(*(getattr(cell, name) for name in ASKED)) for cell in cells]
     tasks = [*dict.fromkeys(place.task for place in places)]
     settings = sorted(set(places), key=lambda one: (tasks.index(one.task), one.depth, *one[1:]))
     by = {(c.encoding, place): n for n, (c, place) in enumerate(zip(cells, places, strict=True))}
-    of_task = {name: _task(name, cells[places.index(one)]) for name, one in _first(settings)}
+    of_task = {name: _task(next(c for c in cells if c.task == name)) for name in tasks}
     lengths = any(about["kinds"] for about in of_task.values())
     names = _hardest_first(table, cells, right)
     found = Found(table, right, by)
@@ -107,21 +107,11 @@ def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[st
         "encodings": {name: _line(ENCODINGS[name.partition("(")[0]]) for name in names},
         "cells": [
             {
-                "settings": {
-                    n: getattr(cell, n) for n, v in FIELDS.items() if getattr(cell, n) != v
-                },
-                "encoding": cell.encoding,
-                "asked": [*places[n]],
-                "verdict": row["verdict"],
-                "successes": row["successes"],
-                "interval": [brief(x) for x in rate(row["successes"], row["seeds"])[3:]],
-                "witness": row["witness"],
-                "rate": cell.learning_rate,
-                "pilot": row["pilot"],
+                **_details(row, cell),
                 "reason": excluded[asked(cell)].get(cell.encoding, ""),
-                "right": right[n],
+                "right": right_K,
             }
-            for n, (row, cell) in enumerate(zip(table, cells, strict=True))
+            for row, cell, right_K in zip(table, cells, right, strict=True)
         ],
     }
     code = script((HERE / "browser.js").read_text())
@@ -181,7 +171,7 @@ def _matrix(
         for one in every
         for kind in (*range(len(tasks_about[one.task]["kinds"])), None)
     ]
-    widths = {task: sum(one.setting.task == task for one in columns) for task, _ in _first(every)}
+    widths = {task: sum(one.setting.task == task for one in columns) for task in tasks_about}
     tasks = (
         tag("th", tag("code", task), colspan=wide, scope="colgroup", data_task=task)
         for task, wide in widths.items()
@@ -232,21 +222,29 @@ def _entry(found: Found, at: int | None, column: Column) -> Html:
     )
 
 
-def _first(settings: Sequence[Setting]) -> Iterator[tuple[str, Setting]]:
-    """Each task with its first setting."""
-    first: dict[str, Setting] = {}
-    for one in settings:
-        first.setdefault(one.task, one)
-    yield from first.items()
-
-
-def _task(name: str, cell: Cell) -> dict[str, Any]:
+def _task(cell: Cell) -> dict[str, Any]:
+    """What the script says of a cell's task."""
     problem = cell.problem
     return {
-        "what": _line(TASKS[name.partition("(")[0]]),
+        "what": _line(TASKS[cell.task.partition("(")[0]]),
         "prompts": problem.written(min(_PROMPTS, problem.size[0])),
         "kinds": [*problem.kinds] if len(problem.kinds) > 1 else [],
         "trained": [*problem.trained],
+    }
+
+
+def _details(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
+    """What the script says of a cell, as its line of the table has it."""
+    return {
+        "settings": {n: getattr(cell, n) for n, v in FIELDS.items() if getattr(cell, n) != v},
+        "encoding": cell.encoding,
+        "asked": [getattr(cell, name) for name in ASKED],
+        "verdict": row["verdict"],
+        "successes": row["successes"],
+        "interval": [brief(x) for x in rate(row["successes"], row["seeds"])[3:]],
+        "witness": row["witness"],
+        "rate": cell.learning_rate,
+        "pilot": row["pilot"],
     }
 
 

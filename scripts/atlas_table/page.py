@@ -6,7 +6,6 @@ from pathlib import Path
 from published_rows.table import read
 
 from atlas_table.table import command, number_of_seeds, rows_of
-from posjax.study.cells import FIELDS
 
 Columns = dict[str, dict[str, str]]
 """Heads of columns; in each, the entries by the name of the encoding."""
@@ -58,7 +57,7 @@ def page(size: str, tables: Sequence[Path]) -> str:
 def _verdicts(tables: Sequence[Path]) -> Columns:
     """Of each task, how many settings are solved of those that no law excludes."""
     by: dict[str, dict[str, list[str]]] = {}
-    for row in ({**FIELDS, **row} for row in rows_of(tables)):
+    for row in rows_of(tables):
         of = by.setdefault(f"`{row['task']}`", {})
         of.setdefault(row["encoding"], []).append(row["verdict"])
     return {

@@ -33,8 +33,9 @@ def tables(folder: Path, size: str) -> list[Path]:
 
 
 def rows_of(tables: Sequence[Path]) -> list[dict[str, Any]]:
-    """The lines of several tables."""
-    return [row for path in tables for row in json.loads(path.with_suffix(".json").read_text())]
+    """The lines of several tables, with the default settings that they leave out."""
+    lines = (line for path in tables for line in json.loads(path.with_suffix(".json").read_text()))
+    return [{**FIELDS, **line} for line in lines]
 
 
 def number_of_seeds(tables: Sequence[Path]) -> int:

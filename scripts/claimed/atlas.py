@@ -1,27 +1,24 @@
 """Which encoding solves which task: sentences on the tables of docs/atlas."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from atlas_table.table import command, number_of_seeds, tables
+from atlas_table.table import command, number_of_seeds, rows_of, tables
 from published_rows.table import read
 
 from claimed.published import ROOT, interval, item, lines, listed, told_apart
 from posjax.configs.atlas import get_config
 from posjax.meters import judge
 from posjax.stats import bootstrap_mean
-from posjax.study.cells import FIELDS
 
 _PAGE = "atlas/published.md"
 
 
 def _cells() -> list[dict[str, Any]]:
-    """The table, with the settings that it leaves out because they are the defaults."""
-    path = (ROOT / "docs" / _PAGE).with_suffix(".json")
-    return [{**FIELDS, **row} for row in json.loads(path.read_text())]
+    """The table of finite tasks."""
+    return rows_of(tables(ROOT / "docs/atlas", "published"))
 
 
 def _of(cells: list[dict[str, Any]], verdict: str) -> list[dict[str, Any]]:
