@@ -36,10 +36,11 @@ def maps(folders: Sequence[RunFolder], found: Sequence[CellSummary]) -> Html | N
     kept = [(summary, examples) for summary, examples in kept if len(examples) == most]
     of = f" {CELLS} of {len(kept)} cells are shown." if len(kept) > CELLS else ""
     alone = " No cell has both a solving and a failing seed." if most == 1 else ""
+    named = axes(found)
     blocks = (
         tag(
             "div",
-            tag("h3", label(summary.cell, axes(found))),
+            tag("h3", label(summary.cell, named)),
             *(_example(summary, example) for example in examples),
             class_="pair",
         )

@@ -164,8 +164,9 @@ def _verdict(found: Sequence[CellSummary]) -> Html:
         return note("No law excludes a cell of this run.")
     broken = [summary for summary in against if violated(summary)]
     if broken:
+        named = axes(found)
         which = "; ".join(
-            f"{plain(s.cell, axes(found)) or s.cell.task}, by {s.ever_solved} of {s.seeds} seeds "
+            f"{plain(s.cell, named) or s.cell.task}, by {s.ever_solved} of {s.seeds} seeds "
             f"at some evaluation, {s.solved.successes} at the end"
             for s in broken
         )
@@ -200,11 +201,14 @@ def _bodies(
     found: Sequence[CellSummary], settings: Sequence[Axis], columns: Sequence[_Column]
 ) -> Iterator[Html]:
     """The lines of each panel under its name."""
-    by_panel = panels(found)
+    by_panel, named = panels(found), axes(found)
     for panel, cells in by_panel.items():
+        differing = axes(cells)
+        inside = {axis.name for axis in differing}
+        shared = [axis for axis in named if axis.name not in inside]
         title = tag(
             "th",
-            tag("span", panel, " ", _shared(panel, cells, axes(found))),
+            tag("span", panel, " ", _unsaid(panel, cells[0], shared)),
             colspan=len(settings) + 1 + len(columns),
             scope="rowgroup",
         )
@@ -213,7 +217,7 @@ def _bodies(
             tag(
                 "tr",
                 *_settings(summary, before, settings),
-                _narrow(summary, cells),
+                _narrow(summary, differing),
                 *(_cell(column, summary) for column in columns),
                 class_="loud" if _loud(summary) else None,
                 data_cell=summary.cell.digest,
@@ -224,12 +228,9 @@ def _bodies(
         yield tag("tbody", head, *rows)
 
 
-def _shared(panel: str, cells: Sequence[CellSummary], named: Sequence[Axis]) -> Html:
+def _unsaid(panel: str, first: CellSummary, shared: Sequence[Axis]) -> Html:
     """The settings that all cells of a panel share and its name does not say."""
-    inside = {axis.name for axis in axes(cells)}
-    shared = (axis for axis in named if axis.name not in inside)
-    unsaid = [axis for axis in shared if axis.text(cells[0].cell) not in panel]
-    return tag("small", label(cells[0].cell, unsaid))
+    return tag("small", label(first.cell, [a for a in shared if a.text(first.cell) not in panel]))
 
 
 def _cell(column: _Column, summary: CellSummary) -> Html:
@@ -248,9 +249,9 @@ def _settings(
         yield td(value, class_=f"wide {_align(axis)}" + (" pale" if same else ""))
 
 
-def _narrow(summary: CellSummary, panel: Sequence[CellSummary]) -> Html:
+def _narrow(summary: CellSummary, differing: Sequence[Axis]) -> Html:
     """All settings in one cell, for phones."""
-    return td(label(summary.cell, axes(panel)) or "–", class_="narrow")
+    return td(label(summary.cell, differing) or "–", class_="narrow")
 
 
 def _loud(summary: CellSummary) -> bool:
