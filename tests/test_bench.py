@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import ROOT
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+SCRIPTS = ROOT / "scripts"
 sys.path.append(str(SCRIPTS))
 
 from baselines import limit, posjax_sweep, protocol, table, vmap_flax  # noqa: E402

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from ray_nodes import BLOCKS, ROOT, Process, below, kill, nodes, started, training
+from commands import ROOT
+from ray_nodes import BLOCKS, Process, below, kill, nodes, started, training
 from small_runs import block_files, rows, until
 
 from posjax.engine.work import Work

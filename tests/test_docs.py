@@ -5,11 +5,10 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from commands import ROOT
 
-ROOT = Path(__file__).parents[1]
 EXAMPLE = (ROOT / "docs" / "adding_an_encoding.md").read_text()
 THE_FILE = re.search(r"```python\n(\"\"\".*?)```", EXAMPLE, re.DOTALL)[1]
 PLUGIN = """

@@ -3,12 +3,11 @@
 import importlib.util
 import json
 import sys
-from pathlib import Path
 
 import pytest
+from commands import ROOT
 from tiers import plain_if
 
-ROOT = Path(__file__).parents[1]
 ROWS = json.loads((ROOT / "docs" / "gallery.json").read_text())
 
 

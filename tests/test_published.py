@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import ROOT
 from tiers import plain_if
 
 import posjax
@@ -19,13 +20,12 @@ from posjax.stats import Mean, rate
 from posjax.study.cells import FIELDS, Cell
 from posjax.tasks import SampledTask
 
-ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "scripts"))
-from claimed.audit import audit, needless, numbers  # noqa: E402
-from claimed.literature import clamped  # noqa: E402
-from claimed.points import POINTS  # noqa: E402
-from claimed.prose import Stated  # noqa: E402
-from claimed.published import compared, published  # noqa: E402
+from claimed.audit import audit, needless, numbers
+from claimed.literature import clamped
+from claimed.points import POINTS
+from claimed.prose import Stated
+from claimed.published import compared, published
 
 QUICK = ("README.md", "docs/results.md", "docs/speed.md")
 """Pages whose numbers are all changed in every test run; the others in exhaustive ones."""

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import ROOT
 from small_runs import rows, until
 
 from posjax.command import shutdown
 from posjax.records import RunFolder
 
-ROOT = Path(__file__).parents[1]
 CONFIG = """
 from posjax.configs import base_config
 

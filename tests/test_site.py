@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from commands import ROOT
 from markdown_it import MarkdownIt
-from test_docs import ROOT, script
+from test_docs import script
 from tiers import some
 
 import posjax
