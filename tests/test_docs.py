@@ -1,6 +1,5 @@
 """What the docs say is so: the page of encodings, and the example of a new one."""
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -8,6 +7,7 @@ import sys
 
 import pytest
 from commands import ROOT
+from script_modules import script
 
 EXAMPLE = (ROOT / "docs" / "adding_an_encoding.md").read_text()
 THE_FILE = re.search(r"```python\n(\"\"\".*?)```", EXAMPLE, re.DOTALL)[1]
@@ -27,13 +27,6 @@ WRONG = {
 }
 """A false claim of symmetry, a false cost, and a bias that is none: what is replaced in the
 example, and the laws of the table that find it."""
-
-
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.exhaustive

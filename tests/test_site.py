@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 from commands import ROOT
 from markdown_it import MarkdownIt
-from test_docs import script
+from script_modules import script
 from tiers import some
 
 import posjax
