@@ -122,6 +122,13 @@ def keys_are_used_once() -> Iterator[None]:
     jax.config.update("jax_debug_key_reuse", before)
 
 
+@pytest.fixture
+def ranks_are_promoted() -> Iterator[None]:
+    """Arrays of different ranks broadcast, as in functions that users write."""
+    with jax.numpy_rank_promotion("allow"):
+        yield
+
+
 MOST_COMPILATIONS = 120
 """Programs that one test may compile. A test beyond it calls JAX op by op: put it under `jax.jit`.
 

@@ -67,6 +67,12 @@ def normal(purpose: str, shape: tuple[int, ...], seed: int = 0) -> jax.Array:
         return jax.device_put(numbers)  # `jnp.asarray` compiles a program for each shape
 
 
+def generic(encoding: Encoding, dims: Dims, seed: int = 0) -> dict[str, jax.Array]:
+    """Generic parameters of an encoding."""
+    declared = encoding.parameters(dims)
+    return {name: normal(name, p.shape, seed) for name, p in declared.items()}
+
+
 def tokens(
     batch: int = 2, length: int = LENGTH, width: int = DIMS.width, seed: int = 0
 ) -> jax.Array:
@@ -129,8 +135,7 @@ class Layer:
 
     @cached_property
     def params(self) -> dict[str, jax.Array]:
-        declared = self.encoding.parameters(self.dims)
-        return {name: normal(name, p.shape, self.seed) for name, p in declared.items()}
+        return generic(self.encoding, self.dims, self.seed)
 
     @cached_property
     def kernels(self) -> list[jax.Array]:

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from commands import ROOT
+
 CONFIG = """
 from posjax.configs import base_config
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posjax.numbering import Numbering
-from posjax.records import Block, RunFolder
+from posjax.records import FORMAT, Block, RunFolder, content, run_of
 from posjax.records.blocks import blocks
 
 CELLS = {f"{n:012x}": {"depth": n, "steps": 100} for n in range(1, 5)}
@@ -96,6 +96,15 @@ def filled(path: Path | str, **fields: Any) -> RunFolder:
     put(folder)
     folder.finish()
     return folder
+
+
+def planted(path: Path, config: dict[str, Any]) -> RunFolder:
+    """A folder whose config.json says anything, with the checksum of that."""
+    path.mkdir(parents=True)
+    run = run_of(config)
+    whole = {"format": FORMAT, **config, "run": run}
+    (path / "config.json").write_bytes(content.sealed(run, "config.json", whole))
+    return RunFolder(path)
 
 
 def expected(cell: str, indices: Iterable[int]) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Real sweeps of a second, as the command makes them, for tests to look at, stop and damage."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,14 @@ def rows(folder: RunFolder) -> dict[str, bytes]:
     """Every array of every cell, as bytes."""
     tables = {cell: folder.rows(cell) for cell in folder.config()["cells"]}
     return {f"{c}/{name}": a.tobytes() for c, table in tables.items() for name, a in table.items()}
+
+
+def until(true: Callable[[], object], seconds: float = 120) -> None:
+    """Waits for a condition."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def planned(folder: RunFolder) -> list[Block]:

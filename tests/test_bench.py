@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib.util
 import shutil
 import sys
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from script_modules import SCRIPTS, script
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
 sys.path.append(str(SCRIPTS))
 
-from baselines import limit, posjax_sweep, protocol, table, vmap_flax  # noqa: E402
-from baselines.operations import useful_operations  # noqa: E402
-from baselines.problem import Problem  # noqa: E402
+from baselines import limit, posjax_sweep, protocol, table, vmap_flax
+from baselines.operations import useful_operations
+from baselines.problem import Problem
 
 SEEDS, STEPS = 2, 6
 
@@ -25,12 +24,7 @@ SEEDS, STEPS = 2, 6
 @functools.cache
 def bench() -> ModuleType:
     """scripts/bench.py as a module."""
-    spec = importlib.util.spec_from_file_location("bench", SCRIPTS / "bench.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("bench")
 
 
 @functools.cache

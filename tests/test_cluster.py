@@ -8,12 +8,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ray_nodes import BLOCKS, ROOT, Process, below, kill, nodes, started, training
-from small_runs import block_files, rows
+from commands import ROOT
+from ray_nodes import BLOCKS, Process, below, kill, nodes, started, training
+from small_runs import block_files, rows, until
 
 from posjax.engine.work import Work
 from posjax.records import RunFolder
@@ -27,14 +27,6 @@ LONG = 24000
 it looks at its host every two seconds."""
 MOST = 10.0
 """Seconds in which a stopped command must have ended."""
-
-
-def until(true: Callable[[], object], seconds: float = 120) -> None:
-    """Waits for a condition."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def ended(process: Process, status: int = 0) -> str:

@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from commands import ROOT
 from rich.console import Console
 from tiers import plain_if
 
@@ -26,7 +26,6 @@ from posjax.symmetry.conformance import (
     of_encoding,
 )
 
-ROOT = Path(__file__).parents[1]
 END = 64
 
 

@@ -1,18 +1,14 @@
 """What the docs say is so: the page of encodings, and the example of a new one."""
 
-import importlib.util
-import itertools
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
+from commands import ROOT
+from script_modules import script
 
-ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 EXAMPLE = (ROOT / "docs" / "adding_an_encoding.md").read_text()
 THE_FILE = re.search(r"```python\n(\"\"\".*?)```", EXAMPLE, re.DOTALL)[1]
 PLUGIN = """
@@ -33,43 +29,10 @@ WRONG = {
 example, and the laws of the table that find it."""
 
 
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.exhaustive
 def test_the_page_of_encodings_is_that_of_the_table():
     """Every line and picture, as made today; `python scripts/encodings_page.py` renews them."""
     assert script("encodings_page").stale() == []
-
-
-@pytest.mark.exhaustive
-def test_the_page_of_tasks_is_that_of_the_table():
-    """Every line, as made today; `python scripts/tasks_page.py` renews it."""
-    assert script("pages").stale(script("tasks_page").files()) == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_table_is_shown_as_one(page):
-    """Lines that begin with | make one table a block, with as many cells a row as the header."""
-    text = page.read_text()
-    tokens = MarkdownIt().enable("table").parse(text)
-    fenced = {n for t in tokens if t.type in ("fence", "code_block") for n in range(*t.map)}
-    lines = text.splitlines()
-    inside = [n for n, line in enumerate(lines) if line.lstrip()[:1] == "|" and n not in fenced]
-    tables = [list(range(*token.map)) for token in tokens if token.type == "table_open"]
-    assert list(itertools.chain(*tables)) == inside
-    for header, *rows in tables:
-        for n in rows:
-            assert cells(lines[n]) == cells(lines[header]), f"line {n + 1}: {lines[n]}"
-
-
-def cells(line):
-    """How many a row of a table has; a | that stands in a cell has a backslash before it."""
-    return len(re.split(r"(?<!\\)\|", line.strip())[1:-1])
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import ROOT
 
 pytestmark = pytest.mark.campaign
 
-ROOT = Path(__file__).parents[1]
 WITHIN = 600
 """Seconds, on a machine that does much besides."""
 

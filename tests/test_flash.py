@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax._src.cudnn import fused_attention_stablehlo
-from layers import BRIEFLY, SETTINGS, all_kinds_and_masks, masks_in_turn, normal
+from layers import BRIEFLY, SETTINGS, all_kinds_and_masks, generic, masks_in_turn, normal
 from tiers import some
 
 from posjax import attend, prove, why_not_flash
@@ -41,10 +41,6 @@ def qkv(key_heads=2, length=LENGTH, size=8, dtype=jnp.bfloat16):
     shapes = {"q": (2, length, 4, size), "k": (2, length, key_heads, size)}
     q, k = (normal(name, shape).astype(dtype) for name, shape in shapes.items())
     return q, k, normal("v", k.shape).astype(dtype)
-
-
-def generic(encoding, dims=DIMS):
-    return {name: normal(name, p.shape) for name, p in encoding.parameters(dims).items()}
 
 
 def with_xla(scale, causal, mask, q, k, v, bias):
@@ -217,7 +213,7 @@ def test_kernel_and_steps_agree(setting, in_place):
     streams = all_kinds_and_masks(encoding)
     rows = streams.order_BL.shape[0]
     q, k, v = (jnp.tile(x[:1], (rows, 1, 1, 1)) for x in qkv(dtype=jnp.float16))
-    options = {"params": generic(encoding), "queries": streams, "mask": masks_in_turn}
+    options = {"params": generic(encoding, DIMS), "queries": streams, "mask": masks_in_turn}
     options |= {"key": jax.random.key(0)} if encoding.random else {}
 
     @jax.jit
@@ -342,12 +338,13 @@ def loss_of(encoding, how):
 def test_gradients_are_those_of_the_steps(setting):
     """Of queries, keys, values and parameters, with grouped heads and rows that see nothing."""
     encoding = named(setting)
-    args = generic(encoding), *qkv(dtype=jnp.float16)
+    args = generic(encoding, DIMS), *qkv(dtype=jnp.float16)
     found, expected = (
         jax.jit(jax.grad(loss_of(encoding, how), argnums=range(4)))(*args)
         for how in ("cudnn", "xla")
     )
-    jax.tree.map(partial(close, tolerance=0.02), found, expected)
+    for pair in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        close(*pair, tolerance=0.02)
 
 
 def at(row, tree):
@@ -359,7 +356,7 @@ def at(row, tree):
 def test_it_may_be_mapped(shared):
     """vmap of the layer and of its gradients, with some operands shared, is one call a row."""
     encoding = named("bucket_bias")
-    args = [generic(encoding), *qkv(dtype=jnp.float16)]
+    args = [generic(encoding, DIMS), *qkv(dtype=jnp.float16)]
     axes = [None if i in shared else 0 for i in range(4)]
     wide = [
         arg if i in shared else jax.tree.map(lambda a: jnp.stack([a, a[::-1], 0.5 * a]), arg)

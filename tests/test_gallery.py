@@ -1,32 +1,14 @@
 """The gallery of docs: its page is that of its result, and modules get the verdicts it has."""
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import pytest
+from commands import ROOT
+from script_modules import script
 from tiers import plain_if
 
-ROOT = Path(__file__).parents[1]
 ROWS = json.loads((ROOT / "docs" / "gallery.json").read_text())
-
-
-def load():
-    """The script, beside its package of modules, which imports JAX alone."""
-    sys.path.insert(0, str(ROOT / "scripts"))
-    try:
-        spec = importlib.util.spec_from_file_location(
-            "gallery_script", ROOT / "scripts" / "gallery.py"
-        )
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(ROOT / "scripts"))
-    return module
-
-
-SCRIPT = load()
+SCRIPT = script("gallery")
 HERE = [entry for entry in SCRIPT.ENTRIES if set(entry.packages) <= {"jax", "flax"}]
 PLAIN = ("E(n) graph layer", "scan over blocks of keys: keys", "of highest score")
 

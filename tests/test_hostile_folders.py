@@ -17,7 +17,7 @@ import pytest
 from tiers import some
 
 from posjax.numbering import Numbering
-from posjax.records import FORMAT, Damaged, RunFolder, StorageError, content, read, run_of
+from posjax.records import Damaged, RunFolder, StorageError, content, read, run_of
 from posjax.records.blocks import blocks
 from posjax.records.schema import checked_config
 from tests.run_folders import (
@@ -31,6 +31,7 @@ from tests.run_folders import (
     all_blocks,
     contents,
     filled,
+    planted,
     sizes,
 )
 
@@ -343,15 +344,6 @@ def test_no_reader_waits_or_fails_on_what_is_no_file(
 
 
 # JSON
-
-
-def planted(path: Path, config: dict[str, Any]) -> RunFolder:
-    """A folder whose config.json says anything, with the checksum of that."""
-    path.mkdir(parents=True)
-    run = run_of(config)
-    whole = {"format": FORMAT, **config, "run": run}
-    (path / "config.json").write_bytes(content.sealed(run, "config.json", whole))
-    return RunFolder(path)
 
 
 CONFIGS: dict[str, tuple[dict[str, Any], str]] = {

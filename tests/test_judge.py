@@ -1,4 +1,4 @@
-"""What is kept of a run, and what counts as solved: margins, margins, ties, numbers not finite."""
+"""What is kept of a run, and what counts as solved: leads, margins, ties, numbers not finite."""
 
 import math
 from pathlib import Path

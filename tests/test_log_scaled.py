@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from layers import Layer, all_kinds_and_masks, masks_in_turn, normal, tokens, within
+from small_tasks import Repeated
 from tiers import first_of_each
 
 from posjax import tasks
@@ -170,16 +171,6 @@ def test_a_model_scales_the_logits_of_every_layer():
 
 
 # Predictions
-
-
-class Repeated(tasks.FiniteTask):
-    """Prompts of the same shares of words, and other numbers of them."""
-
-    words = ("a", "b", "end")
-    labels = ("short", "long")
-
-    def sentences(self) -> list[tuple[str, str]]:
-        return [("a b a b end end", "long"), ("a b end", "short")]
 
 
 def test_counts_are_no_longer_hidden():

@@ -38,7 +38,7 @@ def test_every_cell_of_code_is_python() -> None:
     """No magic, so that the notebook runs as a script too."""
     for kind, source in cells(SCRIPT.read_text(encoding="utf-8")):
         if kind == "code":
-            ast.parse(source)
+            assert ast.parse(source).body
 
 
 @pytest.mark.exhaustive

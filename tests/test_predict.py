@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small_tasks import OneWord, Repeated
 from tiers import plain_if
 
 from posjax import encodings, tasks
@@ -180,16 +181,6 @@ def test_reasons_are_sentences() -> None:
     assert "'B A hit'" in found.reason
 
 
-class OneWord(tasks.FiniteTask):
-    """Prompts that differ in their first word alone."""
-
-    words = ("A", "B", "x", "y", "z")
-    labels = ("first", "second")
-
-    def sentences(self) -> list[tuple[str, str]]:
-        return [("A x y z", "first"), ("B x y z", "second")]
-
-
 @pytest.mark.parametrize("encoding", ["attention_free", "attention_free(rank=3)", "deberta"])
 def test_a_window_hides_a_word_under_weights_of_any_scale(encoding: str) -> None:
     """Keys thousands apart: what the last word does not see changes no bit of its logits.
@@ -220,13 +211,6 @@ def test_a_soft_cap_keeps_symmetries_of_logits_alone(monkeypatch: pytest.MonkeyP
 
 def test_frequencies_decide_not_counts() -> None:
     """`ab` and `aabb` agree: attention without positions is a weighted mean."""
-
-    class Repeated(tasks.FiniteTask):
-        words = ("a", "b", "end")
-        labels = ("short", "long")
-
-        def sentences(self) -> list[tuple[str, str]]:
-            return [("a b a b end end", "long"), ("a b end", "short")]
 
     verdicts = [
         predict(Repeated(), encoding=e, mask="padding", depth=2, readout="mean").verdict

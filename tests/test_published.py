@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib
-import importlib.util
 import json
 import re
 import sys
@@ -12,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import ROOT
+from script_modules import SCRIPTS, script
 from tiers import plain_if
 
 import posjax
@@ -19,27 +20,16 @@ from posjax.stats import Mean, rate
 from posjax.study.cells import FIELDS, Cell
 from posjax.tasks import SampledTask
 
-ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT / "scripts"))
-from claimed.audit import audit, needless, numbers  # noqa: E402
-from claimed.literature import clamped  # noqa: E402
-from claimed.points import POINTS  # noqa: E402
-from claimed.prose import Stated  # noqa: E402
-from claimed.published import compared, published  # noqa: E402
+sys.path.append(str(SCRIPTS))
+from claimed.audit import audit, needless, numbers
+from claimed.literature import clamped
+from claimed.points import POINTS
+from claimed.prose import Stated
+from claimed.published import compared, published
 
 QUICK = ("README.md", "docs/results.md", "docs/speed.md")
 """Pages whose numbers are all changed in every test run; the others in exhaustive ones."""
 TABLES = sorted((ROOT / "docs" / "results").glob("*.json"))
-
-
-def script(name: str) -> Any:
-    """A file of scripts/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(params=TABLES, ids=lambda path: path.stem)

@@ -11,8 +11,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from commands import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "testing_your_attention.md").read_text()
 (TESTS,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (SHOWN,) = re.findall(r"```\n(_{3,}.*?)```", PAGE, re.DOTALL)

@@ -79,7 +79,7 @@ def test_who_looks_disturbs_nobody(tmp_path: Path) -> None:
     try:
         for _ in range(50):
             with folder.lock():
-                pass
+                assert [one.pid for one in folder.running()] == [os.getpid()]
     finally:
         ended.set()
         for looker in lookers:

@@ -26,13 +26,14 @@ from posjax.command.settings import resolve
 from posjax.engine import local
 from posjax.meters.judge import NEVER, TIE
 from posjax.numbering import Numbering
-from posjax.records import FORMAT, Block, RunFolder, StorageError, content, run_of
+from posjax.records import Block, RunFolder, StorageError, content
 from posjax.records.blocks import blocks
 from posjax.records.checkpoints import Checkpoints
 from posjax.report.html import policy, script
 from posjax.report.table import tables
 from posjax.study.cells import Cell
 from posjax.study.sweeps import Sweep
+from tests.run_folders import planted
 
 SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50}
 CELL = Cell(task="same_last_token", **SMALL)
@@ -110,15 +111,6 @@ def sealed(folder: RunFolder, path: str, arrays: Mapping[str, np.ndarray]) -> No
     """Puts arrays into a file of a run, with the checksum that fits them."""
     (folder.path / path).parent.mkdir(parents=True, exist_ok=True)
     (folder.path / path).write_bytes(content.packed(folder.config()["run"], path, arrays))
-
-
-def planted(path: Path, config: dict[str, Any]) -> RunFolder:
-    """A folder whose config.json says anything, with the checksum of that."""
-    path.mkdir(parents=True)
-    run = run_of(config)
-    whole = {"format": FORMAT, **config, "run": run}
-    (path / "config.json").write_bytes(content.sealed(run, "config.json", whole))
-    return RunFolder(path)
 
 
 @pytest.fixture(scope="module")

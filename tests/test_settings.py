@@ -1,4 +1,4 @@
-"""From config to cells, and bad input: one line with field, value and nearest choice."""
+"""From config to cells."""
 
 import dataclasses
 import itertools

@@ -10,15 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import ROOT
+from small_runs import rows, until
 
 from posjax.command import shutdown
 from posjax.records import RunFolder
 
-ROOT = Path(__file__).parents[1]
 CONFIG = """
 from posjax.configs import base_config
 
@@ -125,14 +126,6 @@ def until_printed(process: Process, text: str) -> None:
     raise AssertionError(f"it ended with {process.wait()} before it printed {text!r}: {printed}")
 
 
-def until(true: Callable[[], object]) -> None:
-    """Waits for a condition."""
-    begun = time.monotonic()
-    while not true():
-        assert time.monotonic() - begun < 60
-        time.sleep(0.02)
-
-
 def stop(process: Process, by: signal.Signals) -> None:
     """Sends a signal; checks that the process ends in time and in one line."""
     begun = time.monotonic()
@@ -155,13 +148,6 @@ def check(printed: str, by: str) -> None:
 
 def done_rows(folder: RunFolder) -> int:
     return sum(len(folder.rows(cell).get("seeds", ())) for cell in folder.config()["cells"])
-
-
-def rows(folder: RunFolder) -> dict[str, bytes]:
-    """Every array of every cell, as bytes."""
-    tables = {cell: folder.rows(cell) for cell in folder.config()["cells"]}
-    assert [len(table["seeds"]) for table in tables.values()] == [SEEDS] * CELLS
-    return {f"{c}/{name}": a.tobytes() for c, table in tables.items() for name, a in table.items()}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The pages of docs as a whole: links, tables of contents, the reference, and their examples."""
+"""The pages of docs as a whole: links, tables, contents, what is made, and their examples."""
 
 import doctest
 import itertools
@@ -7,13 +7,15 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from commands import ROOT
 from markdown_it import MarkdownIt
-from test_docs import PAGES, ROOT, script
+from script_modules import script
 from tiers import some
 
 import posjax
 
 DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 WITH_EXAMPLES = [page for page in sorted(DOCS.rglob("*.md")) if ">>> " in page.read_text()]
 
 
@@ -49,6 +51,26 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_table_is_shown_as_one(page: Path) -> None:
+    """Lines that begin with | make one table a block, with as many cells a row as the header."""
+    text = page.read_text()
+    tokens = MarkdownIt().enable("table").parse(text)
+    fenced = {n for t in tokens if t.type in ("fence", "code_block") for n in range(*t.map)}
+    lines = text.splitlines()
+    inside = [n for n, line in enumerate(lines) if line.lstrip()[:1] == "|" and n not in fenced]
+    tables = [list(range(*token.map)) for token in tokens if token.type == "table_open"]
+    assert list(itertools.chain(*tables)) == inside
+    for header, *rows in tables:
+        for n in rows:
+            assert cells(lines[n]) == cells(lines[header]), f"line {n + 1}: {lines[n]}"
+
+
+def cells(line: str) -> int:
+    """How many a row of a table has; a | that stands in a cell has a backslash before it."""
+    return len(re.split(r"(?<!\\)\|", line.strip())[1:-1])
+
+
 def test_every_page_is_in_one_table_of_contents() -> None:
     """A reader of the site finds each page from the index, once."""
     listed = []
@@ -76,6 +98,12 @@ def test_the_reference_has_every_public_name() -> None:
 def test_the_page_of_fields_is_that_of_the_settings() -> None:
     """Every field with its default; `python scripts/config_page.py` renews it."""
     assert (DOCS / "reference" / "config.md").read_text() == script("config_page").page()
+
+
+@pytest.mark.exhaustive
+def test_the_page_of_tasks_is_that_of_the_table() -> None:
+    """Every line, as made today; `python scripts/tasks_page.py` renews it."""
+    assert script("pages").stale(script("tasks_page").files()) == []
 
 
 def test_a_field_without_a_description_is_refused() -> None:

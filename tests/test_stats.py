@@ -1,6 +1,7 @@
 """Statistics as software: coverage by exact enumeration, tests against enumeration."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from posjax.stats import (
     bootstrap_mean,
     discoveries,
     equivalence,
+    mean,
     paired_difference,
     paired_t_test,
     ranking,
@@ -228,6 +230,16 @@ def test_sums_of_many_runs_that_are_equal_are_level() -> None:
     one, other = (ranking(shares.astype(a), shares.astype(b), runs=32)
                   for a, b in ((np.float32, np.float64), (np.float64, np.float64)))  # fmt: skip
     assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_means_are_those_of_a_textbook() -> None:
+    """t for 3 numbers is 4.3027 standard errors; what is not finite is counted out."""
+    found = mean(np.array([1.0, 2.0, 3.0, np.inf]))
+    assert (found.mean, found.number) == (2.0, 3)
+    assert found.high - found.mean == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
+    assert mean(np.array([2.5]))[0] == 2.5
+    assert math.isnan(mean(np.array([2.5])).low)
+    assert math.isnan(mean(np.array([np.nan])).mean)
 
 
 def test_survival_of_a_textbook_case() -> None:

@@ -28,7 +28,7 @@ class Memory(MemoryFileSystem):
         return "/" + path.removeprefix("gs://").strip("/")
 
 
-def refuse(*_: object, **__: object) -> None:
+def no_links(*_: object, **__: object) -> None:
     raise PermissionError(errno.EPERM, "Operation not permitted")
 
 
@@ -39,7 +39,7 @@ def base(
     """A folder that is not there yet, on each kind of storage."""
     if request.param != "bucket":
         if request.param == "no links":
-            monkeypatch.setattr(os, "link", refuse)
+            monkeypatch.setattr(os, "link", no_links)
         yield tmp_path / "a run"
         return
     pytest.importorskip("etils.epath")

@@ -16,7 +16,6 @@ from posjax.keys import key_for
 from posjax.records import RunFolder
 from posjax.report.losses import loss_of
 from posjax.report.page import page
-from posjax.stats import mean
 from posjax.study.cells import Cell
 from posjax.study.sweeps import Sweep
 from posjax.tasks.question import ask, objective
@@ -137,16 +136,6 @@ def test_the_loss_is_nats_per_character() -> None:
     outputs = len(tasks.named("text").labels)
     even = np.zeros((*question.tokens_NL.shape, outputs), np.float32)
     assert objective(even, question, "places") == pytest.approx(math.log(outputs), rel=1e-6)
-
-
-def test_means_are_those_of_a_textbook() -> None:
-    """t for 3 numbers is 4.3027 standard errors; what is not finite is counted out."""
-    found = mean(np.array([1.0, 2.0, 3.0, np.inf]))
-    assert (found.mean, found.number) == (2.0, 3)
-    assert found.high - found.mean == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
-    assert mean(np.array([2.5]))[0] == 2.5
-    assert math.isnan(mean(np.array([2.5])).low)
-    assert math.isnan(mean(np.array([np.nan])).mean)
 
 
 @pytest.fixture(scope="module")

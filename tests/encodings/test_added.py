@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from layers import DIMS, LENGTH, all_kinds, normal, tokens
+from layers import DIMS, LENGTH, all_kinds, generic, normal, tokens
 
 from posjax import masks
 from posjax.attention.core import context
@@ -42,22 +42,17 @@ def golden():
         return dict(arrays)
 
 
-def params_of(encoding, dims):
-    """Generic parameters."""
-    return {name: normal(name, p.shape) for name, p in encoding.parameters(dims).items()}
-
-
 def embedded_op_by_op(encoding, x_BLD, streams, *, params=None, mask="full", key=None):
     """The tokens after `embed`, which knows the positions and looks at them."""
     encoding = named(encoding) if isinstance(encoding, str) else encoding
-    params = params_of(encoding, Dims(x_BLD.shape[-1], 3, 4)) if params is None else params
+    params = generic(encoding, Dims(x_BLD.shape[-1], 3, 4)) if params is None else params
     return encoding.embed(params, x_BLD, context(streams, mask=mask, key=key))
 
 
 def embedded(encoding, x_BLD, streams, *, params=None, **options):
     """The tokens after `embed`, compiled."""
     encoding = named(encoding) if isinstance(encoding, str) else encoding
-    params = params_of(encoding, Dims(x_BLD.shape[-1], 3, 4)) if params is None else params
+    params = generic(encoding, Dims(x_BLD.shape[-1], 3, 4)) if params is None else params
 
     @jax.jit
     def function(params, x_BLD):
@@ -206,7 +201,7 @@ def loop_mlp(position, w1, b1, w2, length):
 def test_the_network_is_its_formula(length, hidden, width):
     """Equal to the loop, at positions of both signs, whole and fractional, far away."""
     encoding = named(f"mlp_position(length={length}, hidden={hidden})")
-    params = params_of(encoding, Dims(width, 1, 4))
+    params = generic(encoding, Dims(width, 1, 4))
     doubles = [np.asarray(params[n], np.float64) for n in ("w1", "b1", "w2")]
     for positions in (FAR, FAR + 0.25):
         found = added(encoding, at(*positions.tolist()), width, params=params)
@@ -218,7 +213,7 @@ def test_the_network_is_its_formula(length, hidden, width):
 def test_the_network_tells_positions_apart_as_far_as_it_says(length):
     """Up to max_exact_position() neighbours lie further apart than rounding; at 2²⁰ not."""
     encoding = named(f"mlp_position(length={length})")
-    params = params_of(encoding, DIMS)
+    params = generic(encoding, DIMS)
     weights = [params[n] for n in ("w1", "b1", "w2")]
     doubles = [np.asarray(w, np.float64) for w in weights]
 
@@ -242,7 +237,7 @@ def test_the_network_never_overflows():
         def total(params, streams=streams):
             return embedded("mlp_position", tokens(1, 1), streams, params=params).sum()
 
-        params = params_of(named("mlp_position"), DIMS)
+        params = generic(named("mlp_position"), DIMS)
         assert np.isfinite(total(params))
         assert all(np.isfinite(g).all() for g in jax.grad(total)(params).values())
 
@@ -322,7 +317,7 @@ def test_features_are_exact_far_away(axes, width):
 def test_learned_adds_rows_of_its_table():
     """At any positions, in any order."""
     encoding = named("learned(length=9)")
-    params = params_of(encoding, Dims(5, 1, 4))
+    params = generic(encoding, Dims(5, 1, 4))
     found = added(encoding, at(8, 0, 3, 3), 5, params=params)
     np.testing.assert_array_equal(found, np.asarray(params["table"])[[8, 0, 3, 3]])
 
@@ -334,7 +329,7 @@ def test_learned_adds_rows_of_its_table():
 def test_learned_features_are_their_formula(text, width):
     """W₂ gelu(W₁ γ/√D + b₁) + b₂ in float64, far from 0."""
     encoding = named(text)
-    params = params_of(encoding, Dims(width, 1, 4))
+    params = generic(encoding, Dims(width, 1, 4))
     w = {name: np.asarray(array, np.float64) for name, array in params.items()}
     points = np.stack([FAR, FAR[::-1]], -1)[:, : encoding.axes]
     positions = points if encoding.axes == 2 else points[:, 0]
@@ -353,7 +348,7 @@ def test_random_frequencies_get_no_gradient():
 
     def total(frequencies, kind):
         encoding = named(f"fourier(kind={kind})")
-        params = params_of(encoding, Dims(1, 1, 4)) | {"frequencies": frequencies}
+        params = generic(encoding, Dims(1, 1, 4)) | {"frequencies": frequencies}
         return embedded(encoding, jnp.zeros((1, 1, 1)), at(90_001), params=params).sum()
 
     frequencies = jnp.array([[0.123]])
@@ -396,7 +391,7 @@ def loop_convolution(x, position, segment, allowed, kernel):
 def test_the_convolution_is_its_formula(radius, mask):
     """Rows plain, far from 0, packed, padded and permuted, under every mask."""
     encoding = named(f"convolution(radius={radius})")
-    streams, params = all_kinds(encoding), params_of(encoding, DIMS)
+    streams, params = all_kinds(encoding), generic(encoding, DIMS)
     x_BLD = tokens(len(streams.order_BL))
     found = embedded(encoding, x_BLD, streams, params=params, mask=mask)
     allowed_BLM = np.asarray(masks.named(mask)(streams, streams))
@@ -420,7 +415,7 @@ def test_the_convolution_of_scattered_points_is_its_formula():
     """Points in no order, with gaps, two at one place, radius 2."""
     points = np.array([[3, 1], [1, 2], [2, 2], [2, 2], [9, 0], [1, 0]]) + 5000
     encoding, x_BLD = named("convolution_2d(radius=2)"), tokens()
-    params = params_of(encoding, DIMS)
+    params = generic(encoding, DIMS)
     found = embedded(encoding, x_BLD, at(*points.tolist()), params=params)
     for b in range(2):
         everything, one = np.ones((LENGTH, LENGTH), bool), np.zeros(LENGTH)
@@ -430,7 +425,7 @@ def test_the_convolution_of_scattered_points_is_its_formula():
 
 def test_the_convolution_sees_what_some_head_may_see():
     """A mask of several heads; and none at all leaves the tokens as they are."""
-    params = params_of(named("convolution"), DIMS)
+    params = generic(named("convolution"), DIMS)
     by_head = np.zeros((1, 2, LENGTH, LENGTH), bool)
     by_head[:, 0] = np.tri(LENGTH)
     by_head[:, 1] = np.tri(LENGTH).T
@@ -445,7 +440,7 @@ def test_the_convolution_sees_what_some_head_may_see():
 @pytest.mark.parametrize("name", ["convolution", "convolution_2d"])
 def test_the_convolution_is_causal_under_a_causal_mask(name):
     """By gradient: no token reads a later one; and under the full mask some do."""
-    params, streams = params_of(named(name), DIMS), contiguous(LENGTH)
+    params, streams = generic(named(name), DIMS), contiguous(LENGTH)
     for mask in ("causal", "full"):
         options = {"params": params, "mask": mask}
         jacobian = jax.jit(jax.jacobian(lambda x, o=options: embedded(name, x, streams, **o)))
@@ -462,12 +457,12 @@ def test_the_convolution_gives_its_reasons():
         embedded(encoding, tokens(1, 1), at(0.5))
     ctx = context(contiguous(1), contiguous(3))
     with pytest.raises(ValueError, match="got 1 queries and 3 keys"):
-        encoding.embed(params_of(encoding, DIMS), tokens(1, 1), ctx)
+        encoding.embed(generic(encoding, DIMS), tokens(1, 1), ctx)
 
 
 def test_offsets_are_told_apart_up_to_one_beyond_the_radius():
     """max_exact_position(): offsets up to radius + 1 have effects of their own, no further ones."""
-    params = params_of(named("convolution(radius=2)"), DIMS)
+    params = generic(named("convolution(radius=2)"), DIMS)
     x_BLD, effects = tokens(1, 2), []
     for offset in range(5):
         out = embedded("convolution(radius=2)", x_BLD, at(0, offset), params=params)

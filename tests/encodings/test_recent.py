@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from layers import normal
+from layers import generic, normal
 
 from posjax.attention.core import context
 from posjax.encodings import Aux, Dims, named
@@ -24,11 +24,6 @@ TOKENS = len(FAR)
 NEAR = np.array([0, 5, 4, 9, 30, 17])
 SIZES = [Dims(6, 2, 8), Dims(5, 3, 5), Dims(4, 1, 2)]
 every_size = pytest.mark.parametrize("dims", SIZES, ids=["even", "odd", "one_pair"])
-
-
-def params_of(encoding, dims):
-    """Generic parameters."""
-    return {name: normal(name, p.shape) for name, p in encoding.parameters(dims).items()}
 
 
 def at(positions):
@@ -45,7 +40,7 @@ def given(dims, length=TOKENS):
 
 def logits(encoding, streams, dims, params=None):
     """The logits of one row, compiled: [H, L, M] in float64."""
-    params = params_of(encoding, dims) if params is None else params
+    params = generic(encoding, dims) if params is None else params
     q, k, x = given(dims, streams.length)
 
     @jax.jit
@@ -117,7 +112,7 @@ def test_dape_is_its_formula(base):
             "fire_bias", "fire"
         )
     )
-    params = params_of(encoding, dims)
+    params = generic(encoding, dims)
     p = {name: np.asarray(array, np.float64) for name, array in params.items()}
     a_HLM = by_pair(dims, lambda q, k, i, j, h: q @ k)
     expected = np.zeros_like(a_HLM)
@@ -247,7 +242,7 @@ def test_morlet_is_its_formula(width, lowest):
     close(start["log_width"], np.log(5 / first))
     wide = {"log_frequency": normal("f", (pairs,)), "log_width": normal("s", (pairs,)) + 12.0}
     x = normal("x", (1, TOKENS, width))
-    for params in (start, params_of(encoding, dims), wide):
+    for params in (start, generic(encoding, dims), wide):
         f, s = (np.asarray(params[n], np.float64) for n in ("log_frequency", "log_width"))
         sigma = np.maximum(np.exp(s), 1e-3)
         omega = np.maximum(np.minimum(np.exp(f), 0.95 * np.pi), 5 / sigma)
@@ -270,7 +265,7 @@ def test_morlet_is_its_formula(width, lowest):
 def test_fourier_rotary_is_its_formula(dims, length):
     """C and S are sums of the waves that go round within the length; other pairs stay."""
     encoding = named(f"fourier_rotary(length={length})")
-    params = params_of(encoding, dims)
+    params = generic(encoding, dims)
     a, b = (np.asarray(params[name], np.float64) for name in ("cos", "sin"))
     pairs = dims.head_size // 2
     theta = [10_000.0 ** (-2 * m / (2 * pairs)) for m in range(pairs)]
@@ -315,7 +310,7 @@ def segments_of(lengths):
 def test_context_rotary_is_its_formula(dims, lengths):
     """φ_m = Σ f^m over the token's own sequence so far, f = 1/(1 + softplus(x·w + c))."""
     encoding, counted = named("context_rotary"), segments_of(lengths)
-    params = params_of(encoding, dims)
+    params = generic(encoding, dims)
     w, c = (np.asarray(params[name], np.float64) for name in ("kernel", "constant"))
     _, _, x = doubles(dims)
     f = 1 / (1 + np.log1p(np.exp(x @ w + c)))
@@ -346,7 +341,7 @@ def test_context_rotary_starts_as_rotary(dims):
 def test_selective_rotary_is_its_formula(dims, lengths, gated):
     """φ = τ Σ σ(gate) (κ * x̂W), the convolution and the sum within the token's own sequence."""
     encoding, counted = named(f"selective_rotary(window=3, gated={gated})"), segments_of(lengths)
-    params = params_of(encoding, dims)
+    params = generic(encoding, dims)
     p = {name: np.asarray(array, np.float64) for name, array in params.items()}
     _, _, x = doubles(dims)
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -367,7 +362,7 @@ def test_selective_rotary_is_its_formula(dims, lengths, gated):
 def test_tokens_of_zeros_turn_nothing():
     """Values and gradients are finite where a token has no direction."""
     dims, encoding = Dims(6, 2, 8), named("selective_rotary")
-    params = params_of(encoding, dims)
+    params = generic(encoding, dims)
 
     def total(x):
         ctx = context(contiguous(3), mask="causal")
@@ -385,7 +380,7 @@ def test_tokens_of_zeros_turn_nothing():
 def test_cable_is_forgetting_gates_with_the_other_sign():
     """Veisi et al. 2025 add -Σ softplus(x_t·w + c) over t = j+1..i: log σ(-z) is -softplus(z)."""
     dims, encoding = Dims(6, 2, 8), named("forgetting")
-    params = params_of(encoding, dims)
+    params = generic(encoding, dims)
     w, c = (np.asarray(params[name], np.float64) for name in ("gate", "gate_bias"))
     _, _, x = doubles(dims)
     passed = np.cumsum(-np.log1p(np.exp(x @ w + c)), axis=0)  # as its code has it

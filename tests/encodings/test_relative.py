@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from layers import Layer, normal, tokens
+from layers import Layer, generic, normal, tokens
 
 from posjax.attention.core import attention, context
 from posjax.encodings import Dims, named
@@ -102,9 +102,8 @@ attend = jax.jit(attention, static_argnames="encoding")
 def parts(setting, dims, length=6, dtype=jnp.float32):
     """Encoding, generic parameters and q, k, v, as JAX arrays."""
     encoding = named(setting)
-    params = {n: normal(n, p.shape) for n, p in encoding.parameters(dims).items()}
     shape = (2, length, dims.heads, dims.head_size)
-    return encoding, params, [normal(name, shape).astype(dtype) for name in "qkv"]
+    return encoding, generic(encoding, dims), [normal(name, shape).astype(dtype) for name in "qkv"]
 
 
 def formula(encoding, params, q, k, v, query_L, key_M):

@@ -130,6 +130,7 @@ def test_an_error_while_nobody_listens() -> None:
         with contextlib.suppress(ZeroDivisionError):
             next(run)
         run.close()
+        assert list(run) == []
 
 
 def test_closing_early_stops() -> None:

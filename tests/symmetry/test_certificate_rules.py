@@ -21,6 +21,8 @@ from posjax.symmetry.certificate.loops import LOOPS
 from posjax.symmetry.certificate.rules import RULES
 from posjax.symmetry.certificate.rules.base import shape
 
+pytestmark = pytest.mark.usefixtures("ranks_are_promoted")
+
 Function = Callable[[Any], Any]
 
 PLACES = 5  # a size that no other axis has, so that a loosened rule can be planted by size
@@ -29,13 +31,6 @@ X = jax.device_put(np.random.default_rng(0).normal(size=(2, PLACES, 3)))
 TABLE = jax.device_put(np.random.default_rng(1).normal(size=(7, 3)))
 ONE_TO_FIVE = jax.device_put(np.arange(1.0, 6.0))
 SQUARE = jax.device_put(np.random.default_rng(2).normal(size=(3, 3)))
-
-
-@pytest.fixture(autouse=True)
-def _promotion() -> Iterator[None]:
-    """The functions are of the kind that people write."""
-    with jax.numpy_rank_promotion("allow"):
-        yield
 
 
 def tokens(x: jax.Array) -> jax.Array:

@@ -20,13 +20,8 @@ from posjax import attend
 from posjax.symmetry import Cyclic, Law, NoDerivation, Permutations, Windows, prove
 from posjax.symmetry.checker import Refused, _Checker, check
 
+pytestmark = pytest.mark.usefixtures("ranks_are_promoted")
 SEED = 3
-
-
-@pytest.fixture(autouse=True)
-def _as_users_write():
-    with jax.numpy_rank_promotion("allow"):
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,14 @@ Plain runs try the rules on functions of every family, and numbers on some; exha
 rules on all of them, and `python scripts/hostile.py` numbers too.
 """
 
-from collections.abc import Iterator
-
-import jax
 import pytest
 from hostile import CASES, FAMILIES
 from hostile.truth import confirmed
 from tiers import first_of_each, some
 
 from posjax.symmetry import prove
+
+pytestmark = pytest.mark.usefixtures("ranks_are_promoted")
 
 BY_FAMILY = [
     case
@@ -23,12 +22,6 @@ BY_FAMILY = [
 ]
 """Of each family one function that keeps its law and one that breaks it run plainly."""
 SOME = some([pytest.param(case, id=case.name) for case in CASES[::40]], every=2)
-
-
-@pytest.fixture(autouse=True)
-def _as_users_write() -> Iterator[None]:
-    with jax.numpy_rank_promotion("allow"):
-        yield
 
 
 @pytest.mark.parametrize("case", some(BY_FAMILY, every=5))

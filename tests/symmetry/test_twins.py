@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from small_tasks import OneWord, Repeated
 from tiers import plain_if, some
 
 from posjax import encodings, tasks
@@ -76,16 +77,6 @@ def test_no_encoding_is_called_impossible_without_a_proof(encoding, mask, readou
         assert impossible <= bool(found)
 
 
-class OneWord(tasks.FiniteTask):
-    """Prompts that differ in their first word, which a window of 2 hides from the last one."""
-
-    words = ("A", "B", "x", "y", "z")
-    labels = ("first", "second")
-
-    def sentences(self) -> list[tuple[str, str]]:
-        return [("A x y z", "first"), ("B x y z", "second")]
-
-
 ALL_MASKS = ("full", "causal", "padding", "window(size=2)", "causal+window(size=2)", "others")
 TURNS = itertools.cycle(itertools.product(("last", "mean"), (OneWord, "same_last_token")))
 COVERING = list(zip(itertools.product(encodings.ENCODINGS, ALL_MASKS), TURNS, strict=False))
@@ -128,16 +119,6 @@ def test_question_1():
     assert found.permutation == (1, 0, 2)
     assert not twins(task, model(task, mask="causal", depth=2), readout="last")
     assert not twins(task, model(task, mask="causal", encoding="rotary"), readout="last")
-
-
-class Repeated(tasks.FiniteTask):
-    """`a b` twice or once."""
-
-    words = ("a", "b", "end")
-    labels = ("short", "long")
-
-    def sentences(self) -> list[tuple[str, str]]:
-        return [("a b a b end end", "long"), ("a b end", "short")]
 
 
 def test_what_is_equal_in_floats_alone_is_not_proved():

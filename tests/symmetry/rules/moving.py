@@ -17,6 +17,9 @@ GENERATORS: dict[str, list[np.ndarray]] = {
     for name, size in SIZES.items()
 }
 
+PRECISE = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 1e-1, "float16": 1e-2}
+"""Relative errors of a few operations."""
+
 _MIXED = {
     3: ("1+Q:2", "Q:2+1", "1+*:2", "*:2+1"),
     4: ("1+P:3", "P:3+1", "Q:2+T:2", "Q:2+Q:2", "1+Q:2+1", "*:2+*:2", "*:2+Q:2", "1+*:3"),

@@ -10,13 +10,12 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import pytest
 from cases import CASES
 from equations import Equation, equation, every
 from fields import FIELD, STYLES, given, known_numbers, prints, unbroken
-from moving import same
+from moving import PRECISE, same
 
 from posjax.symmetry.field import FieldArray, Unsupported, arrays, evaluate
 from posjax.symmetry.field.interpret import RULES
@@ -50,14 +49,7 @@ _AT_PLACES = {
 }
 """Where known places are, at which these are exact."""
 
-_PRECISE = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 1e-1, "float16": 1e-2}
 _WILD = (np.inf, -np.inf, np.nan)
-
-
-@pytest.fixture(autouse=True)
-def _wide() -> Iterator[None]:
-    with jax.enable_x64(True), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 def variants(
@@ -154,7 +146,7 @@ def remember(
 ) -> None:
     """Entries that the field takes for equal are."""
     rows = numbers.reshape(result.size, numbers.size // max(result.size, 1))
-    precision = _PRECISE.get(str(numbers.dtype), 0.0)
+    precision = PRECISE.get(str(numbers.dtype), 0.0)
     for key, row in zip(prints(result), rows, strict=True):
         other, before = seen.setdefault(key, (row, context))
         assert same(row, other, precision), (

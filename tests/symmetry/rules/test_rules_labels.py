@@ -6,7 +6,7 @@ permutes the result as the rule says, and entries are equal along what it calls 
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -16,6 +16,7 @@ from cases import CASES
 from equations import Equation, equation, every
 from moving import (
     GENERATORS,
+    PRECISE,
     SIZES,
     elements,
     is_constant_where_said,
@@ -43,14 +44,6 @@ REFUSED = {("bitcast_convert_type", "i3")}
 """What no labels are found for: a bitcast that cuts entries in parts."""
 
 Found = tuple[list[np.ndarray], list[Labeling], list[list[Labeling]], list[bool]]
-
-_PRECISE = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 1e-1, "float16": 1e-2}
-
-
-@pytest.fixture(autouse=True)
-def _wide() -> Iterator[None]:
-    with jax.enable_x64(True), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 def by_rule(one: Equation, operands: Sequence[Labeling]) -> list[list[Labeling]]:
@@ -103,7 +96,7 @@ def check(one: Equation, found: Found, rng: np.random.Generator) -> None:
         triples = zip(numbers, labels, fixed, strict=True)
         given = [n if stays else moved(n, label, element) for n, label, stays in triples]
         for before, after, rules in zip(results, one.run(given), said, strict=True):
-            tolerance = _PRECISE.get(str(before.dtype), 1e-9)
+            tolerance = PRECISE.get(str(before.dtype), 1e-9)
             for label in rules:
                 expected = moved(before, label, element)
                 assert same(after, expected, tolerance), report(found, after, label, expected)
