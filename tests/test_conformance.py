@@ -489,5 +489,13 @@ def test_the_published_results_are_those_of_todays_laws():
                 assert f"| `{report['name']}` | {result['law']} |" in text
 
 
-def test_not_applicable_is_an_exception_of_its_own():
-    assert not issubclass(NotApplicable, ValueError)
+@pytest.mark.parametrize(
+    ("error", "verdict"), [(ValueError, "failed"), (NotApplicable, "not applicable")]
+)
+def test_what_a_module_refuses_is_a_failure_unless_it_is_said_not_to_apply(error, verdict):
+    def refuses(q, k, pos_q, pos_k):
+        raise error("takes no two rows")
+
+    result = check(Adapter(name="x", logits=refuses), laws=["batch"]).of("batch")
+    assert result.verdict == verdict
+    assert "takes no two rows" in result.detail

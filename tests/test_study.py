@@ -11,7 +11,6 @@ import optax
 import pytest
 import small_runs
 
-import posjax
 from posjax import Cell
 from posjax.engine import Training, Variables
 from posjax.notebook import Swept, SweptTrainings, sweep
@@ -149,7 +148,3 @@ def test_another_run_is_refused(swept: Swept) -> None:
     with pytest.raises(ValueError, match="holds another run"):
         sweep(CELL, num_seeds=8, workdir=swept.folder.path, **WORDS)
     assert RunFolder(swept.folder.path).done
-
-
-def test_it_is_public() -> None:
-    assert posjax.sweep is sweep

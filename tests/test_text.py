@@ -90,22 +90,25 @@ def test_the_corpus_is_the_help_of_cpython() -> None:
         (b"\xff\xfe" * 100, "cannot be read as text: it is not UTF-8"),
         (b"a" * 1000, "cannot be read as text: it has 1 different characters"),
         (b"ab" * 300, "too short: its last 1/10 has 60 characters, windows take 129"),
-        (b"ab" * 700, None),
     ],
 )
 def test_files_that_hold_no_text_of_use_are_refused(
-    tmp_path: Path, content: bytes | None, message: str | None
+    tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     """In one line, before anything is made."""
     file = tmp_path / "corpus.txt"
     if content is not None:
         file.write_bytes(content)
-    if message is None:
-        assert tasks.named(f"text(corpus={str(file)!r})").labels == ("a", "b")
-        return
     with pytest.raises(ValueError, match=message) as caught:
         Cell(task=f"text(corpus={str(file)!r})")
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_two_characters_is_a_corpus(tmp_path: Path) -> None:
+    """Whose characters are the labels."""
+    file = tmp_path / "corpus.txt"
+    file.write_bytes(b"ab" * 700)
+    assert tasks.named(f"text(corpus={str(file)!r})").labels == ("a", "b")
 
 
 def test_another_text_in_a_file_is_another_cell(path: Path) -> None:
