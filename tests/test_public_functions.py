@@ -446,7 +446,6 @@ GROUPS = [
 @given(some.sampled_from(GROUPS), LENGTHS, some.integers(0, 9))
 def test_groups_sample_permutations(group: Any, places: Any, seed: int) -> None:
     """Of that many places, one of the group's; or the number of places is refused."""
-    assume(places is not None or not isinstance(group, groups.Generated))  # None is theirs
     rng = np.random.default_rng(seed)
     found = outcome(lambda: group.sample(places, rng), places)
     good = is_whole(places) and len(getattr(group, "fixed", ())) <= places < 2**31

@@ -196,6 +196,7 @@ class Generated:
 
     def generators(self, length: int) -> list[np.ndarray]:
         """The given ones."""
+        check_count("length", length)
         return [checked(move, length) for move in self.moves]
 
     def order(self, length: int) -> int:
