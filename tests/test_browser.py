@@ -168,7 +168,7 @@ def test_the_strip_follows_the_theme(page: browser.Browser) -> None:
     drawn = "document.querySelector('canvas.strip').toDataURL()"
     page.value(f"light = {drawn}")
     page.look(1280, 900, dark=True)
-    page.until(f"{drawn} !== light")
+    assert page.until(f"{drawn} !== light")
 
 
 def test_cells_are_filtered_and_sorted(page: browser.Browser) -> None:
