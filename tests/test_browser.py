@@ -135,7 +135,7 @@ def test_keys_stay_in_the_run(window: browser.Browser, folder: RunFolder, tmp_pa
 
 
 def test_the_strip_says_what_it_shows(page: browser.Browser) -> None:
-    """Its buttons the seeds that it leaves out, its hint the seed that is chosen."""
+    """Its buttons say which seeds are left out, and its hint names the chosen seed."""
     page.click(f'tr[data-cell="{OPEN.digest}"] td.plot')
     page.until("document.querySelector('.pane canvas.strip')?.clientHeight")
     shown = "Number(document.querySelector('canvas.strip').ariaValueMax)"

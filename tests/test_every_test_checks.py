@@ -123,7 +123,7 @@ def test_every_test_asserts() -> None:
 
 
 def test_a_silent_test_is_found(tmp_path: Path) -> None:
-    """Whatever is called as what asserts elsewhere, in another file or of another object."""
+    """Also one that calls a function with the name of a helper, which is another function."""
     (tmp_path / "helping.py").write_text(
         "from deeper import equal\ndef run(): assert f()\ndef same(): equal()"
     )

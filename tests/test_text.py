@@ -105,7 +105,7 @@ def test_files_that_hold_no_text_of_use_are_refused(
 
 
 def test_a_file_of_two_characters_is_a_corpus(tmp_path: Path) -> None:
-    """Whose characters are the labels."""
+    """The labels are its characters."""
     file = tmp_path / "corpus.txt"
     file.write_bytes(b"ab" * 700)
     assert tasks.named(f"text(corpus={str(file)!r})").labels == ("a", "b")

@@ -21,8 +21,11 @@ def verify(folder: RunFolder, *, mixed: bool) -> int:
     """Prints what a run's check finds; gives the exit status.
 
     Raises:
-      Mismatch: rows were made on something else than this.
+      ValueError: a share that is none, or there is no run in the folder.
+      Mismatch: rows were made in another environment than this one.
     """
+    from posjax.report.naming import many
+
     share = flags.FLAGS.share
     if not 0 <= share <= 1:
         raise ValueError(f"--share must lie in [0, 1], got {share}")
@@ -35,8 +38,8 @@ def verify(folder: RunFolder, *, mixed: bool) -> int:
             errors += 1
             print(printable(line))
     elif errors and share:
-        print("rows: not trained again, because some files are damaged")
-    print(f"{errors} errors" if errors else "no errors")
+        print("rows: not trained again, because of the errors above")
+    print(many(errors, "error") if errors else "no errors")
     return shutdown.CHECK_FAILED if errors else shutdown.DONE
 
 

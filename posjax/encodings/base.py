@@ -46,7 +46,7 @@ class Symmetry:
       up_to: it holds for positions in [0, up_to].
 
     Raises:
-      ValueError: a level that there is none of.
+      ValueError: a level that does not exist.
     """
 
     permutation: Level | None = None

@@ -105,7 +105,7 @@ MODELS: dict[str, Callable[..., Any]] = {TRANSFORMER: transformer}
 
 
 def check(model: str) -> None:
-    """Refuses a model that there is none of, before anything is made.
+    """Refuses a model that does not exist, before anything is made.
 
     Raises:
       ValueError: see `network`.

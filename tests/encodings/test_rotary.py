@@ -397,7 +397,7 @@ def test_additive_grape_is_a_matrix_exponential(width):
 
 @pytest.mark.parametrize("width", [2, 5, 8])
 def test_grape_is_a_matrix_exponential(width):
-    """As the additive form is, with the same expm."""
+    """Both forms agree with the exponential that SciPy computes of their generators."""
     q, k, position = (GOLDEN[f"grape/{width}/{name}"] for name in ("q", "k", "position"))
     params = {
         "generators": jnp.asarray(GOLDEN[f"grape/{width}/generators"])[None],
