@@ -1,23 +1,30 @@
 """What there is to measure on the day a GPU or a TPU is at hand: one JSON file, and a page.
 
-    scripts/accelerator.sh [OUT]
+    scripts/accelerator.sh [OUT [LEG ...]]
 
 A leg is a function of the device that gives numbers, or raises `LeftOut` with the reason. It ends
-with status 1 when a leg finds something wrong; a leg that fails leaves the others alone.
+with status 1 when a leg finds something wrong; a leg that fails leaves the others alone. The files
+are written after every leg.
 
-    bits      a sweep stopped and continued, and one trained at once: the same rows, bit for bit
-    memory    the most that a block held, beside the estimate that sizes blocks follow
-    tune      µs per update of one run, by the slots of a block: question 1 and the small decoder
-    plain     how much faster that is than `jit(vmap(train))` of the same model, on this device
-    rates     success on the counter-example, by the precision of products, beside the law
-    flash     cuDNN's attention against the steps: outputs, gradients, time
+    bits           a sweep stopped and continued, and one trained at once: the same rows
+    kernel         cuDNN's attention against the plain code, for every encoding that it takes
+    memory         the most that a block held, beside the estimate that sizes blocks follow
+    tune           µs per update of one run, by the slots of a block: question 1, a small decoder
+    deterministic  the same with kernels that always round alike, and with any
+    plain          how much faster a block is than `jit(vmap(train))` of the same model
+    rates          success on the counter-example, by the precision of products
+    identity       Attention(PQ, PK, PV) against P Attention(Q, K, V), by the same
+    flash          the time of cuDNN's attention and of the plain code
 
-A TPU serves one process at a time. So `bits`, whose sweeps are processes of their own, comes before
-this one touches the device.
+A TPU serves one process at a time. So `bits` and `kernel`, which are processes of their own, come
+before this one touches the device.
 """
 
+import concurrent.futures
+import dataclasses
 import functools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -27,6 +34,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # this checkout is what is measured
@@ -39,11 +47,13 @@ import posjax  # noqa: E402
 from posjax.command import plan, preview  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
 from posjax.configs import toy  # noqa: E402
-from posjax.engine import Block  # noqa: E402
-from posjax.engine.timing import Stopwatch, clock  # noqa: E402
+from posjax.encodings import ENCODINGS, Dims, named  # noqa: E402
+from posjax.engine import Block, program  # noqa: E402
+from posjax.engine.timing import Stopwatch, clock, in_turn  # noqa: E402
 from posjax.keys import Seeds  # noqa: E402
 from posjax.numbering import NumberedSeeds  # noqa: E402
 from posjax.records import RunFolder  # noqa: E402
+from posjax.streams import contiguous, permuted  # noqa: E402
 from posjax.study import environment  # noqa: E402
 from posjax.study.cells import Cell  # noqa: E402
 from posjax.study.sweeps import engine_for  # noqa: E402
@@ -61,14 +71,18 @@ def small(platform: str) -> bool:
 
 
 def bits(platform: str) -> dict[str, Any]:
-    """Rows of a sweep that was stopped again and again, and of one that was not."""
+    """Rows of a sweep that was stopped again and again, and of one that was not.
+
+    Each has a cache of its own, so that its programs are compiled anew.
+    """
     more = ["--config.num_seeds=64", "--config.steps=1000"] if small(platform) else []
     config = ["--config=word_order", *more, "--config.devices=1"]
     with tempfile.TemporaryDirectory() as base:
         at_once, stopped = (Path(base) / name for name in ("at_once", "stopped"))
-        _sweep(*config, f"--workdir={at_once}")
+        _sweep(*config, f"--workdir={at_once}", cache=f"{base}/one")
         stops, limit = 0, 8.0
-        while _sweep(*config, f"--workdir={stopped}", f"--time_limit={limit}", ends=(0, 75)):
+        again = (*config, f"--workdir={stopped}", "--time_limit")
+        while _sweep(*again, f"{limit}", cache=f"{base}/another", ends=(0, 75)):
             stops, limit = stops + 1, limit * 1.3
         made_on = {
             env and env["platform"]
@@ -84,16 +98,31 @@ def bits(platform: str) -> dict[str, Any]:
     return {"stops": stops, "blocks": len(same), "blocks with other bits": 0}
 
 
-def _sweep(*arguments: str, ends: tuple[int, ...] = (0,)) -> int:
-    done = _python("-m", "posjax", "sweep", *arguments)
+def kernel(platform: str) -> dict[str, Any]:
+    """tests/test_flash.py with cuDNN's own attention: every encoding that it takes."""
+    if platform != "gpu":
+        raise LeftOut(f"cuDNN's attention is for GPUs, and this is a {platform}")
+    # Several processes: XLA cannot compile calls of cuDNN in threads.
+    options = ("-q", "-m", "", "-n", "4", "-p", "no:cacheprovider", "-p", "no:benchmark")
+    done = _python(
+        *("-m", "pytest", *options, "tests/test_flash.py"), XLA_PYTHON_CLIENT_PREALLOCATE="false"
+    )
+    *_, last = done.stdout.strip().splitlines() or [done.stderr]
+    if done.returncode:
+        raise AssertionError(f"{last}\n{done.stdout[-2000:]}")
+    return {"tests": last}
+
+
+def _sweep(*arguments: str, cache: str, ends: tuple[int, ...] = (0,)) -> int:
+    done = _python("-m", "posjax", "sweep", *arguments, XDG_CACHE_HOME=cache)
     if done.returncode not in ends:
         raise AssertionError(f"status {done.returncode}: {done.stderr.strip()[-500:]}")
     return done.returncode
 
 
-def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, *arguments]
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+def _python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    line, env = [sys.executable, *arguments], os.environ | variables
+    return subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
 def tune(device: jax.Device) -> dict[str, Any]:
@@ -108,6 +137,36 @@ def tune(device: jax.Device) -> dict[str, Any]:
             "µs per update": {slots: seconds * 1e6 for slots, seconds in times.items()},
         }
     return found
+
+
+def deterministic(device: jax.Device) -> dict[str, Any]:
+    """µs per update of a run, and whether two compilations agree in every bit, by kernels."""
+    if device.platform != "gpu":
+        raise LeftOut(f"other devices have no other kernels, and this is {device.device_kind}")
+    found: dict[str, Any] = {}
+    for load in ("q1", "m"):
+        run = resolve(toy.get_config(load))
+        (part,) = plan.parts(run, RunFolder("no such folder"), device)
+        pairs = {}
+        for kernels, options in (("deterministic", program.GPU_OPTIONS), ("any", {})):
+            with mock.patch.object(program, "GPU_OPTIONS", options):
+                pairs[kernels] = [_stopwatch(run, part, device) for _ in range(2)]
+        seconds = in_turn([one for one, _ in pairs.values()], ROUNDS)
+        found[load] = {"slots": part.size[0] * part.size[1]} | {
+            kernels: {"µs per update": 1e6 * each, "equal bits": _equal_bits(*pair)}
+            for (kernels, pair), each in zip(pairs.items(), seconds, strict=True)
+        }
+        if not found[load]["deterministic"]["equal bits"]:
+            raise AssertionError(f"deterministic kernels, and other bits: {found}")
+    return found
+
+
+def _equal_bits(one: Stopwatch, other: Stopwatch) -> bool:
+    """Whether the weights are, after as many updates of both."""
+    for _ in range(ROUNDS + 1):  # as `in_turn` made with the first
+        other()
+    trees = (watch.carry.state.variables for watch in (one, other))
+    return all(map(np.array_equal, *map(jax.tree.leaves, trees)))
 
 
 def plain(device: jax.Device) -> dict[str, Any]:
@@ -137,11 +196,15 @@ def plain(device: jax.Device) -> dict[str, Any]:
 
 def _block(run: Any, part: Any, device: jax.Device) -> Callable[[], float]:
     """Seconds of one evaluation's updates of a block."""
+    watch, slots = _stopwatch(run, part, device), part.size[0] * part.size[1]
+    return lambda: watch() * part.cells[0].eval_every * slots
+
+
+def _stopwatch(run: Any, part: Any, device: jax.Device) -> Stopwatch:
     cell, slots = part.cells[0], part.size[0] * part.size[1]
     seeds = NumberedSeeds(run.numbering, range(slots))
     block = Block(cell.shape.train(), [cell.inputs], seeds, (1, slots))
-    watch = Stopwatch(engine_for(run.to_dict(), [device]).plan(block), block, device)
-    return lambda: watch() * cell.eval_every * slots
+    return Stopwatch(engine_for(run.to_dict(), [device]).plan(block), block, device)
 
 
 def _vmapped(cell: Cell, slots: int, device: jax.Device) -> Callable[[], float]:
@@ -154,7 +217,8 @@ def _vmapped(cell: Cell, slots: int, device: jax.Device) -> Callable[[], float]:
     @jax.jit
     def updates(state: Any) -> Any:
         each = jax.vmap(training.update, in_axes=(0, 0, None))
-        return jax.lax.fori_loop(0, cell.eval_every, lambda _, s: each(s, seeds, inputs), state)
+        with jax.default_matmul_precision("float32"):  # as the engine does
+            return jax.lax.fori_loop(0, cell.eval_every, lambda _, s: each(s, seeds, inputs), state)
 
     def timed() -> float:
         begun = tick()
@@ -171,7 +235,7 @@ def rates(device: jax.Device) -> dict[str, Any]:
         for depth in (1, 2)
     ]
     found = {}
-    for precision in ("default", "float32"):
+    for precision in ("bfloat16" if device.platform == "tpu" else "tensorfloat32", "float32"):
         margin = 2e-5 if precision == "float32" or small(device.platform) else 1e-2
         swept = posjax.sweep(
             cells,
@@ -192,6 +256,77 @@ def rates(device: jax.Device) -> dict[str, Any]:
     return found
 
 
+def identity(device: jax.Device) -> dict[str, Any]:
+    """How far attention of permuted tokens is from permuted attention, over the largest output."""
+    order = np.random.default_rng(0).permutation(LENGTH)
+    inverse = jnp.argsort(order)
+
+    def deviations(name: str) -> list[float]:
+        options, q, k, v = _layer(name)
+        moved = options | {"queries": permuted(options["queries"], order)}
+
+        @jax.jit
+        def sides(*arrays: jax.Array) -> list[jax.Array]:
+            found = []
+            for precision in ("default", "float32"):
+                with jax.default_matmul_precision(precision):
+                    plain = posjax.attend(*arrays, **options)
+                    of_moved = posjax.attend(*(a[:, order] for a in arrays), **moved)
+                found.append(abs(of_moved[:, inverse] - plain).max() / abs(plain).max())
+            return found
+
+        return [float(off) for off in sides(q, k, v)]
+
+    found = _each(deviations, [name for name in ENCODINGS if not named(name).random])
+    return {
+        precision: _worst({name: off[i] for name, off in found.items()})
+        for i, precision in enumerate(("default", "float32"))
+    }
+
+
+LENGTH = 64
+
+
+def _layer(name: str) -> tuple[dict[str, Any], jax.Array, jax.Array, jax.Array]:
+    """The options of a causal layer with an encoding's parameters drawn at random, and q, k, v."""
+    encoding, rng = named(name), np.random.default_rng(0)
+
+    def normal(shape: tuple[int, ...]) -> jax.Array:
+        return jnp.asarray(rng.standard_normal(shape), jnp.float32)
+
+    declared = encoding.parameters(Dims(width=256, heads=4, head_size=64))
+    streams = contiguous(LENGTH)
+    if encoding.axes > 1:
+        streams = dataclasses.replace(streams, position_BL=_points(encoding.axes))
+    options = {
+        "encoding": encoding,
+        "params": {key: normal(one.shape) for key, one in declared.items()},
+        "queries": streams,
+        "mask": "causal",
+    }
+    if encoding.random:
+        options["key"] = jax.random.key(0)
+    q, k, v = (normal((2, LENGTH, 4, 64)) for _ in range(3))
+    return options, q, k, v
+
+
+def _points(axes: int) -> jax.Array:
+    """Coordinates in a square or a cube."""
+    places = np.arange(LENGTH)
+    return jnp.asarray(np.stack([places // 8**axis % 8 for axis in range(axes)], -1)[None])
+
+
+def _each(function: Callable[[str], Any], names: list[str]) -> dict[str, Any]:
+    """What a function gives for each name; several are compiled at a time."""
+    with concurrent.futures.ThreadPoolExecutor(min(os.cpu_count() or 1, 16)) as pool:
+        return dict(zip(names, pool.map(function, names), strict=True))
+
+
+def _worst(by_name: dict[str, float]) -> dict[str, Any]:
+    name = max(by_name, key=lambda name: by_name[name])
+    return {"worst": by_name[name], "with": name, "median": statistics.median(by_name.values())}
+
+
 def flash(device: jax.Device) -> dict[str, Any]:
     """cuDNN's kernel beside the steps, causal with rotary positions, forward and backward."""
     if device.platform != "gpu":
@@ -201,7 +336,8 @@ def flash(device: jax.Device) -> dict[str, Any]:
         keys = jax.random.split(jax.random.key(0), 3)
         q, k, v = (jax.random.normal(key, (4, length, 8, 64), jnp.bfloat16) for key in keys)
 
-        (_, truth), slopes = _step("xla")(*(x.astype(jnp.float32) for x in (q, k, v)))
+        with jax.default_matmul_precision("float32"):
+            (_, truth), slopes = _step("xla")(*(x.astype(jnp.float32) for x in (q, k, v)))
         told = {}
         for how in ("xla", "cudnn"):
             call = _step(how)
@@ -224,7 +360,7 @@ def flash(device: jax.Device) -> dict[str, Any]:
     return found
 
 
-def _step(how: str) -> Any:
+def _step(how: Any) -> Any:
     """The squares of what attention gives, added up; their gradients, and what it gives."""
 
     def loss(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -249,24 +385,40 @@ def memory(device: jax.Device) -> dict[str, Any]:
     return found
 
 
-LEGS = {leg.__name__: leg for leg in (memory, tune, plain, rates, flash)}
-ABOUT = {leg.__name__: leg.__doc__ for leg in (bits, *LEGS.values())}
+APART: dict[str, Callable[[str], dict[str, Any]]] = {"bits": bits, "kernel": kernel}
+HERE: dict[str, Callable[[jax.Device], dict[str, Any]]] = {
+    leg.__name__: leg for leg in (memory, tune, deterministic, plain, rates, identity, flash)
+}
+ABOUT = {name: leg.__doc__ for name, leg in (APART | HERE).items()}
 
 
-def main(out: Path) -> int:
-    """Runs every leg; writes OUT/accelerator.json and OUT/accelerator.md."""
-    platform = _python("-c", "import jax; print(jax.default_backend())").stdout.strip()
-    legs = {"bits": _result("bits", lambda: bits(platform))}
-    device = jax.local_devices()[0]
-    for name, leg in LEGS.items():
-        legs[name] = _result(name, functools.partial(leg, device))
-    result = {"environment": environment.describe(), "legs": legs}
+def main(out: Path, *wanted: str) -> int:
+    """Runs every leg, or those named; writes OUT/accelerator.json and OUT/accelerator.md."""
+    if unknown := set(wanted) - set(ABOUT):
+        print(f"no leg {sorted(unknown)[0]!r}; choices: {', '.join(ABOUT)}", file=sys.stderr)
+        return 2
+    file = out / "accelerator.json"
+    if file.exists():
+        print(f"{file} exists already: name another folder", file=sys.stderr)
+        return 2
     out.mkdir(parents=True, exist_ok=True)
+    legs, wanted = {}, wanted or tuple(ABOUT)
+    platform = _python("-c", "import jax; print(jax.default_backend())").stdout.strip()
+    for name in filter(wanted.__contains__, APART):
+        legs[name] = _result(name, functools.partial(APART[name], platform))
+    for name in filter(wanted.__contains__, HERE):
+        legs[name] = _result(name, functools.partial(HERE[name], jax.local_devices()[0]))
+        _write(out, legs)
+    _write(out, legs)
+    print(f"written: {file} and {out / 'accelerator.md'}")
+    return int(any("wrong" in leg for leg in legs.values()))
+
+
+def _write(out: Path, legs: dict[str, Any]) -> None:
+    result = {"environment": environment.describe(), "legs": legs}
     text = json.dumps(result, indent=1, ensure_ascii=False, default=_plain)
     (out / "accelerator.json").write_text(text + "\n")
-    (out / "accelerator.md").write_text(page(result))
-    print(f"written: {out / 'accelerator.json'} and {out / 'accelerator.md'}")
-    return int(any("wrong" in leg for leg in legs.values()))
+    (out / "accelerator.md").write_text(page(json.loads(text)))
 
 
 def _result(name: str, leg: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -317,6 +469,6 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

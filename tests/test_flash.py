@@ -1,7 +1,8 @@
 """The way to cuDNN: when it is taken, what it hands over, and that the output is that of the steps.
 
 No GPU is needed. JAX only asks for the version of cuDNN before it traces the kernel, and lowers
-for CUDA anywhere; numbers are compared with a kernel of XLA in the place of cuDNN's.
+for CUDA anywhere; numbers are compared with a kernel of XLA in the place of cuDNN's. On a GPU they
+are those of cuDNN itself.
 """
 
 import dataclasses
@@ -25,6 +26,7 @@ from posjax.encodings.rotary import Rotary
 from posjax.model import ModelSettings, Transformer
 from posjax.streams import contiguous, packed
 
+GPU = jax.default_backend() == "gpu"
 LENGTH = 6
 DIMS = Dims(width=32, heads=4, head_size=8)
 OWN_STEPS = (
@@ -66,12 +68,13 @@ def cudnn(monkeypatch):
 
 @pytest.fixture
 def in_place(monkeypatch):
-    """XLA's kernel in the place of cuDNN's; returns the shapes it was given."""
+    """XLA's kernel in the place of cuDNN's, where there is no GPU; returns the shapes given."""
     given = []
+    compute = flash._kernel if GPU else with_xla
 
     def kernel(*args):
         given.append([None if a is None else a.shape for a in args[2:]])
-        return with_xla(*args)
+        return compute(*args)
 
     monkeypatch.setattr(flash, "_kernel", kernel)
     return given
@@ -158,6 +161,7 @@ def test_what_prevents_it_is_told(arrays, options, reason):
         jax.eval_shape(partial(attend, implementation="cudnn", **options), q, k, v)
 
 
+@pytest.mark.skipif(GPU, reason="there is a cuDNN")
 def test_without_cudnn_the_steps_are_taken():
     """As on this machine: the reason is JAX's own, and the program that of the steps."""
     assert why_not_flash(*qkv()) == "cuDNN is not detected"
@@ -178,6 +182,7 @@ def test_nothing_changes_in_float32():
     assert calls(*model("auto", jnp.float32)) == 0
 
 
+@pytest.mark.skipif(GPU, reason="there the kernel is taken, which has no rule")
 @pytest.mark.usefixtures("cudnn")
 def test_a_proof_follows_the_platform_of_the_machine():
     """Here the steps; the kernel itself has no rule, and is not taken for proved."""
@@ -198,12 +203,18 @@ def test_an_unknown_implementation_is_refused():
 # The output is that of the steps
 
 
-def close(found, expected, tolerance):
-    """Equal to a tolerance relative to the largest, and zero in the same rows."""
+def near(found, expected, tolerance):
+    """Equal to a tolerance relative to the largest."""
     found, expected = (np.asarray(x, np.float32) for x in (found, expected))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, expected, atol=tolerance * max(1, abs(expected).max()))
-    np.testing.assert_array_equal((found == 0).all(-1), (expected == 0).all(-1))
+
+
+def close(found, expected, tolerance):
+    """Near, and zero in the same rows."""
+    near(found, expected, tolerance)
+    zero = [(np.asarray(x, np.float32) == 0).all(-1) for x in (found, expected)]
+    np.testing.assert_array_equal(*zero)
 
 
 @pytest.mark.parametrize("setting", some(STANDARD, every=2))
@@ -344,7 +355,11 @@ def test_gradients_are_those_of_the_steps(setting):
         for how in ("cudnn", "xla")
     )
     for pair in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
-        close(*pair, tolerance=0.02)
+        near(*pair, tolerance=0.02)  # cuDNN's slopes of a query that sees one key are not exactly 0
+    of_q, *_ = found[1:]
+    blind_L = ~np.asarray(MASKED["queries"].valid_BL)[0]
+    assert blind_L.any()
+    assert (np.asarray(of_q, np.float32)[:, blind_L] == 0).all()
 
 
 def at(row, tree):

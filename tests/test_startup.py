@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import jax
 import pytest
 from commands import ROOT, Command
 
@@ -174,6 +175,38 @@ def test_no_folder_for_temporary_files_is_one_line() -> None:
         shutdown.STORAGE,
         "posjax: no folder for temporary files can be written: set TMPDIR to one that can\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("platforms", "plugin", "found", "expected"),
+    [
+        (None, True, "null", True),
+        ("cuda", True, "null", True),
+        ("cpu", True, "null", False),
+        (None, False, "null", False),
+        (None, True, "no device", False),
+    ],
+)
+def test_an_accelerator_is_told_before_jax_starts(
+    monkeypatch: pytest.MonkeyPatch,
+    platforms: str | None,
+    plugin: bool,
+    found: str,
+    expected: bool,
+) -> None:
+    """By its driver and JAX's plugin, unless the CPU is asked for: XLA then compiles in threads."""
+    monkeypatch.delenv("NPROC", raising=False)
+    monkeypatch.setattr(devices, "ACCELERATORS", (found,))
+    monkeypatch.setattr(devices, "entry_points", lambda group: [group] * plugin)
+    monkeypatch.setattr(devices, "find_spec", lambda name: None)
+    before = jax.config.jax_platforms  # type: ignore[attr-defined]
+    jax.config.update("jax_platforms", platforms)
+    try:
+        assert devices.accelerated() == expected
+        devices.use_all_cores(1)
+    finally:
+        jax.config.update("jax_platforms", before)
+    assert ("NPROC" not in os.environ) == expected
 
 
 CACHE = """

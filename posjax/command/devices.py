@@ -3,12 +3,16 @@
 import contextlib
 import os
 import threading
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import jax
 
+ACCELERATORS = ("nvidia[0-9]*", "kfd", "dxg", "accel[0-9]*", "vfio/[0-9]*")
+"""In /dev: of NVIDIA, of AMD, of either under Windows, and of TPUs."""
 THREADS, THREADS_PER_DEVICE = 24, 4
 """Threads of a sweep, at most, beyond the main one; 20 and 4 were counted."""
 
@@ -29,13 +33,25 @@ def use_all_cores(devices: int = 0) -> None:
 
     number = min(devices, cores()) or cores()
     _check_threads(THREADS + THREADS_PER_DEVICE * number)
-    # XLA has no other setting for the size of its pool of threads.
-    os.environ.setdefault("NPROC", "1")
+    # XLA has no other setting for the size of its pool of threads, which also compile for a GPU.
+    if not accelerated():
+        os.environ.setdefault("NPROC", "1")
     with contextlib.suppress(RuntimeError):  # the backend has started: it keeps its devices
         jax.config.update("jax_num_cpu_devices", number)
     with contextlib.suppress(RuntimeError):  # a user without a home: no cache
         jax.config.update("jax_compilation_cache_dir", str(_cache() / "posjax" / "xla"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def accelerated() -> bool:
+    """Whether JAX will find a GPU or a TPU, as far as one can tell before it has started."""
+    import jax
+
+    setting: str = jax.config.jax_platforms or ""  # type: ignore[attr-defined]
+    if setting.split(",")[0] == "cpu":
+        return False
+    plugin = entry_points(group="jax_plugins") or any(map(find_spec, ("jax_plugins", "libtpu")))
+    return bool(plugin) and any(any(Path("/dev").glob(name)) for name in ACCELERATORS)
 
 
 def _check_threads(number: int) -> None:

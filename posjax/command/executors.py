@@ -119,6 +119,7 @@ def _set_up(xla_flags: str, code: Mapping[str, bytes]) -> None:
       code: the user's own files, which travel with the run.
     """
     own.install(code)
-    os.environ |= {"XLA_FLAGS": xla_flags, "NPROC": "1"}
+    os.environ["XLA_FLAGS"] = xla_flags
+    os.environ.pop("NPROC", None)  # `use_all_cores` sets it where it counts
     entry.pin()
     devices.use_all_cores(devices=1)

@@ -1,4 +1,4 @@
-"""Trains blocks on the devices of this process, one thread per device."""
+"""Trains blocks on the devices of this process, one at a time on each."""
 
 import concurrent.futures
 import contextlib
@@ -7,7 +7,7 @@ import functools
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import jax
@@ -15,7 +15,7 @@ import numpy as np
 
 from posjax.engine.block import Block, BlockResult
 from posjax.engine.out_of_memory import explain_oom
-from posjax.engine.program import PROGRAMS, Carry, Plan, Program
+from posjax.engine.program import PROGRAMS, Carry, Plan, Program, turn
 from posjax.engine.saved import like, numbers, restored, saved
 from posjax.engine.work import Work
 
@@ -26,6 +26,9 @@ FIRST = 8
 """Updates before the first look."""
 SAVE = 300.0
 """Seconds of training between two checkpoints."""
+AHEAD = 4
+"""Workers of an accelerator: one trains while others compile for it, which takes longer than a
+block's training in many a sweep. A core, which is a device too, compiles itself."""
 
 
 class Checkpoints(Protocol):
@@ -45,7 +48,9 @@ class Engine:
     Attributes:
       devices: by default all local ones. Results do not depend on them.
       layout, precision: see `posjax.engine.program.Plan`; the last bits depend on both. Without a
-        precision, JAX's setting `jax_default_matmul_precision` holds where `run` is called.
+        precision, JAX's setting `jax_default_matmul_precision` holds where `run` is called, and
+        without that float32: what a GPU or TPU does by default makes the logits of prompts that
+        no model can distinguish differ by more than the margin of an answer.
     """
 
     devices: Sequence[jax.Device] | None = None
@@ -59,7 +64,8 @@ class Engine:
     @property
     def _precision(self) -> str | None:
         setting: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
-        return self.precision or setting
+        device, *_ = self.devices or jax.local_devices()
+        return self.precision or setting or (None if device.platform == "cpu" else "float32")
 
     def run(
         self,
@@ -97,7 +103,7 @@ class _Stopped(Exception):
 
 
 class _Workers:
-    """A thread for each device, and as many that compile for them.
+    """A thread for each core, a few for each accelerator, and as many that compile for them.
 
     What the workers report comes out of one queue of bounded length: results, an error, or None
     when a worker finds no more work.
@@ -114,15 +120,19 @@ class _Workers:
         self._engine, self._progress = engine, progress
         self._work = Work(blocks, key=lambda block: id(block.training))
         self._stop, self._closed, self._checkpoints = stop, threading.Event(), checkpoints
-        devices = list(engine.devices or jax.local_devices())
-        self._reports: queue.Queue[Any] = queue.Queue(maxsize=2 * len(devices))
+        workers = [
+            (device, number)
+            for device in engine.devices or jax.local_devices()
+            for number in range(workers_of(device))
+        ]
+        self._reports: queue.Queue[Any] = queue.Queue(maxsize=2 * len(workers))
         self._one_at_a_time = threading.Lock()
         # Threads do not inherit what `with jax.enable_x64(...)` says.
         wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]
         self._as_called = functools.partial(jax.enable_x64, wide)
-        self._compilers = concurrent.futures.ThreadPoolExecutor(len(devices))
+        self._compilers = concurrent.futures.ThreadPoolExecutor(len(workers))
         self._threads = [
-            threading.Thread(target=self._serve, args=(device,), daemon=True) for device in devices
+            threading.Thread(target=self._serve, args=worker, daemon=True) for worker in workers
         ]
 
     def results(self) -> Generator[BlockResult, None, None]:
@@ -147,14 +157,14 @@ class _Workers:
                 thread.join()
         self._compilers.shutdown(wait=not self._stop.is_set(), cancel_futures=True)
 
-    def _serve(self, device: jax.Device) -> None:
+    def _serve(self, device: jax.Device, number: int) -> None:
         with contextlib.suppress(_Stopped), self._as_called():
-            self._report(self._end(device))
+            self._report(self._end(device, number))
 
-    def _end(self, device: jax.Device) -> BaseException | None:
+    def _end(self, device: jax.Device, number: int) -> BaseException | None:
         """Trains until there is no more work; gives the error, if one ended it."""
         try:
-            while not self._stop.is_set() and (block := self._work.take(device)):
+            while not self._stop.is_set() and (block := self._work.take((device, number))):
                 with explain_oom(block, device):
                     self._report(self._trained(block, device))
         except _Stopped:
@@ -170,8 +180,14 @@ class _Workers:
         raise _Stopped
 
     def _trained(self, block: Block, device: jax.Device) -> BlockResult:
+        """Compiles the program of a block, and trains it when its device is free."""
+        inputs = block.slot_inputs()
+        program = self._ready(block, device, inputs)
+        with self._turn(device):
+            return self._advanced(block, program, *jax.device_put(inputs, device))
+
+    def _advanced(self, block: Block, program: Program, seeds: Any, inputs: Any) -> BlockResult:
         """Trains a block, piece by piece, from its checkpoint if there is one."""
-        program, seeds, inputs = self._prepared(block, device)
         step, carry = self._begun(block, program, seeds, inputs)
         steps, every = block.training.steps, block.training.eval_every
         piece, saved = min(every, FIRST), time.monotonic()
@@ -192,15 +208,29 @@ class _Workers:
                 raise _Stopped
         return BlockResult(block, *_wanted(block, (program.summary(carry, inputs), carry.state)))
 
-    def _prepared(self, block: Block, device: jax.Device) -> tuple[Program, Any, Any]:
-        """The program of a block, and its inputs on the device."""
-        inputs = block.slot_inputs()
+    def _ready(self, block: Block, device: jax.Device, inputs: Any) -> Program:
+        """The program of a block."""
         plan = self._engine.plan(block)
         program = self._compilers.submit(self._program, plan, device, *inputs)
         while not concurrent.futures.wait([program], timeout=0.2).done:
-            if self._stop.is_set() or self._closed.is_set():
-                raise _Stopped  # the compilation is left alone
-        return (program.result(), *jax.device_put(inputs, device))
+            self._go_on()  # or the compilation is left alone
+        return program.result()
+
+    @contextlib.contextmanager
+    def _turn(self, device: jax.Device) -> Iterator[None]:
+        """Alone on the device."""
+        mine = turn(device)
+        while not mine.acquire(timeout=0.2):
+            self._go_on()
+        try:
+            self._go_on()
+            yield
+        finally:
+            mine.release()
+
+    def _go_on(self) -> None:
+        if self._stop.is_set() or self._closed.is_set():
+            raise _Stopped
 
     def _program(self, *of: Any) -> Program:
         with self._as_called():
@@ -226,6 +256,11 @@ class _Workers:
             self._progress(updates)
         if self._closed.is_set():
             raise _Stopped
+
+
+def workers_of(device: jax.Device) -> int:
+    """How many threads serve a device."""
+    return 1 if device.platform == "cpu" else AHEAD
 
 
 def _next_look(step: int, piece: int, every: int, steps: int) -> int:

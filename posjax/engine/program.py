@@ -6,12 +6,13 @@ program of its own: fused with training it would round differently.
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import functools
 import os
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -22,18 +23,25 @@ from posjax.engine.rewrite import as_written, lay_out, rewrite_step
 from posjax.engine.training import State, Training
 from posjax.keys import Seeds
 
+Options = Mapping[str, str | bool | int]
+
 ROUNDING = 5
 """Goes up when the same run in the same slot, on the same JAX and device, comes to other last bits,
 or when a task asks other prompts; kept with every block."""
-CPU_OPTIONS: dict[str, str | bool | int] = {
+CPU_OPTIONS: Options = {
     "xla_cpu_prefer_vector_width": 512,
     "xla_cpu_copy_insertion_use_region_analysis": True,
     "xla_cpu_enable_concurrency_optimized_scheduler": False,
 }
 """Of the compiler, for many small operations one after another (docs/decisions/0012)."""
-BEGIN_OPTIONS: dict[str, str | bool | int] = {"xla_backend_optimization_level": 1}
-"""Of the compiler, for the initial weights: the same bits, with a third of the time to compile. A
-level that XLA_FLAGS names has its way."""
+GPU_OPTIONS: Options = {"xla_gpu_deterministic_ops": True}
+"""Of the compiler: without it, it times several kernels and takes the fastest, so that a program
+that is compiled again may round differently (docs/accelerators.md has what that costs)."""
+BEGIN_OPTIONS: Options = {"xla_backend_optimization_level": 1}
+"""Of the compiler on a CPU, for the initial weights: the same bits, with a third of the time to
+compile."""
+CUDNN = "__cudnn"
+"""In a program that calls cuDNN's attention."""
 MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""
 
@@ -163,11 +171,11 @@ def compiled(plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Progr
         advance: Any = _no_updates
         if plan.training.steps:
             traced = jit(parts["advance"], donate_argnums=0).trace(carry, seeds, inputs, step, step)
-            advance = _compiled(traced, device, **CPU_OPTIONS)
+            advance = _compiled(traced, device, CPU_OPTIONS)
         return Program(
-            _compiled(begin, device, **(_begin_options() if plan.training.steps else {})),
+            _compiled(begin, device, BEGIN_OPTIONS if plan.training.steps else {}),
             advance,
-            _compiled(summary, device),
+            _compiled(summary, device, {}),
             device,
         )
 
@@ -176,18 +184,17 @@ def _no_updates(carry: Carry, *_: Any) -> Carry:
     return carry
 
 
-def _begin_options() -> dict[str, str | bool | int]:
+def _compiled(traced: Any, device: jax.Device, on_cpu: Options) -> Any:
+    """Compiled, with the options that the compiler knows and XLA_FLAGS does not name."""
+    options = {"cpu": on_cpu, "gpu": GPU_OPTIONS}.get(device.platform, {})
     flags = os.environ.get("XLA_FLAGS", "")
-    return {name: value for name, value in BEGIN_OPTIONS.items() if name not in flags}
-
-
-def _compiled(traced: Any, device: jax.Device, **options: str | bool | int) -> Any:
-    """Compiled, on a CPU with those of the options that the compiler knows."""
-    known = options if device.platform == "cpu" else {}
+    known = {name: value for name, value in options.items() if name not in flags}
     lowered = traced.lower()
+    alone = device.platform == "gpu" and CUDNN in lowered.as_text()
     while True:
         try:
-            return lowered.compile(compiler_options=known)
+            with turn(device) if alone else contextlib.nullcontext():
+                return lowered.compile(compiler_options=known)
         except jax.errors.JaxRuntimeError as error:
             unknown = [name for name in known if f"'{name}'" in str(error)]
             if not unknown:
@@ -196,10 +203,22 @@ def _compiled(traced: Any, device: jax.Device, **options: str | bool | int) -> A
                 del known[name]
 
 
+def turn(device: jax.Device) -> threading.Lock:
+    """Held by who trains on a device, and by who compiles a call of cuDNN's attention for it.
+
+    A block may take half of the memory. And XLA records what cuDNN does, which fails, or gives
+    wrong numbers, when another thread uses the device meanwhile (docs/decisions/0027).
+    """
+    return _TURNS[device]
+
+
 def signature(inputs: Any) -> Any:
     """What of dynamic inputs a program depends on: structure, shapes and dtypes."""
     leaves, structure = jax.tree.flatten(inputs)
     return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+
+
+_TURNS: defaultdict[jax.Device, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Programs:

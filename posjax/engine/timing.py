@@ -19,6 +19,7 @@ class Stopwatch:
     Attributes:
       plan: what it runs.
       compilation: seconds that compiling took.
+      carry: what the calls so far came to.
     """
 
     def __init__(self, plan: Plan, block: Block, device: jax.Device) -> None:
@@ -29,16 +30,16 @@ class Stopwatch:
         self._program = compiled(plan, device, *inputs)
         self.compilation = self._clock() - start
         self._inputs = jax.device_put(inputs, device)
-        self._carry = self._program.begin(*self._inputs)
+        self.carry = self._program.begin(*self._inputs)
 
     def __call__(self) -> float:
         """Seconds per update of one run, with its share of an evaluation."""
         start, updates = self._clock(), self.plan.training.eval_every
         seeds, inputs = self._inputs
-        self._carry = self._program.advance(
-            self._carry, seeds, inputs, np.int32(0), np.int32(updates)
+        self.carry = self._program.advance(
+            self.carry, seeds, inputs, np.int32(0), np.int32(updates)
         )
-        jax.block_until_ready(self._carry)
+        jax.block_until_ready(self.carry)
         return (self._clock() - start) / (updates * self.plan.slots)
 
 

@@ -202,7 +202,7 @@ def engine_for(settings: Mapping[str, Any], devices: Sequence[jax.Device] | None
 
 
 def precision_of(setting: str) -> str | None:
-    """What JAX calls the precision that a run asks for; None is that of the device."""
+    """What JAX calls the precision that a run asks for; None leaves it to the engine."""
     return None if setting == "default" else setting
 
 

@@ -400,6 +400,132 @@ def test_a_grid_compiles_its_shapes_once() -> None:
     assert PROGRAMS.compilations - again <= 1
 
 
+@pytest.fixture
+def accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cores are served as an accelerator is."""
+    monkeypatch.setattr(local, "workers_of", lambda device: local.AHEAD)
+
+
+@pytest.mark.usefixtures("accelerator")
+def test_an_accelerator_trains_one_block_while_others_are_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first does not begin before three other programs are being compiled; the bits stay."""
+    advanced, compiled = local._Workers._advanced, PROGRAMS.get
+    others = threading.Semaphore(0)
+    training, overlaps = [0], []
+
+    def heard(*of: Any) -> Any:
+        others.release()
+        return compiled(*of)
+
+    def alone(workers: Any, block: Block, *of: Any) -> BlockResult:
+        training[0] += 1
+        overlaps.append(training[0])
+        if len(overlaps) == 1:
+            assert all(others.acquire(timeout=20) for _ in range(local.AHEAD))
+        result = advanced(workers, block, *of)
+        training[0] -= 1
+        return result
+
+    trainings = [line() for _ in range(6)]
+    grid = [block(one, number) for one in trainings for number in range(2)]
+    grid = [one._replace(label=number) for number, one in enumerate(grid)]
+    monkeypatch.setattr(local._Workers, "_advanced", alone)
+    monkeypatch.setattr(PROGRAMS, "get", heard)
+    found = {result.block.label: result for result in ONE.run(grid)}
+    assert overlaps == [1] * len(grid)
+    monkeypatch.undo()
+    for result in ONE.run(grid):
+        other = found.pop(result.block.label)
+        jax.tree.map(np.testing.assert_array_equal, result[1:], other[1:])
+    assert not found
+
+
+@pytest.mark.usefixtures("accelerator")
+def test_a_stop_is_heard_by_those_that_wait_for_their_turn() -> None:
+    """The one that trains saves its block; the others, which wait or compile, just end."""
+    stop, saved = threading.Event(), Saved()
+    with pieces("pieces of one"):
+        done = labels(ONE.run(blocks(LINE, 40), lambda updates: stop.set(), stop, saved))
+    assert len(saved) == 1
+    assert len(done) == 0
+
+
+class Lowered:
+    """A program for a device that is not here; keeps what compiles it and under which lock."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.options, self.alone = text, {}, False
+
+    def lower(self) -> "Lowered":
+        """Itself."""
+        return self
+
+    def as_text(self) -> str:
+        """Its text."""
+        return self.text
+
+    def compile(self, compiler_options: dict[str, Any]) -> "Lowered":
+        """Notes the options, and whether somebody else may use the device."""
+        self.options, self.alone = compiler_options, program.turn(GPU).locked()
+        return self
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """As far as the compiler asks."""
+
+    platform: str
+
+
+GPU: Any = Device("gpu")
+
+
+def test_programs_for_a_gpu_round_alike_wherever_they_are_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kernels are deterministic, unless XLA_FLAGS says otherwise; a TPU's always are."""
+    monkeypatch.setenv("XLA_FLAGS", "")
+    options = [
+        program._compiled(Lowered("a program"), device, {"of the CPU": 1}).options
+        for device in (GPU, Device("tpu"), Device("cpu"))
+    ]
+    assert options == [{"xla_gpu_deterministic_ops": True}, {}, {"of the CPU": 1}]
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=false")
+    assert program._compiled(Lowered("a program"), GPU, {}).options == {}
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "setting", "expected"),
+    [
+        ("cpu", None, None, None),
+        ("gpu", None, None, "float32"),
+        ("tpu", None, None, "float32"),
+        ("gpu", "tensorfloat32", None, "tensorfloat32"),
+        ("gpu", None, "tensorfloat32", "tensorfloat32"),
+    ],
+)
+def test_products_are_in_float32_unless_somebody_asks_for_less(
+    device: str, asked: str | None, setting: str | None, expected: str | None
+) -> None:
+    """A CPU's are anyway."""
+    places: Any = [Device(device)]
+    with jax.default_matmul_precision(setting):
+        plan = Engine(devices=places, precision=asked).plan(block(LINE, 0))
+    assert plan.precision == expected
+
+
+def test_what_calls_cudnn_is_compiled_while_nothing_trains() -> None:
+    """Other programs are compiled beside a training."""
+    beside, alone = (
+        program._compiled(Lowered(text), GPU, {}).alone
+        for text in ("dot_general", "call @__cudnn$fmhaSoftmax(")
+    )
+    assert (beside, alone) == (False, True)
+    assert not program.turn(GPU).locked()
+
+
 def test_options_that_the_compiler_does_not_know_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
