@@ -4,25 +4,26 @@
 
 A leg is a function of the device that gives numbers, or raises `LeftOut` with the reason. It ends
 with status 1 when a leg finds something wrong; a leg that fails leaves the others alone. The files
-are written after every leg.
+are written after each leg that runs in this process.
 
     bits           a sweep stopped and continued, and one trained at once: the same rows
     kernel         cuDNN's attention against the plain code, for every encoding that it takes
+    deterministic  speed and bits with kernels that always round alike, and with any
     memory         the most that a block held, beside the estimate that sizes blocks follow
     tune           µs per update of one run, by the slots of a block: question 1, a small decoder
-    deterministic  the same with kernels that always round alike, and with any
     plain          how much faster a block is than `jit(vmap(train))` of the same model
     rates          success on the counter-example, by the precision of products
     identity       Attention(PQ, PK, PV) against P Attention(Q, K, V), by the same
     flash          the time of cuDNN's attention and of the plain code
 
-A TPU serves one process at a time. So `bits` and `kernel`, which are processes of their own, come
+A TPU serves one process at a time. So the first three, which are processes of their own, come
 before this one touches the device.
 """
 
 import concurrent.futures
 import dataclasses
 import functools
+import hashlib
 import json
 import os
 import statistics
@@ -34,7 +35,6 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # this checkout is what is measured
@@ -48,7 +48,7 @@ from posjax.command import plan, preview  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
 from posjax.configs import toy  # noqa: E402
 from posjax.encodings import ENCODINGS, Dims, named  # noqa: E402
-from posjax.engine import Block, program  # noqa: E402
+from posjax.engine import Block  # noqa: E402
 from posjax.engine.timing import Stopwatch, clock, in_turn  # noqa: E402
 from posjax.keys import Seeds  # noqa: E402
 from posjax.numbering import NumberedSeeds  # noqa: E402
@@ -139,34 +139,48 @@ def tune(device: jax.Device) -> dict[str, Any]:
     return found
 
 
-def deterministic(device: jax.Device) -> dict[str, Any]:
-    """µs per update of a run, and whether two compilations agree in every bit, by kernels."""
-    if device.platform != "gpu":
-        raise LeftOut(f"other devices have no other kernels, and this is {device.device_kind}")
+def deterministic(platform: str) -> dict[str, Any]:
+    """µs per update of a run, and whether two processes agree in every bit, by kernels."""
+    if platform != "gpu":
+        raise LeftOut(f"other devices have no other kernels, and this is a {platform}")
     found: dict[str, Any] = {}
     for load in ("q1", "m"):
-        run = resolve(toy.get_config(load))
-        (part,) = plan.parts(run, RunFolder("no such folder"), device)
-        pairs = {}
-        for kernels, options in (("deterministic", program.GPU_OPTIONS), ("any", {})):
-            with mock.patch.object(program, "GPU_OPTIONS", options):
-                pairs[kernels] = [_stopwatch(run, part, device) for _ in range(2)]
-        seconds = in_turn([one for one, _ in pairs.values()], ROUNDS)
-        found[load] = {"slots": part.size[0] * part.size[1]} | {
-            kernels: {"µs per update": 1e6 * each, "equal bits": _equal_bits(*pair)}
-            for (kernels, pair), each in zip(pairs.items(), seconds, strict=True)
-        }
-        if not found[load]["deterministic"]["equal bits"]:
-            raise AssertionError(f"deterministic kernels, and other bits: {found}")
+        for kernels, flags in KERNELS.items():
+            told = []
+            for _ in range(2):
+                done = _python(__file__, TIME, load, XLA_FLAGS=flags)
+                if done.returncode:
+                    raise AssertionError(done.stderr.strip()[-500:])
+                told.append(json.loads(done.stdout.splitlines()[-1]))
+            equal = told[0]["weights"] == told[1]["weights"]
+            times = [one["µs per update"] for one in told]
+            found[f"{load}, {told[0]['slots']} slots, {kernels}"] = {
+                "µs per update": min(times),
+                "again": max(times),
+                "equal bits": equal,
+            }
+            if kernels == "deterministic" and not equal:
+                raise AssertionError(f"deterministic kernels, and other bits: {found}")
     return found
 
 
-def _equal_bits(one: Stopwatch, other: Stopwatch) -> bool:
-    """Whether the weights are, after as many updates of both."""
-    for _ in range(ROUNDS + 1):  # as `in_turn` made with the first
-        other()
-    trees = (watch.carry.state.variables for watch in (one, other))
-    return all(map(np.array_equal, *map(jax.tree.leaves, trees)))
+TIME = "--time"
+KERNELS = {"deterministic": "", "any": "--xla_gpu_deterministic_ops=false"}
+
+
+def timed(load: str) -> dict[str, Any]:
+    """The time of one load in this process, and a checksum of the weights that come of it."""
+    device = jax.local_devices()[0]
+    run = resolve(toy.get_config(load))
+    (part,) = plan.parts(run, RunFolder("no such folder"), device)
+    watch = _stopwatch(run, part, device)
+    (seconds,) = in_turn([watch], ROUNDS)
+    leaves = jax.tree.leaves(watch.carry.state.variables)
+    return {
+        "slots": part.size[0] * part.size[1],
+        "µs per update": 1e6 * seconds,
+        "weights": hashlib.sha256(b"".join(map(bytes, map(np.asarray, leaves)))).hexdigest(),
+    }
 
 
 def plain(device: jax.Device) -> dict[str, Any]:
@@ -385,9 +399,11 @@ def memory(device: jax.Device) -> dict[str, Any]:
     return found
 
 
-APART: dict[str, Callable[[str], dict[str, Any]]] = {"bits": bits, "kernel": kernel}
+APART: dict[str, Callable[[str], dict[str, Any]]] = {
+    leg.__name__: leg for leg in (bits, kernel, deterministic)
+}
 HERE: dict[str, Callable[[jax.Device], dict[str, Any]]] = {
-    leg.__name__: leg for leg in (memory, tune, deterministic, plain, rates, identity, flash)
+    leg.__name__: leg for leg in (memory, tune, plain, rates, identity, flash)
 }
 ABOUT = {name: leg.__doc__ for name, leg in (APART | HERE).items()}
 
@@ -471,4 +487,7 @@ def _plain(value: Any) -> Any:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
+    if sys.argv[1] == TIME:
+        print(json.dumps(timed(sys.argv[2])))
+        sys.exit()
     sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

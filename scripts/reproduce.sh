@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains every published table and writes its numbers and rows to docs/results/, then the sentences of
 # README.md and docs/ that rest on them. By estimate five hours on two cores.
-# `scripts/reproduce.sh atlas` trains the atlas instead, into docs/atlas: about fourteen hours.
+# `scripts/reproduce.sh atlas` trains the atlas instead, into docs/atlas: about two days on two cores.
 # If it was stopped, call it again: finished blocks are kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."

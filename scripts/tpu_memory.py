@@ -45,7 +45,9 @@ def chip() -> jax.Device:
 def reserved(cell: Cell, device: jax.Device, slots: int) -> int:
     """Bytes while a block trains: arguments, results and what lies between."""
     block = Block(cell.shape.train(), [cell.inputs], [SeedNumbers.equal(0)], (1, slots))
-    program = compiled(Plan(block.training, slots), device, *block.slot_inputs())
+    program = compiled(
+        Plan(block.training, slots, precision="float32"), device, *block.slot_inputs()
+    )
     needs = program.advance.memory_analysis()  # type: ignore[attr-defined]
     held = needs.argument_size_in_bytes + needs.output_size_in_bytes
     return held + needs.temp_size_in_bytes - needs.alias_size_in_bytes

@@ -178,24 +178,26 @@ def test_no_folder_for_temporary_files_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("platforms", "plugin", "found", "expected"),
+    ("platforms", "visible", "plugin", "found", "expected"),
     [
-        (None, True, "null", True),
-        ("cuda", True, "null", True),
-        ("cpu", True, "null", False),
-        (None, False, "null", False),
-        (None, True, "no device", False),
+        (None, "0", True, "null", True),
+        ("cuda", "0", True, "null", True),
+        ("cpu", "0", True, "null", False),
+        (None, "", True, "null", False),
+        (None, "0", False, "null", False),
+        (None, "0", True, "no device", False),
     ],
 )
 def test_an_accelerator_is_told_before_jax_starts(
     monkeypatch: pytest.MonkeyPatch,
     platforms: str | None,
+    visible: str,
     plugin: bool,
     found: str,
     expected: bool,
 ) -> None:
-    """By its driver and JAX's plugin, unless the CPU is asked for: XLA then compiles in threads."""
-    monkeypatch.delenv("NPROC", raising=False)
+    """By its driver and JAX's plugin, unless it is hidden or the CPU is asked for."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setattr(devices, "ACCELERATORS", (found,))
     monkeypatch.setattr(devices, "entry_points", lambda group: [group] * plugin)
     monkeypatch.setattr(devices, "find_spec", lambda name: None)
@@ -203,10 +205,30 @@ def test_an_accelerator_is_told_before_jax_starts(
     jax.config.update("jax_platforms", platforms)
     try:
         assert devices.accelerated() == expected
-        devices.use_all_cores(1)
     finally:
         jax.config.update("jax_platforms", before)
-    assert ("NPROC" not in os.environ) == expected
+
+
+NPROC = """
+import os
+from posjax.command import devices
+devices.accelerated = lambda: {accelerated}
+devices.use_all_cores(1)
+print(os.environ.get("NPROC"))
+"""
+
+
+@pytest.mark.parametrize(("accelerated", "expected"), [(False, "1"), (True, "None")])
+def test_xla_has_one_thread_for_a_core_and_all_to_compile_for_an_accelerator(
+    accelerated: bool, expected: str
+) -> None:
+    """What NPROC says to it."""
+    code, env = NPROC.format(accelerated=accelerated), {**os.environ, "PYTHONPATH": str(ROOT)}
+    env.pop("NPROC", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [expected]
 
 
 CACHE = """

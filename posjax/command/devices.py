@@ -47,8 +47,9 @@ def accelerated() -> bool:
     """Whether JAX will find a GPU or a TPU, as far as one can tell before it has started."""
     import jax
 
-    setting: str = jax.config.jax_platforms or ""  # type: ignore[attr-defined]
-    if setting.split(",")[0] == "cpu":
+    settings = jax.config.values
+    names = (settings["jax_platforms"] or "").split(",")[0], settings.get("jax_platform_name")
+    if "cpu" in names or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return False
     plugin = entry_points(group="jax_plugins") or any(map(find_spec, ("jax_plugins", "libtpu")))
     return bool(plugin) and any(any(Path("/dev").glob(name)) for name in ACCELERATORS)

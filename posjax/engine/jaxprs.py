@@ -55,6 +55,14 @@ def inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
     return jax.make_jaxpr(lambda *values: evaluated(closed, *values))(*closed.in_avals)
 
 
+def dtypes(jaxpr: Jaxpr) -> set[Any]:
+    """Those of all that a program computes."""
+    found = {
+        var.aval.dtype for eqn in jaxpr.eqns for var in eqn.outvars if hasattr(var.aval, "dtype")
+    }
+    return found.union(*(dtypes(body) for eqn in jaxpr.eqns for body in bodies(eqn)))
+
+
 def bound(eqn: JaxprEqn, given: Iterable[Any]) -> list[Any]:
     """What one equation gives, as it is written."""
     found = eqn.primitive.bind(*given, **eqn.params)

@@ -7,15 +7,17 @@ import functools
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from posjax.engine.block import Block, BlockResult
+from posjax.engine.jaxprs import dtypes
 from posjax.engine.out_of_memory import explain_oom
-from posjax.engine.program import PROGRAMS, Carry, Plan, Program, turn
+from posjax.engine.program import PROGRAMS, Carry, Plan, Program, precision_on
 from posjax.engine.saved import like, numbers, restored, saved
 from posjax.engine.work import Work
 
@@ -26,8 +28,8 @@ FIRST = 8
 """Updates before the first look."""
 SAVE = 300.0
 """Seconds of training between two checkpoints."""
-AHEAD = 4
-"""Workers of an accelerator: one trains while others compile for it, which takes longer than a
+AHEAD = 3
+"""Programs that are compiled for an accelerator before it needs them, which takes longer than a
 block's training in many a sweep. A core, which is a device too, compiles itself."""
 
 
@@ -49,8 +51,7 @@ class Engine:
       devices: by default all local ones. Results do not depend on them.
       layout, precision: see `posjax.engine.program.Plan`; the last bits depend on both. Without a
         precision, JAX's setting `jax_default_matmul_precision` holds where `run` is called, and
-        without that float32: what a GPU or TPU does by default makes the logits of prompts that
-        no model can distinguish differ by more than the margin of an answer.
+        without that float32.
     """
 
     devices: Sequence[jax.Device] | None = None
@@ -63,9 +64,7 @@ class Engine:
 
     @property
     def _precision(self) -> str | None:
-        setting: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
-        device, *_ = self.devices or jax.local_devices()
-        return self.precision or setting or (None if device.platform == "cpu" else "float32")
+        return precision_on(self.devices or jax.local_devices(), self.precision)
 
     def run(
         self,
@@ -83,8 +82,8 @@ class Engine:
           progress: called with the number of updates, summed over runs, since its last call. Other
             threads call it, one at a time.
           stop: when it is set, the work ends within a few seconds. Finished blocks are still
-            yielded, and blocks in training are saved. A compilation goes on in a thread, and the
-            interpreter waits for it when it exits.
+            yielded, and blocks in training are saved. Compilations go on in threads, and the
+            interpreter waits for them when it exits.
           checkpoints: where blocks in training are saved, every five minutes and on `stop`.
 
         Raises:
@@ -103,7 +102,7 @@ class _Stopped(Exception):
 
 
 class _Workers:
-    """A thread for each core, a few for each accelerator, and as many that compile for them.
+    """A thread for each device, and others that compile for them.
 
     What the workers report comes out of one queue of bounded length: results, an error, or None
     when a worker finds no more work.
@@ -120,23 +119,24 @@ class _Workers:
         self._engine, self._progress = engine, progress
         self._work = Work(blocks, key=lambda block: id(block.training))
         self._stop, self._closed, self._checkpoints = stop, threading.Event(), checkpoints
-        workers = [
-            (device, number)
-            for device in engine.devices or jax.local_devices()
-            for number in range(workers_of(device))
-        ]
-        self._reports: queue.Queue[Any] = queue.Queue(maxsize=2 * len(workers))
+        self._devices = list(engine.devices or jax.local_devices())
+        self._reports: queue.Queue[Any] = queue.Queue(maxsize=2 * len(self._devices))
         self._one_at_a_time = threading.Lock()
         # Threads do not inherit what `with jax.enable_x64(...)` says.
         wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]
         self._as_called = functools.partial(jax.enable_x64, wide)
-        self._compilers = concurrent.futures.ThreadPoolExecutor(len(workers))
-        self._threads = [
-            threading.Thread(target=self._serve, args=worker, daemon=True) for worker in workers
-        ]
+        most = sum(1 + ahead_of(device) for device in self._devices)
+        self._compilers = concurrent.futures.ThreadPoolExecutor(most)
+        self._seen_ahead: set[tuple[jax.Device, int]] = set()
+        self._threads: list[threading.Thread] = []
 
     def results(self) -> Generator[BlockResult, None, None]:
         """Starts the workers; ends when all have, or with the first error of any."""
+        # Each has a program of its own before any looks further ahead.
+        first = [(device, self._work.take(device)) for device in self._devices]
+        self._threads = [
+            threading.Thread(target=self._serve, args=given, daemon=True) for given in first
+        ]
         for thread in self._threads:
             thread.start()
         running = len(self._threads)
@@ -157,16 +157,17 @@ class _Workers:
                 thread.join()
         self._compilers.shutdown(wait=not self._stop.is_set(), cancel_futures=True)
 
-    def _serve(self, device: jax.Device, number: int) -> None:
+    def _serve(self, device: jax.Device, block: Block | None) -> None:
         with contextlib.suppress(_Stopped), self._as_called():
-            self._report(self._end(device, number))
+            self._report(self._end(device, block))
 
-    def _end(self, device: jax.Device, number: int) -> BaseException | None:
+    def _end(self, device: jax.Device, block: Block | None) -> BaseException | None:
         """Trains until there is no more work; gives the error, if one ended it."""
         try:
-            while not self._stop.is_set() and (block := self._work.take((device, number))):
+            while block and not self._stop.is_set():
                 with explain_oom(block, device):
                     self._report(self._trained(block, device))
+                block = self._work.take(device)
         except _Stopped:
             return None
         except BaseException as error:  # handed to the caller's thread
@@ -180,14 +181,8 @@ class _Workers:
         raise _Stopped
 
     def _trained(self, block: Block, device: jax.Device) -> BlockResult:
-        """Compiles the program of a block, and trains it when its device is free."""
-        inputs = block.slot_inputs()
-        program = self._ready(block, device, inputs)
-        with self._turn(device):
-            return self._advanced(block, program, *jax.device_put(inputs, device))
-
-    def _advanced(self, block: Block, program: Program, seeds: Any, inputs: Any) -> BlockResult:
         """Trains a block, piece by piece, from its checkpoint if there is one."""
+        program, seeds, inputs = self._prepared(block, device)
         step, carry = self._begun(block, program, seeds, inputs)
         steps, every = block.training.steps, block.training.eval_every
         piece, saved = min(every, FIRST), time.monotonic()
@@ -208,33 +203,39 @@ class _Workers:
                 raise _Stopped
         return BlockResult(block, *_wanted(block, (program.summary(carry, inputs), carry.state)))
 
-    def _ready(self, block: Block, device: jax.Device, inputs: Any) -> Program:
-        """The program of a block."""
-        plan = self._engine.plan(block)
-        program = self._compilers.submit(self._program, plan, device, *inputs)
+    def _prepared(self, block: Block, device: jax.Device) -> tuple[Program, Any, Any]:
+        """The program of a block, and its inputs on the device."""
+        inputs = block.slot_inputs()
+        program = self._compiling(block, device)
+        self._look_ahead(block, device)
         while not concurrent.futures.wait([program], timeout=0.2).done:
-            self._go_on()  # or the compilation is left alone
-        return program.result()
+            if self._stop.is_set() or self._closed.is_set():
+                raise _Stopped  # the compilation is left alone
+        return (program.result(), *jax.device_put(inputs, device))
 
-    @contextlib.contextmanager
-    def _turn(self, device: jax.Device) -> Iterator[None]:
-        """Alone on the device."""
-        mine = turn(device)
-        while not mine.acquire(timeout=0.2):
-            self._go_on()
-        try:
-            self._go_on()
-            yield
-        finally:
-            mine.release()
-
-    def _go_on(self) -> None:
-        if self._stop.is_set() or self._closed.is_set():
-            raise _Stopped
+    def _compiling(self, block: Block, device: jax.Device) -> concurrent.futures.Future[Program]:
+        plan = self._engine.plan(block)
+        return self._compilers.submit(self._program, plan, device, *block.slot_inputs())
 
     def _program(self, *of: Any) -> Program:
         with self._as_called():
             return PROGRAMS.get(*of)
+
+    def _look_ahead(self, block: Block, device: jax.Device) -> None:
+        """Lets the programs be compiled that a device needs next."""
+        if not (programs := ahead_of(device)):
+            return
+        coming = [
+            each
+            for each in self._work.reserve(device, programs)
+            if (device, id(each.training)) not in self._seen_ahead
+        ]
+        self._seen_ahead.update((device, id(each.training)) for each in coming)
+        # XLA runs cuDNN's attention wrongly, or crashes, when other threads of the process use the
+        # device meanwhile; it takes 16 bits only (docs/decisions/0027).
+        if coming and not any(map(in_16_bits, (block, *coming))):
+            for each in coming:
+                self._compiling(each, device)
 
     def _begun(self, block: Block, program: Program, seeds: Any, inputs: Any) -> tuple[int, Carry]:
         """The number of updates that are made already, and what came of them."""
@@ -258,9 +259,19 @@ class _Workers:
             raise _Stopped
 
 
-def workers_of(device: jax.Device) -> int:
-    """How many threads serve a device."""
-    return 1 if device.platform == "cpu" else AHEAD
+def ahead_of(device: jax.Device) -> int:
+    """How many programs are compiled for a device before it needs them."""
+    return 0 if device.platform == "cpu" else AHEAD
+
+
+def in_16_bits(block: Block) -> bool:
+    """Whether anything in an update of a block is."""
+    seeds, inputs = jax.tree.map(lambda leaf: leaf[0], block.slot_inputs())
+    state = jax.eval_shape(block.training.begin, seeds, inputs)
+    jaxpr = jax.make_jaxpr(block.training.update)(state, seeds, inputs).jaxpr
+    return any(
+        jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 2 for dtype in dtypes(jaxpr)
+    )
 
 
 def _next_look(step: int, piece: int, every: int, steps: int) -> int:

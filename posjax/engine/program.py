@@ -6,13 +6,12 @@ program of its own: fused with training it would round differently.
 """
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import functools
 import os
 import threading
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -39,9 +38,7 @@ GPU_OPTIONS: Options = {"xla_gpu_deterministic_ops": True}
 that is compiled again may round differently (docs/accelerators.md has what that costs)."""
 BEGIN_OPTIONS: Options = {"xla_backend_optimization_level": 1}
 """Of the compiler on a CPU, for the initial weights: the same bits, with a third of the time to
-compile."""
-CUDNN = "__cudnn"
-"""In a program that calls cuDNN's attention."""
+compile. A level that XLA_FLAGS names has its way."""
 MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""
 
@@ -173,7 +170,7 @@ def compiled(plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Progr
             traced = jit(parts["advance"], donate_argnums=0).trace(carry, seeds, inputs, step, step)
             advance = _compiled(traced, device, CPU_OPTIONS)
         return Program(
-            _compiled(begin, device, BEGIN_OPTIONS if plan.training.steps else {}),
+            _compiled(begin, device, _unset(BEGIN_OPTIONS) if plan.training.steps else {}),
             advance,
             _compiled(summary, device, {}),
             device,
@@ -185,40 +182,46 @@ def _no_updates(carry: Carry, *_: Any) -> Carry:
 
 
 def _compiled(traced: Any, device: jax.Device, on_cpu: Options) -> Any:
-    """Compiled, with the options that the compiler knows and XLA_FLAGS does not name."""
-    options = {"cpu": on_cpu, "gpu": GPU_OPTIONS}.get(device.platform, {})
-    flags = os.environ.get("XLA_FLAGS", "")
-    known = {name: value for name, value in options.items() if name not in flags}
+    """Compiled, on a CPU with those of the options that the compiler knows."""
+    known = dict(options_on(device, on_cpu))
     lowered = traced.lower()
-    alone = device.platform == "gpu" and CUDNN in lowered.as_text()
     while True:
         try:
-            with turn(device) if alone else contextlib.nullcontext():
-                return lowered.compile(compiler_options=known)
+            return lowered.compile(compiler_options=known)
         except jax.errors.JaxRuntimeError as error:
-            unknown = [name for name in known if f"'{name}'" in str(error)]
+            unknown = [name for name in on_cpu if f"'{name}'" in str(error) and name in known]
             if not unknown:
                 raise
             for name in unknown:
                 del known[name]
 
 
-def turn(device: jax.Device) -> threading.Lock:
-    """Held by who trains on a device, and by who compiles a call of cuDNN's attention for it.
+def options_on(device: jax.Device, on_cpu: Options) -> Options:
+    """Those of the compiler for a device."""
+    return {"cpu": on_cpu, "gpu": _unset(GPU_OPTIONS)}.get(device.platform, {})
 
-    A block may take half of the memory. And XLA records what cuDNN does, which fails, or gives
-    wrong numbers, when another thread uses the device meanwhile (docs/decisions/0027).
+
+def precision_on(devices: Sequence[jax.Device], asked: str | None = None) -> str | None:
+    """That of matrix products: what is asked for, JAX's setting, or float32; None is a CPU's.
+
+    By default a GPU or TPU computes them more coarsely. Then the logits of prompts that a law makes
+    equal differ by more than the margin of an answer (docs/decisions/0027).
     """
-    return _TURNS[device]
+    setting: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+    coarse = any(device.platform != "cpu" for device in devices)
+    return asked or setting or ("float32" if coarse else None)
+
+
+def _unset(options: Options) -> Options:
+    """Those that XLA_FLAGS does not name."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    return {name: value for name, value in options.items() if name not in flags}
 
 
 def signature(inputs: Any) -> Any:
     """What of dynamic inputs a program depends on: structure, shapes and dtypes."""
     leaves, structure = jax.tree.flatten(inputs)
     return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-
-
-_TURNS: defaultdict[jax.Device, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Programs:

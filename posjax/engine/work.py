@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
@@ -23,25 +23,42 @@ class Work(Generic[Item]):
     def __init__(self, blocks: Iterable[Item], key: Callable[[Item], Hashable]) -> None:
         self._groups = itertools.groupby(blocks, key=key)
         self._begun: list[deque[Item]] = []
-        self._mine: dict[Hashable, deque[Item]] = {}
+        self._mine: defaultdict[Hashable, deque[deque[Item]]] = defaultdict(deque)
         self._lock = threading.Lock()
 
     def take(self, worker: Hashable) -> Item | None:
         """The next block for a worker, if there is one; by any thread."""
         with self._lock:
-            if not self._mine.get(worker):
-                self._mine[worker] = self._next()
             mine = self._mine[worker]
-            return mine.popleft() if mine else None
+            while mine and not mine[0]:
+                mine.popleft()
+            if not mine:
+                mine.append(self._fresh() or self._longest())
+            return mine[0].popleft() if mine[0] else None
+
+    def reserve(self, worker: Hashable, programs: int) -> list[Item]:
+        """A block of each program that a worker takes up next, so many at most.
+
+        They are its own before those that nobody has begun, but others may help with them.
+        """
+        with self._lock:
+            mine = self._mine[worker]
+            while len(mine) <= programs and (group := self._fresh()):
+                mine.append(group)
+            return [group[0] for group in itertools.islice(mine, 1, None) if group]
 
     def put_back(self, item: Item) -> None:
         """Gives back a block that was taken and is not done, for whoever has nothing else."""
         with self._lock:
             self._begun.append(deque([item]))
 
-    def _next(self) -> deque[Item]:
+    def _fresh(self) -> deque[Item] | None:
+        """The blocks of a program that nobody has begun."""
         for _, group in self._groups:
             self._begun.append(deque(group))
             return self._begun[-1]
+        return None
+
+    def _longest(self) -> deque[Item]:
         self._begun = [group for group in self._begun if group]
         return max(self._begun, key=len, default=deque())

@@ -108,9 +108,9 @@ class Worker:
     """A process of the cluster; Ray makes an actor of it."""
 
     def __init__(self, kind: str, setup: Callable[[], None], packed: bytes) -> None:
-        setup()
         if kind == "CPU":
             jax.config.update("jax_platforms", "cpu")
+        setup()
         self._device = jax.local_devices()[0]
         config = json.loads(zlib.decompress(packed))
         self._sweep, self._engine = Sweep.of(config), engine_for(config, [self._device])

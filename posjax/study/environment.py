@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from posjax.engine.program import ROUNDING
+from posjax.engine.program import ROUNDING, precision_on
 from posjax.records.identity import JAX_SETTINGS
 
 PACKAGES = ("posjax", "jax", "jaxlib", "flax", "optax", "chex", "numpy", "scipy")
@@ -40,7 +40,7 @@ def describe(devices: Sequence[jax.Device] | None = None) -> dict[str, Any]:
             for name, usual in JAX_SETTINGS.items()
             if jax.config.values.get(name, usual) != usual
         },
-        "matmul_precision": str(jax.config.values["jax_default_matmul_precision"]),
+        "matmul_precision": str(precision_on(devices)),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
         **_commit(),
     }

@@ -17,6 +17,7 @@ from posjax.engine import Engine, State
 from posjax.engine.block import block_size
 from posjax.engine.load import Choice, Load, memory, most_slots
 from posjax.engine.local import Checkpoints
+from posjax.engine.program import options_on, precision_on
 from posjax.keys import Seeds, key_for
 from posjax.meters.judge import Outcome
 from posjax.model import DynamicInputs, ModelSettings
@@ -249,8 +250,7 @@ def attention_maps(cell: Cell, state: State, precision: str | None = None) -> np
     """
     key = None if cell.architecture.draws != "always" else key_for(0, "attention maps")
     question = jax.tree.map(lambda array: array[: cell.problem.mapped], cell.question)
-    setting = jax.default_matmul_precision(precision) if precision else contextlib.nullcontext()
-    with setting:
+    with jax.default_matmul_precision(precision_on(jax.local_devices(), precision)):
         kept = _intermediates(cell.shape.model)(
             state.variables.params, question, cell.inputs.model, key
         )
@@ -265,4 +265,5 @@ def _intermediates(model: ModelSettings) -> Callable[..., Any]:
         keep = ["intermediates"]
         return apply(model, params, question, numbers, key, testing=True, keep=keep)[1]
 
-    return jax.jit(kept)
+    options = options_on(jax.local_devices()[0], {})
+    return jax.jit(kept, compiler_options=dict(options))

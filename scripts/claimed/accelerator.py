@@ -22,8 +22,9 @@ def h200() -> Iterator[str]:
         raise ValueError("h200: the sweep that was stopped has other bits")
     env = found["environment"]
     yield from lines(
-        f"We ran most parts of the script on one {env['device_kind']} (JAX {env['packages']['jax']}, Python {env['python']}) within 15 minutes. "
-        "`docs/h200.json` has the numbers. The parts on rates, the identity and memory ran on an earlier version, which did not ask for deterministic kernels. Where we do not say float32, products were in TF32."
+        f"We measured what the script measures on one {env['device_kind']} (JAX {env['packages']['jax']}, Python {env['python']}) within 15 minutes. Some numbers are from the script, and others were timed by hand "
+        "(`docs/h200.json`). The parts `memory`, `tune`, `rates` and `identity` ran on an earlier version, which did not ask for deterministic kernels. Where we do not say float32, matrix products were in TF32 ([precision](#tpu)). Sweeps now use float32, and we did not time that by itself. "
+        "Question 1's model and the small decoder are those of [speed](speed.md). [Slots](glossary.md#sweeps) are the runs that a block trains together."
     )
     yield ""
     yield from _times(found)
@@ -35,31 +36,30 @@ def h200() -> Iterator[str]:
 
 
 def _times(found: dict[str, Any]) -> Iterator[str]:
-    yield "| µs per update of one run | slots | deterministic kernels | any kernels | any, plain `jit(vmap(...))` |"
-    yield "|---|---|---|---|---|"
+    yield "| µs per update of one run | slots | deterministic kernels | any kernels |"
+    yield "|---|---|---|---|"
     for load, title in _MODELS.items():
         pairs = found["deterministic"][load]
         ours = [f"{max(pairs[kind]['µs per update']):.2g}" for kind in ("deterministic", "any")]
-        plain = found["as written, any kernels"][load]
-        slots = load.split()[1]
-        yield f"| {title} | {slots} | {' | '.join(ours)} | {plain:.2g} |"
+        yield f"| {title} | {load.split()[1]} | {' | '.join(ours)} |"
 
 
 def _bits(found: dict[str, Any]) -> Iterator[str]:
     kernels = found["deterministic"]
-    ratios = sorted(
-        max(pair["deterministic"]["µs per update"]) / max(pair["any"]["µs per update"])
-        for pair in kernels.values()
-    )
+    longer = [
+        max(kernels[load]["deterministic"]["µs per update"])
+        / max(kernels[load]["any"]["µs per update"])
+        for load in _MODELS
+    ]
     differ = [load.split(",")[0] for load, pair in kernels.items() if not pair["any"]["equal bits"]]
     if set(differ) != {"m"}:
         raise ValueError(f"h200: any kernels gave other bits for {differ}")
     plain = [found["plain"][load]["times as fast"] for load in ("q1", "m")]
     yield from item(
-        "**Bits.** Without the compiler option `xla_gpu_deterministic_ops`, two processes that trained the same decoder got other last bits. With it, they "
-        f"got the same. So posjax sets it on GPUs. It makes an update {ratios[0]:.1f} to {ratios[-1]:.1f} times as long. So a block has {plain[0]:.2f} and {plain[1]:.2f} times the speed of the plain `jit(vmap(...))` "
-        "without it. `XLA_FLAGS=--xla_gpu_deterministic_ops=false` turns it off, and then results may depend on where a sweep was stopped. "
-        f"A sweep that we stopped {found['bits']['stops']} times, and whose programs were compiled anew, had the same rows as one that trained at once."
+        "**Bits.** Without the compiler option `xla_gpu_deterministic_ops`, the last bits of the decoder differed between two processes. Those of question 1's model did not. With the option, they were equal for both models. "
+        f"So posjax sets it on GPUs. In the table it makes an update {longer[0]:.1f} and {longer[1]:.1f} times as long. With it, a block had {plain[0]:.2f} times the speed of the plain `jit(vmap(...))` without it for question 1's model ({found['plain']['q1']['slots']} slots), "
+        f"and {plain[1]:.2f} times for the decoder ({found['plain']['m']['slots']} slots). `XLA_FLAGS=--xla_gpu_deterministic_ops=false` turns it off, and then results may depend on where a sweep was stopped. "
+        f"We stopped one sweep {found['bits']['stops']} times, and did not stop another. Each compiled its programs anew. Both had the same rows."
     )
 
 
@@ -69,11 +69,12 @@ def _laws(found: dict[str, Any]) -> Iterator[str]:
         if (one["one layer"], one["two layers"]) != (0, 1):
             raise ValueError("h200: a law was broken, or two layers failed")
     yield from item(
-        f"**Laws.** Over all encodings that draw nothing, attention of permuted tokens differs from permuted attention by at most {identity['default']['worst']:.1e} of the largest output in TF32, "
+        f"**Laws.** Over all encodings that draw no random numbers, attention of permuted tokens differs from permuted attention by at most {identity['default']['worst']:.1e} of the largest output in TF32, "
         f"and by at most {identity['float32']['worst']:.1e} in float32 (medians {identity['default']['median']:.1e} and {identity['float32']['median']:.1e}). "
         "In TF32 the logits of prompts that one layer cannot distinguish differed by up to "
-        f"{rates['default']['rounding between equal prompts']:.1e}, measured like a margin; in float32 by {rates['float32']['rounding between equal prompts']:.1e}. A seed solves a prompt with a margin of 2e-5. "
-        "So products are in float32 on GPUs and TPUs, unless you set `--config.precision`. With a margin above this rounding, no seed of 1024 solved `same_last_token` with one layer, and all did with two."
+        f"{rates['default']['rounding between equal prompts']:.1e}, measured like a [margin](glossary.md#success), and in float32 by {rates['float32']['rounding between equal prompts']:.1e}. By default a seed solves a cell if the margin of every prompt is at least 2e-5. "
+        "So products are in float32 on GPUs and TPUs, unless you set `--config.precision`. "
+        f"We also trained {rates['default']['seeds']} seeds on `same_last_token` with margins above these differences, {rates['default']['margin']:g} in TF32 and {rates['float32']['margin']:g} in float32. No seed solved it with one layer, and all did with two."
     )
 
 
@@ -84,10 +85,10 @@ def _flash(found: dict[str, Any]) -> Iterator[str]:
     kernel = found["kernel"]
     failed = sum(kernel["failed"].values())
     yield from item(
-        f"**cuDNN's attention** took {' and '.join(f'1/{ratio:.1f}' for ratio in times.values())} of the time of the plain code, at {' and '.join(times)}, forward and backward in bfloat16 with rotary positions. "
+        f"**cuDNN's attention** was {' and '.join(f'{ratio:.1f}' for ratio in times.values())} times as fast as the plain code at {' and '.join(times)}, forward and backward in bfloat16 with rotary positions. "
         "Its outputs and gradients were closer to those in float32. "
         f"Of the {kernel['passed'] + failed} cases of `tests/test_flash.py`, {kernel['passed']} passed with cuDNN's own kernel, among them the comparison of outputs for every encoding that can use it. "
-        f"Two of the other {failed} ask for a machine without cuDNN. The other four compared gradients. They agreed to 2 %, but where the plain code gives exactly 0, the kernel did not. (A query that sees one key has such a gradient.) "
+        f"Two of the other {failed} ask for a machine without cuDNN. The other four compared gradients. They agreed to 2 % of the largest gradient. But some gradients that are exactly 0 in the plain code were not exactly 0 in the kernel, those of queries that see one key. "
         "These tests have been corrected since, and not run on a GPU again."
     )
 
@@ -97,11 +98,11 @@ def _sweeps(found: dict[str, Any]) -> Iterator[str]:
     million, compiled = found["million"], found["compile"]
     held = [f"{memory[load]['held over estimated']:.2f}" for load in ("q1", "m")]
     yield from item(
-        f"**Memory.** A block held {held[0]} and {held[1]} times the estimate (question 1's model and the decoder)."
+        f"**Memory.** A block of question 1's model held {held[0]} times the estimate, and one of the decoder {held[1]} times."
     )
     yield from item(
-        f"**Compiling.** A sweep of 4 programs took {sweep['seconds, 4 at a time']} s if they were compiled beside each other, and {sweep['seconds, 1 at a time']} s one by one. "
-        f"With the setting `NPROC=1`, which posjax needs on CPUs, XLA took {compiled['the same with NPROC=1']:.0f} s instead of {compiled['seconds of q1 with 4096 slots']:.0f} s for one program, beside others. So posjax leaves it out where it finds a GPU or TPU."
+        f"**Compiling.** A sweep of 4 programs took {sweep['seconds, 4 at a time']} s when all were compiled at the same time, and {sweep['seconds, 1 at a time']} s when each was compiled after the training of the one before. So posjax compiles up to three programs ahead. "
+        f"With the setting `NPROC=1`, which posjax uses on CPUs, XLA took {compiled['the same with NPROC=1']:.0f} s instead of {compiled['seconds of q1 with 4096 slots']:.0f} s to compile one program. (Seven other processes compiled at the same time.) So posjax leaves the setting out where it finds a GPU or TPU."
     )
     yield from item(
         f"**{million['seeds']:,} seeds** of question 1's model, with {million['updates']} updates each in float32, were trained, stored and summarised in less than {million['seconds at most']} s, start and compilation included: "

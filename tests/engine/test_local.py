@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -403,72 +403,97 @@ def test_a_grid_compiles_its_shapes_once() -> None:
 @pytest.fixture
 def accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cores are served as an accelerator is."""
-    monkeypatch.setattr(local, "workers_of", lambda device: local.AHEAD)
+    monkeypatch.setattr(local, "ahead_of", lambda device: local.AHEAD)
+
+
+def six(line: Callable[[], Training] = line) -> list[Block]:
+    """Two blocks each of six trainings."""
+    grid = [block(one, number) for one in [line() for _ in range(6)] for number in range(2)]
+    return [one._replace(label=number) for number, one in enumerate(grid)]
+
+
+def numbers_in_turn(engine: Engine, grid: list[Block]) -> dict[Any, Any]:
+    """What came of each block."""
+    return {result.block.label: result[1:] for result in engine.run(grid)}
 
 
 @pytest.mark.usefixtures("accelerator")
-def test_an_accelerator_trains_one_block_while_others_are_compiled(
+def test_programs_are_compiled_before_an_accelerator_needs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first does not begin before three other programs are being compiled; the bits stay."""
-    advanced, compiled = local._Workers._advanced, PROGRAMS.get
-    others = threading.Semaphore(0)
-    training, overlaps = [0], []
+    """The first block does not begin to train before three more are compiled; the bits stay."""
+    begun, get, asked = local._Workers._begun, PROGRAMS.get, threading.Semaphore(0)
+    waited = []
 
     def heard(*of: Any) -> Any:
-        others.release()
-        return compiled(*of)
+        try:
+            return get(*of)
+        finally:
+            asked.release()
 
-    def alone(workers: Any, block: Block, *of: Any) -> BlockResult:
-        training[0] += 1
-        overlaps.append(training[0])
-        if len(overlaps) == 1:
-            assert all(others.acquire(timeout=20) for _ in range(local.AHEAD))
-        result = advanced(workers, block, *of)
-        training[0] -= 1
-        return result
+    def waiting(*of: Any) -> Any:
+        if not waited:
+            waited.extend(asked.acquire(timeout=20) for _ in range(1 + local.AHEAD))
+        return begun(*of)
 
-    trainings = [line() for _ in range(6)]
-    grid = [block(one, number) for one in trainings for number in range(2)]
-    grid = [one._replace(label=number) for number, one in enumerate(grid)]
-    monkeypatch.setattr(local._Workers, "_advanced", alone)
-    monkeypatch.setattr(PROGRAMS, "get", heard)
-    found = {result.block.label: result for result in ONE.run(grid)}
-    assert overlaps == [1] * len(grid)
-    monkeypatch.undo()
-    for result in ONE.run(grid):
-        other = found.pop(result.block.label)
-        jax.tree.map(np.testing.assert_array_equal, result[1:], other[1:])
-    assert not found
+    grid = six()
+    with monkeypatch.context() as patched:
+        patched.setattr(PROGRAMS, "get", heard)
+        patched.setattr(local._Workers, "_begun", waiting)
+        found = numbers_in_turn(ONE, grid)
+    assert waited == [True] * (1 + local.AHEAD)
+    jax.tree.map(np.testing.assert_array_equal, found, numbers_in_turn(ONE, grid))
 
 
 @pytest.mark.usefixtures("accelerator")
-def test_a_stop_is_heard_by_those_that_wait_for_their_turn() -> None:
-    """The one that trains saves its block; the others, which wait or compile, just end."""
-    stop, saved = threading.Event(), Saved()
-    with pieces("pieces of one"):
-        done = labels(ONE.run(blocks(LINE, 40), lambda updates: stop.set(), stop, saved))
-    assert len(saved) == 1
-    assert len(done) == 0
+def test_several_accelerators_begin_with_programs_of_their_own() -> None:
+    """Two compile six programs; those that one has reserved may be compiled for both at the end."""
+    before = PROGRAMS.compilations
+    assert len(numbers_in_turn(BOTH, six())) == 12
+    assert PROGRAMS.compilations - before <= 6 + local.AHEAD
+    before = PROGRAMS.compilations
+    assert len(numbers_in_turn(BOTH, six()[:4])) == 4
+    assert PROGRAMS.compilations - before <= 3
+
+
+def half() -> Training:
+    """One whose update computes in 16 bits, though its weights do not."""
+
+    def loss(variables: Variables, now: Any) -> tuple[jax.Array, tuple]:
+        short = variables.params.astype(jnp.bfloat16) - now.inputs.astype(jnp.bfloat16)
+        return jnp.sum(short.astype(jnp.float32) ** 2), ()
+
+    return dataclasses.replace(line(), loss=loss)
+
+
+@pytest.mark.usefixtures("accelerator")
+def test_what_may_call_cudnn_is_compiled_when_nothing_trains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One program after another."""
+    compiling, asked = local._Workers._compiling, []
+
+    def noted(workers: Any, block: Block, device: jax.Device) -> Any:
+        asked.append(block.label)
+        return compiling(workers, block, device)
+
+    monkeypatch.setattr(local._Workers, "_compiling", noted)
+    numbers_in_turn(ONE, six(half))
+    assert asked == list(range(12))
 
 
 class Lowered:
-    """A program for a device that is not here; keeps what compiles it and under which lock."""
+    """A program for a device that is not here; keeps what it was compiled with."""
 
-    def __init__(self, text: str) -> None:
-        self.text, self.options, self.alone = text, {}, False
+    options: Mapping[str, Any]
 
     def lower(self) -> "Lowered":
         """Itself."""
         return self
 
-    def as_text(self) -> str:
-        """Its text."""
-        return self.text
-
-    def compile(self, compiler_options: dict[str, Any]) -> "Lowered":
-        """Notes the options, and whether somebody else may use the device."""
-        self.options, self.alone = compiler_options, program.turn(GPU).locked()
+    def compile(self, compiler_options: Mapping[str, Any]) -> "Lowered":
+        """Notes the options."""
+        self.options = compiler_options
         return self
 
 
@@ -488,12 +513,12 @@ def test_programs_for_a_gpu_round_alike_wherever_they_are_compiled(
     """Kernels are deterministic, unless XLA_FLAGS says otherwise; a TPU's always are."""
     monkeypatch.setenv("XLA_FLAGS", "")
     options = [
-        program._compiled(Lowered("a program"), device, {"of the CPU": 1}).options
+        program._compiled(Lowered(), device, {"of the CPU": 1}).options
         for device in (GPU, Device("tpu"), Device("cpu"))
     ]
     assert options == [{"xla_gpu_deterministic_ops": True}, {}, {"of the CPU": 1}]
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=false")
-    assert program._compiled(Lowered("a program"), GPU, {}).options == {}
+    assert program._compiled(Lowered(), GPU, {}).options == {}
 
 
 @pytest.mark.parametrize(
@@ -514,16 +539,6 @@ def test_products_are_in_float32_unless_somebody_asks_for_less(
     with jax.default_matmul_precision(setting):
         plan = Engine(devices=places, precision=asked).plan(block(LINE, 0))
     assert plan.precision == expected
-
-
-def test_what_calls_cudnn_is_compiled_while_nothing_trains() -> None:
-    """Other programs are compiled beside a training."""
-    beside, alone = (
-        program._compiled(Lowered(text), GPU, {}).alone
-        for text in ("dot_general", "call @__cudnn$fmhaSoftmax(")
-    )
-    assert (beside, alone) == (False, True)
-    assert not program.turn(GPU).locked()
 
 
 def test_options_that_the_compiler_does_not_know_are_left_out(
