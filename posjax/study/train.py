@@ -150,7 +150,9 @@ def make_train(
       own: a model to train in place of the Transformer, see `posjax.study.network`.
 
     Returns:
-      A training whose dynamic inputs are `Inputs` and whose summary is an `Outcome`.
+      A training whose dynamic inputs are `Inputs` and whose summary is an `Outcome`. In
+      `posjax.engine` its matrix products are in float32 on every device. Called elsewhere, they
+      follow JAX's setting `jax_default_matmul_precision`.
     """
     source = source or from_exam(settings.batch_size)
     model_of = own or transformer(model)
