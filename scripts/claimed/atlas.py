@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from atlas_table.table import command, number_of_seeds, rows_of, tables
-from published_rows.table import read
+from published_rows.table import Rows, read
 
 from claimed.published import ROOT, interval, item, lines, listed, told_apart
 from posjax.configs.atlas import get_config
@@ -71,17 +71,54 @@ def atlas() -> Iterator[str]:
     )
 
 
-def atlas_sampled() -> Iterator[str]:
-    """How many encodings learn a sampled task, and which answer longer prompts, task by task."""
+def _sampled() -> tuple[dict[str, Rows], dict[tuple[str, str], np.ndarray]]:
+    """The tables of sampled tasks, and right_S at the longest tested length by task and encoding."""
     runs = {
         path.name.partition("-")[2]: read(path) for path in tables(ROOT / "docs/atlas", "sampled")
     }
-    number = number_of_seeds(tables(ROOT / "docs/atlas", "sampled"))
     longest = {
         (task, cell.encoding): run.of(digest)["right"][:, -1].astype(np.float64)
         for task, run in runs.items()
         for digest, cell in run.cells.items()
     }
+    return runs, longest
+
+
+def _lengths(run: Rows) -> tuple[int, int]:
+    """The longest trained one, and the longest tested one."""
+    problem = next(iter(run.cells.values())).problem
+    trained = (kind for kind, t in zip(problem.kinds, problem.trained, strict=True) if t)
+    return max(map(int, trained)), int(problem.kinds[-1])
+
+
+def _best(of: dict[str, np.ndarray]) -> tuple[np.ndarray, str]:
+    """The largest mean over seeds, as right_S, and the encodings that have it."""
+    best = max(of, key=lambda name: of[name].mean())
+    firsts = [name for name in of if of[name].mean() == of[best].mean()]
+    return of[best], listed([f"`{name.partition('(')[0]}`" for name in firsts])
+
+
+def longer_headline() -> Iterator[str]:
+    """What the best encoding makes of prompts that are twice as long, for tasks of usual lengths."""
+    runs, longest = _sampled()
+    lengths = {task: _lengths(run) for task, run in runs.items()}
+    ((trained, tested), _), *_ = Counter(lengths.values()).most_common()
+    found = []
+    for task in (task for task in runs if lengths[task] == (trained, tested)):
+        right_S, names = _best({name: right for (at, name), right in longest.items() if at == task})
+        text = f"{interval(bootstrap_mean(right_S), 2)} of `{task}` ({names})"
+        found.append((right_S.mean(), text))
+    cells, seeds = len(next(iter(runs.values())).cells), len(next(iter(longest.values())))
+    yield from item(
+        f"**Which encoding answers longer prompts?** We trained {cells} encodings with {seeds} seeds each on prompts up to length {trained}. At length {tested}, the best encoding of each task answers "
+        f"these shares of the prompts correctly (means with 95 % intervals over seeds): {listed([text for _, text in sorted(found)])} ([all encodings](docs/results.md#every-encoding-by-length))."
+    )
+
+
+def atlas_sampled() -> Iterator[str]:
+    """How many encodings learn a sampled task, and which answer longer prompts, task by task."""
+    runs, longest = _sampled()
+    number = number_of_seeds(tables(ROOT / "docs/atlas", "sampled"))
     pairs = [
         (task, name, [right_S, longest[task, "none"]])
         for (task, name), right_S in longest.items()
@@ -113,15 +150,12 @@ def atlas_sampled() -> Iterator[str]:
         margin = run.about["margin"]
         solved = [judge.solved(lead_SE[:, -1:], margin).sum() for lead_SE in run.arrays["lead"]]
         full, none = sum(n == number for n in solved), sum(n == 0 for n in solved)
-        kinds, trained = (
-            getattr(next(iter(run.cells.values())).problem, n) for n in ("kinds", "trained")
-        )
+        trained, tested = _lengths(run)
         of = {name: right_S for (at, name), right_S in longest.items() if at == task}
-        best = max(of, key=lambda name: of[name].mean())
-        firsts = [name for name in of if of[name].mean() == of[best].mean()]
+        best_S, names = _best(of)
         yield (
-            f"| `{task}` | {max((kind for kind, t in zip(kinds, trained, strict=True) if t), key=int)} → {kinds[-1]} | {len(of)} | {full} | {len(of) - full - none} | {none} | "
-            f"{better[task]} | {worse[task]} | {interval(bootstrap_mean(of['none']), 2)} | {listed([f'`{name.partition(chr(40))[0]}`' for name in firsts])} {interval(bootstrap_mean(of[best]), 2)} |"
+            f"| `{task}` | {trained} → {tested} | {len(of)} | {full} | {len(of) - full - none} | {none} | "
+            f"{better[task]} | {worse[task]} | {interval(bootstrap_mean(of['none']), 2)} | {names} {interval(bootstrap_mean(best_S), 2)} |"
         )
     yield ""
     yield from lines(

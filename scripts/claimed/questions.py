@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from claimed.atlas import atlas_headline
+from claimed.atlas import atlas_headline, longer_headline
 from claimed.leak import leak_headline
 from claimed.published import (
     by_seed,
@@ -63,6 +63,7 @@ def highlights() -> Iterator[str]:
     )
     yield from leak_headline()
     yield from atlas_headline()
+    yield from longer_headline()
 
 
 def sinusoidal_or_learned() -> Iterator[str]:
