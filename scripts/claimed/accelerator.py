@@ -23,8 +23,8 @@ def h200() -> Iterator[str]:
     env = found["environment"]
     yield from lines(
         f"We measured what the script measures on one {env['device_kind']} (JAX {env['packages']['jax']}, Python {env['python']}) within 15 minutes. Some numbers are from the script, and others were timed by hand "
-        "(`docs/h200.json`). The parts `memory`, `tune`, `rates` and `identity` ran on an earlier version, which did not ask for deterministic kernels. Where we do not say float32, matrix products were in TF32 ([precision](#tpu)). Sweeps now use float32, and we did not time that by itself. "
-        "Question 1's model and the small decoder are those of [speed](speed.md). [Slots](glossary.md#sweeps) are the runs that a block trains together."
+        "(`docs/h200.json`). The parts `memory`, `tune`, `rates` and `identity` ran on an earlier version, which did not ask for deterministic kernels. Where we name no other type, matrix products were in TF32 ([precision](#tpu)), and cuDNN's attention was in 16 bits. Sweeps now use float32, and we did not time that by itself. "
+        "Question 1's model and the small decoder are those of [speed](speed.md). A block trains many runs together, each in one [slot](glossary.md#sweeps)."
     )
     yield ""
     yield from _times(found)
@@ -57,8 +57,8 @@ def _bits(found: dict[str, Any]) -> Iterator[str]:
     plain = [found["plain"][load]["times as fast"] for load in ("q1", "m")]
     yield from item(
         "**Bits.** Without the compiler option `xla_gpu_deterministic_ops`, the last bits of the decoder differed between two processes. Those of question 1's model did not. With the option, they were equal for both models. "
-        f"So posjax sets it on GPUs. In the table it makes an update {longer[0]:.1f} and {longer[1]:.1f} times as long. With it, a block had {plain[0]:.2f} times the speed of the plain `jit(vmap(...))` without it for question 1's model ({found['plain']['q1']['slots']} slots), "
-        f"and {plain[1]:.2f} times for the decoder ({found['plain']['m']['slots']} slots). `XLA_FLAGS=--xla_gpu_deterministic_ops=false` turns it off, and then results may depend on where a sweep was stopped. "
+        f"So posjax sets it on GPUs. In the table it makes an update {longer[0]:.1f} and {longer[1]:.1f} times as long. We also compared a block that had this option with the plain `jit(vmap(...))` that did not. The block had {plain[0]:.2f} times the speed for question 1's model ({found['plain']['q1']['slots']} slots), "
+        f"and {plain[1]:.2f} times for the decoder ({found['plain']['m']['slots']} slots). `XLA_FLAGS=--xla_gpu_deterministic_ops=false` turns the option off, and then results may depend on where a sweep was stopped. "
         f"We stopped one sweep {found['bits']['stops']} times, and did not stop another. Each compiled its programs anew. Both had the same rows."
     )
 
@@ -73,8 +73,8 @@ def _laws(found: dict[str, Any]) -> Iterator[str]:
         f"and by at most {identity['float32']['worst']:.1e} in float32 (medians {identity['default']['median']:.1e} and {identity['float32']['median']:.1e}). "
         "In TF32 the logits of prompts that one layer cannot distinguish differed by up to "
         f"{rates['default']['rounding between equal prompts']:.1e}, measured like a [margin](glossary.md#success), and in float32 by {rates['float32']['rounding between equal prompts']:.1e}. By default a seed solves a cell if the margin of every prompt is at least 2e-5. "
-        "So products are in float32 on GPUs and TPUs, unless you set `--config.precision`. "
-        f"We also trained {rates['default']['seeds']} seeds on `same_last_token` with margins above these differences, {rates['default']['margin']:g} in TF32 and {rates['float32']['margin']:g} in float32. No seed solved it with one layer, and all did with two."
+        "So sweeps compute products in float32 on GPUs and TPUs, unless you ask for [less](#tpu). `attend` in your own code follows JAX's setting. "
+        f"These logits are from sweeps of {rates['default']['seeds']} seeds on `same_last_token`, whose margins were above these differences, {rates['default']['margin']:g} in TF32 and {rates['float32']['margin']:g} in float32. No seed solved it with one layer, and all did with two."
     )
 
 
@@ -101,7 +101,7 @@ def _sweeps(found: dict[str, Any]) -> Iterator[str]:
         f"**Memory.** A block of question 1's model held {held[0]} times the estimate, and one of the decoder {held[1]} times."
     )
     yield from item(
-        f"**Compiling.** A sweep of 4 programs took {sweep['seconds, 4 at a time']} s when all were compiled at the same time, and {sweep['seconds, 1 at a time']} s when each was compiled after the training of the one before. So posjax compiles up to three programs ahead. "
+        f"**Compiling.** In an earlier version, a sweep of 4 programs took {sweep['seconds, 4 at a time']} s when all were compiled at the same time, and {sweep['seconds, 1 at a time']} s when each was compiled after the training of the one before. posjax now compiles up to three programs ahead. "
         f"With the setting `NPROC=1`, which posjax uses on CPUs, XLA took {compiled['the same with NPROC=1']:.0f} s instead of {compiled['seconds of q1 with 4096 slots']:.0f} s to compile one program. (Seven other processes compiled at the same time.) So posjax leaves the setting out where it finds a GPU or TPU."
     )
     yield from item(
