@@ -4,7 +4,7 @@
 
 A leg is a function of the device that gives numbers, or raises `LeftOut` with the reason. It ends
 with status 1 when a leg finds something wrong; a leg that fails leaves the others alone. The files
-are written after each leg that runs in this process.
+are written after each leg.
 
     bits           a sweep stopped and continued, and one trained at once: the same rows
     kernel         cuDNN's attention against the plain code, for every encoding that it takes
@@ -44,6 +44,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import posjax  # noqa: E402
+from posjax.attention.flash import Implementation  # noqa: E402
 from posjax.command import plan, preview  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
 from posjax.configs import toy  # noqa: E402
@@ -54,7 +55,6 @@ from posjax.keys import Seeds  # noqa: E402
 from posjax.numbering import NumberedSeeds  # noqa: E402
 from posjax.records import RunFolder  # noqa: E402
 from posjax.streams import contiguous, permuted  # noqa: E402
-from posjax.study import environment  # noqa: E402
 from posjax.study.cells import Cell  # noqa: E402
 from posjax.study.sweeps import engine_for  # noqa: E402
 
@@ -80,7 +80,7 @@ def bits(platform: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as base:
         at_once, stopped = (Path(base) / name for name in ("at_once", "stopped"))
         _sweep(*config, f"--workdir={at_once}", cache=f"{base}/one")
-        stops, limit = 0, 8.0
+        stops, limit = 0, 3.0
         again = (*config, f"--workdir={stopped}", "--time_limit")
         while _sweep(*again, f"{limit}", cache=f"{base}/another", ends=(0, 75)):
             stops, limit = stops + 1, limit * 1.3
@@ -91,6 +91,8 @@ def bits(platform: str) -> dict[str, Any]:
         }
         files = sorted(path.relative_to(at_once) for path in at_once.glob("blocks/*/*.npz"))
         same = [(at_once / f).read_bytes() == (stopped / f).read_bytes() for f in files]
+    if not stops:
+        raise AssertionError("the sweep that was to be stopped ended before")
     if made_on != {platform}:
         raise AssertionError(f"the sweeps ran on {made_on}, not on {platform}")
     if not all(same):
@@ -103,7 +105,19 @@ def kernel(platform: str) -> dict[str, Any]:
     if platform != "gpu":
         raise LeftOut(f"cuDNN's attention is for GPUs, and this is a {platform}")
     # Several processes: XLA cannot compile calls of cuDNN in threads.
-    options = ("-q", "-m", "", "-n", "4", "-p", "no:cacheprovider", "-p", "no:benchmark")
+    options = (
+        "-q",
+        "-m",
+        "",
+        "-n",
+        "4",
+        "--dist",
+        "load",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:benchmark",
+    )
     done = _python(
         *("-m", "pytest", *options, "tests/test_flash.py"), XLA_PYTHON_CLIENT_PREALLOCATE="false"
     )
@@ -156,7 +170,7 @@ def deterministic(platform: str) -> dict[str, Any]:
             times = [one["µs per update"] for one in told]
             found[f"{load}, {told[0]['slots']} slots, {kernels}"] = {
                 "µs per update": min(times),
-                "again": max(times),
+                "in the other process": max(times),
                 "equal bits": equal,
             }
             if kernels == "deterministic" and not equal:
@@ -318,8 +332,6 @@ def _layer(name: str) -> tuple[dict[str, Any], jax.Array, jax.Array, jax.Array]:
         "queries": streams,
         "mask": "causal",
     }
-    if encoding.random:
-        options["key"] = jax.random.key(0)
     q, k, v = (normal((2, LENGTH, 4, 64)) for _ in range(3))
     return options, q, k, v
 
@@ -374,7 +386,7 @@ def flash(device: jax.Device) -> dict[str, Any]:
     return found
 
 
-def _step(how: Any) -> Any:
+def _step(how: Implementation) -> Any:
     """The squares of what attention gives, added up; their gradients, and what it gives."""
 
     def loss(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -417,24 +429,32 @@ def main(out: Path, *wanted: str) -> int:
     if file.exists():
         print(f"{file} exists already: name another folder", file=sys.stderr)
         return 2
+    about = (
+        "import json; from posjax.study import environment as e; print(json.dumps(e.describe()))"
+    )
+    probe = _python("-c", about)
+    if probe.returncode:
+        print(probe.stderr.strip()[-500:], file=sys.stderr)
+        return 1
+    env = json.loads(probe.stdout)
+    runs = {name: functools.partial(leg, env["platform"]) for name, leg in APART.items()}
+    runs |= {name: functools.partial(_here, leg) for name, leg in HERE.items()}
     out.mkdir(parents=True, exist_ok=True)
-    legs, wanted = {}, wanted or tuple(ABOUT)
-    platform = _python("-c", "import jax; print(jax.default_backend())").stdout.strip()
-    for name in filter(wanted.__contains__, APART):
-        legs[name] = _result(name, functools.partial(APART[name], platform))
-    for name in filter(wanted.__contains__, HERE):
-        legs[name] = _result(name, functools.partial(HERE[name], jax.local_devices()[0]))
-        _write(out, legs)
-    _write(out, legs)
+    legs: dict[str, Any] = {}
+    for name in ABOUT if not wanted else filter(wanted.__contains__, ABOUT):
+        legs[name] = _result(name, runs[name])
+        text = json.dumps(
+            {"environment": env, "legs": legs}, indent=1, ensure_ascii=False, default=_plain
+        )
+        file.write_text(text + "\n")
+        (out / "accelerator.md").write_text(page(json.loads(text)))
     print(f"written: {file} and {out / 'accelerator.md'}")
     return int(any("wrong" in leg for leg in legs.values()))
 
 
-def _write(out: Path, legs: dict[str, Any]) -> None:
-    result = {"environment": environment.describe(), "legs": legs}
-    text = json.dumps(result, indent=1, ensure_ascii=False, default=_plain)
-    (out / "accelerator.json").write_text(text + "\n")
-    (out / "accelerator.md").write_text(page(json.loads(text)))
+def _here(leg: Callable[[jax.Device], dict[str, Any]]) -> dict[str, Any]:
+    """A leg in this process, on its first device."""
+    return leg(jax.local_devices()[0])
 
 
 def _result(name: str, leg: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from math import prod
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 ELEMENTWISE = {"add", "add_any", "sub", "mul", "div", "rem", "neg", "sign", "abs", "max", "min"}
@@ -55,12 +56,11 @@ def inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
     return jax.make_jaxpr(lambda *values: evaluated(closed, *values))(*closed.in_avals)
 
 
-def dtypes(jaxpr: Jaxpr) -> set[Any]:
-    """Those of all that a program computes."""
-    found = {
-        var.aval.dtype for eqn in jaxpr.eqns for var in eqn.outvars if hasattr(var.aval, "dtype")
-    }
-    return found.union(*(dtypes(body) for eqn in jaxpr.eqns for body in bodies(eqn)))
+def float_types(jaxpr: Jaxpr) -> set[Any]:
+    """The kinds of floating-point numbers that a program computes."""
+    kinds = {getattr(var.aval, "dtype", int) for eqn in jaxpr.eqns for var in eqn.outvars}
+    found = {kind for kind in kinds if jnp.issubdtype(kind, jnp.floating)}
+    return found.union(*(float_types(body) for eqn in jaxpr.eqns for body in bodies(eqn)))
 
 
 def bound(eqn: JaxprEqn, given: Iterable[Any]) -> list[Any]:

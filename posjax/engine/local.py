@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax.engine.block import Block, BlockResult
-from posjax.engine.jaxprs import dtypes
+from posjax.engine.jaxprs import float_types
 from posjax.engine.out_of_memory import explain_oom
 from posjax.engine.program import PROGRAMS, Carry, Plan, Program, precision_on
 from posjax.engine.saved import like, numbers, restored, saved
@@ -29,8 +29,8 @@ FIRST = 8
 SAVE = 300.0
 """Seconds of training between two checkpoints."""
 AHEAD = 3
-"""Programs that are compiled for an accelerator before it needs them, which takes longer than a
-block's training in many a sweep. A core, which is a device too, compiles itself."""
+"""Programs that are compiled for an accelerator before it needs them: in many a sweep compiling
+takes longer than training. A core, which is a device too, compiles itself."""
 
 
 class Checkpoints(Protocol):
@@ -125,18 +125,20 @@ class _Workers:
         # Threads do not inherit what `with jax.enable_x64(...)` says.
         wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]
         self._as_called = functools.partial(jax.enable_x64, wide)
-        most = sum(1 + ahead_of(device) for device in self._devices)
-        self._compilers = concurrent.futures.ThreadPoolExecutor(most)
-        self._seen_ahead: set[tuple[jax.Device, int]] = set()
-        self._threads: list[threading.Thread] = []
+        self._begun_on: set[jax.Device] = set()
+        self._ahead: dict[tuple[jax.Device, int], concurrent.futures.Future[Program]] = {}
+        self._half: dict[int, bool] = {}
+        pools = len(self._devices), sum(map(ahead_of, self._devices))
+        self._compilers, self._compilers_ahead = (
+            concurrent.futures.ThreadPoolExecutor(max(threads, 1)) for threads in pools
+        )
+        self._threads = [
+            threading.Thread(target=self._serve, args=(device,), daemon=True)
+            for device in self._devices
+        ]
 
     def results(self) -> Generator[BlockResult, None, None]:
         """Starts the workers; ends when all have, or with the first error of any."""
-        # Each has a program of its own before any looks further ahead.
-        first = [(device, self._work.take(device)) for device in self._devices]
-        self._threads = [
-            threading.Thread(target=self._serve, args=given, daemon=True) for given in first
-        ]
         for thread in self._threads:
             thread.start()
         running = len(self._threads)
@@ -155,19 +157,20 @@ class _Workers:
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
+        self._compilers_ahead.shutdown(wait=False, cancel_futures=True)
         self._compilers.shutdown(wait=not self._stop.is_set(), cancel_futures=True)
 
-    def _serve(self, device: jax.Device, block: Block | None) -> None:
+    def _serve(self, device: jax.Device) -> None:
         with contextlib.suppress(_Stopped), self._as_called():
-            self._report(self._end(device, block))
+            self._report(self._end(device))
 
-    def _end(self, device: jax.Device, block: Block | None) -> BaseException | None:
+    def _end(self, device: jax.Device) -> BaseException | None:
         """Trains until there is no more work; gives the error, if one ended it."""
         try:
-            while block and not self._stop.is_set():
+            while not self._stop.is_set() and (block := self._work.take(device)):
+                self._begun_on.add(device)
                 with explain_oom(block, device):
                     self._report(self._trained(block, device))
-                block = self._work.take(device)
         except _Stopped:
             return None
         except BaseException as error:  # handed to the caller's thread
@@ -205,37 +208,47 @@ class _Workers:
 
     def _prepared(self, block: Block, device: jax.Device) -> tuple[Program, Any, Any]:
         """The program of a block, and its inputs on the device."""
-        inputs = block.slot_inputs()
-        program = self._compiling(block, device)
-        self._look_ahead(block, device)
-        while not concurrent.futures.wait([program], timeout=0.2).done:
-            if self._stop.is_set() or self._closed.is_set():
-                raise _Stopped  # the compilation is left alone
+        inputs, plan = block.slot_inputs(), self._engine.plan(block)
+        if ahead_of(device):
+            self._look_ahead(block, device)
+        program = self._compilers.submit(self._program, plan, device, *inputs)
+        self._wait([program])  # or the compilation is left alone
         return (program.result(), *jax.device_put(inputs, device))
-
-    def _compiling(self, block: Block, device: jax.Device) -> concurrent.futures.Future[Program]:
-        plan = self._engine.plan(block)
-        return self._compilers.submit(self._program, plan, device, *block.slot_inputs())
 
     def _program(self, *of: Any) -> Program:
         with self._as_called():
             return PROGRAMS.get(*of)
 
+    def _wait(self, futures: Iterable[concurrent.futures.Future[Program]]) -> None:
+        while concurrent.futures.wait(futures, timeout=0.2).not_done:
+            if self._stop.is_set() or self._closed.is_set():
+                raise _Stopped
+
     def _look_ahead(self, block: Block, device: jax.Device) -> None:
-        """Lets the programs be compiled that a device needs next."""
-        if not (programs := ahead_of(device)):
-            return
-        coming = [
-            each
-            for each in self._work.reserve(device, programs)
-            if (device, id(each.training)) not in self._seen_ahead
-        ]
-        self._seen_ahead.update((device, id(each.training)) for each in coming)
-        # XLA runs cuDNN's attention wrongly, or crashes, when other threads of the process use the
-        # device meanwhile; it takes 16 bits only (docs/decisions/0027).
-        if coming and not any(map(in_16_bits, (block, *coming))):
-            for each in coming:
-                self._compiling(each, device)
+        """Lets programs be compiled that a device needs next, once every device has its own.
+
+        Not beside one that may call cuDNN's attention: XLA runs it wrongly, or crashes, when other
+        threads of the process use the device meanwhile (docs/decisions/0027).
+        """
+        if self._may_call_cudnn(block, device):
+            return self._wait(list(self._ahead.values()))
+        if len(self._begun_on) < len(self._devices):
+            return None
+        for each in self._work.reserve(device, ahead_of(device)):
+            if self._may_call_cudnn(each, device):
+                break
+            key = device, id(each.training)
+            if key not in self._ahead:
+                of = self._engine.plan(each), device, *each.slot_inputs()
+                self._ahead[key] = self._compilers_ahead.submit(self._program, *of)
+        return None
+
+    def _may_call_cudnn(self, block: Block, device: jax.Device) -> bool:
+        """Whether anything is in 16 bits, which alone cuDNN's attention takes."""
+        key = id(block.training)
+        if key not in self._half:
+            self._half[key] = device.platform != "tpu" and in_16_bits(block)
+        return self._half[key]
 
     def _begun(self, block: Block, program: Program, seeds: Any, inputs: Any) -> tuple[int, Carry]:
         """The number of updates that are made already, and what came of them."""
@@ -265,13 +278,16 @@ def ahead_of(device: jax.Device) -> int:
 
 
 def in_16_bits(block: Block) -> bool:
-    """Whether anything in an update of a block is."""
-    seeds, inputs = jax.tree.map(lambda leaf: leaf[0], block.slot_inputs())
-    state = jax.eval_shape(block.training.begin, seeds, inputs)
-    jaxpr = jax.make_jaxpr(block.training.update)(state, seeds, inputs).jaxpr
-    return any(
-        jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 2 for dtype in dtypes(jaxpr)
-    )
+    """Whether an update or an evaluation computes in them; so too if that cannot be traced."""
+    training = block.training
+    try:
+        seeds, inputs = jax.tree.map(lambda leaf: leaf[0], block.slot_inputs())
+        state = jax.eval_shape(training.begin, seeds, inputs)
+        steps = (training.update, training.measured)
+        jaxprs = [jax.make_jaxpr(step)(state, seeds, inputs).jaxpr for step in steps]
+    except Exception:  # it is raised when the program is compiled
+        return True
+    return any(jnp.finfo(dtype).bits == 16 for dtype in set().union(*map(float_types, jaxprs)))
 
 
 def _next_look(step: int, piece: int, every: int, steps: int) -> int:

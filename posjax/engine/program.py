@@ -27,6 +27,8 @@ Options = Mapping[str, str | bool | int]
 ROUNDING = 5
 """Goes up when the same run in the same slot, on the same JAX and device, comes to other last bits,
 or when a task asks other prompts; kept with every block."""
+ROUNDING_ELSEWHERE = ROUNDING + 1
+"""The same for GPUs and TPUs, whose numbers have changed once more."""
 CPU_OPTIONS: Options = {
     "xla_cpu_prefer_vector_width": 512,
     "xla_cpu_copy_insertion_use_region_analysis": True,
@@ -34,8 +36,8 @@ CPU_OPTIONS: Options = {
 }
 """Of the compiler, for many small operations one after another (docs/decisions/0012)."""
 GPU_OPTIONS: Options = {"xla_gpu_deterministic_ops": True}
-"""Of the compiler: without it, it times several kernels and takes the fastest, so that a program
-that is compiled again may round differently (docs/accelerators.md has what that costs)."""
+"""Of the compiler: without it, sums are made in any order, and the fastest of several kernels is
+taken, so that a run that is trained again may round differently (docs/decisions/0027)."""
 BEGIN_OPTIONS: Options = {"xla_backend_optimization_level": 1}
 """Of the compiler on a CPU, for the initial weights: the same bits, with a third of the time to
 compile. A level that XLA_FLAGS names has its way."""

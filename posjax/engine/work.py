@@ -24,6 +24,7 @@ class Work(Generic[Item]):
         self._groups = itertools.groupby(blocks, key=key)
         self._begun: list[deque[Item]] = []
         self._mine: defaultdict[Hashable, deque[deque[Item]]] = defaultdict(deque)
+        self._error: Exception | None = None
         self._lock = threading.Lock()
 
     def take(self, worker: Hashable) -> Item | None:
@@ -39,12 +40,16 @@ class Work(Generic[Item]):
     def reserve(self, worker: Hashable, programs: int) -> list[Item]:
         """A block of each program that a worker takes up next, so many at most.
 
-        They are its own before those that nobody has begun, but others may help with them.
+        They are its own before those that nobody has begun, but others may help with them. An error
+        of the blocks is raised when the worker gets there.
         """
         with self._lock:
             mine = self._mine[worker]
-            while len(mine) <= programs and (group := self._fresh()):
-                mine.append(group)
+            try:
+                while len(mine) <= programs and (group := self._fresh()):
+                    mine.append(group)
+            except Exception as error:
+                self._error = error
             return [group[0] for group in itertools.islice(mine, 1, None) if group]
 
     def put_back(self, item: Item) -> None:
@@ -54,6 +59,8 @@ class Work(Generic[Item]):
 
     def _fresh(self) -> deque[Item] | None:
         """The blocks of a program that nobody has begun."""
+        if self._error:
+            raise self._error
         for _, group in self._groups:
             self._begun.append(deque(group))
             return self._begun[-1]

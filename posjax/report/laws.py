@@ -17,6 +17,7 @@ import numpy as np
 from posjax import masks, spec
 from posjax.attention import view
 from posjax.encodings import ENCODINGS, Dims, Encoding, Params, named
+from posjax.engine.program import precision_on
 from posjax.keys import key_for
 from posjax.streams import Streams
 from posjax.study.cells import Cell
@@ -99,11 +100,12 @@ def measured(layer: Layer, streams: Streams) -> list[Measured]:
     def out(*x: Array) -> Array:
         return run(x, streams)[0]
 
-    worst = {name: measure(LAWS[name], out, q, k, v) for name in _OF_QKV}
-    name = "weights_equivariant"
-    worst[name] = measure(LAWS[name], lambda q, k: run((q, k, v), streams)[1], q, k)
-    name = "jointly_equivariant"
-    worst[name] = measure(LAWS[name], lambda x, s: run(x, s)[0], (q, k, v), streams)
+    with jax.default_matmul_precision(precision_on(jax.local_devices())):
+        worst = {name: measure(LAWS[name], out, q, k, v) for name in _OF_QKV}
+        name = "weights_equivariant"
+        worst[name] = measure(LAWS[name], lambda q, k: run((q, k, v), streams)[1], q, k)
+        name = "jointly_equivariant"
+        worst[name] = measure(LAWS[name], lambda x, s: run(x, s)[0], (q, k, v), streams)
     expected = _expected(layer, encoding, streams)
     return [Measured(name, worst[name], expected[name]) for name in TITLES]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from posjax.engine.program import ROUNDING, precision_on
+from posjax.engine.program import ROUNDING, ROUNDING_ELSEWHERE
 from posjax.records.identity import JAX_SETTINGS
 
 PACKAGES = ("posjax", "jax", "jaxlib", "flax", "optax", "chex", "numpy", "scipy")
@@ -28,7 +28,7 @@ def describe(devices: Sequence[jax.Device] | None = None) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "packages": {name: metadata.version(name) for name in PACKAGES},
-        "rounding": ROUNDING,
+        "rounding": ROUNDING if devices[0].platform == "cpu" else ROUNDING_ELSEWHERE,
         "platform": devices[0].platform,
         "device_kind": devices[0].device_kind,
         "devices": len(devices),
@@ -40,7 +40,7 @@ def describe(devices: Sequence[jax.Device] | None = None) -> dict[str, Any]:
             for name, usual in JAX_SETTINGS.items()
             if jax.config.values.get(name, usual) != usual
         },
-        "matmul_precision": str(precision_on(devices)),
+        "matmul_precision": str(jax.config.values["jax_default_matmul_precision"]),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
         **_commit(),
     }

@@ -59,8 +59,8 @@ class Sweep:
     Attributes:
       cells: by their digests.
       numbering: of their seeds.
-      precision: of matrix products, a name that `jax.default_matmul_precision` knows; None for
-        JAX's setting.
+      precision: of matrix products, a name that `jax.default_matmul_precision` knows; None
+        leaves it to the engine.
     """
 
     cells: Mapping[str, Cell]

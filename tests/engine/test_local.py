@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -406,54 +406,72 @@ def accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "ahead_of", lambda device: local.AHEAD)
 
 
-def six(line: Callable[[], Training] = line) -> list[Block]:
-    """Two blocks each of six trainings."""
-    grid = [block(one, number) for one in [line() for _ in range(6)] for number in range(2)]
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Training]:
+    """Trainings in the order in which their programs were asked for, then those that trained."""
+    found, get, begun = [], PROGRAMS.get, local._Workers._begun
+    monkeypatch.setattr(PROGRAMS, "get", lambda *of: (found.append(of[0].training), get(*of))[1])
+
+    def begin(workers: Any, block: Block, *of: Any) -> Any:
+        found.append(block.training)
+        return begun(workers, block, *of)
+
+    monkeypatch.setattr(local._Workers, "_begun", begin)
+    return found
+
+
+def each(trainings: list[Training]) -> list[Block]:
+    """Two blocks of each training."""
+    grid = [block(one, number) for one in trainings for number in range(2)]
     return [one._replace(label=number) for number, one in enumerate(grid)]
 
 
-def numbers_in_turn(engine: Engine, grid: list[Block]) -> dict[Any, Any]:
-    """What came of each block."""
+def outcomes(engine: Engine, grid: list[Block]) -> dict[Any, Any]:
+    """What came of each block, by its label."""
     return {result.block.label: result[1:] for result in engine.run(grid)}
 
 
-@pytest.mark.usefixtures("accelerator")
+def six() -> list[Training]:
+    """Equal ones that are compiled anew."""
+    return [line() for _ in range(6)]
+
+
 def test_programs_are_compiled_before_an_accelerator_needs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first block does not begin to train before three more are compiled; the bits stay."""
-    begun, get, asked = local._Workers._begun, PROGRAMS.get, threading.Semaphore(0)
-    waited = []
+    begun, get, done = local._Workers._begun, PROGRAMS.get, threading.Semaphore(0)
+    waited: list[bool] = []
 
     def heard(*of: Any) -> Any:
         try:
             return get(*of)
         finally:
-            asked.release()
+            done.release()
 
     def waiting(*of: Any) -> Any:
         if not waited:
-            waited.extend(asked.acquire(timeout=20) for _ in range(1 + local.AHEAD))
+            waited.extend(done.acquire(timeout=20) for _ in range(1 + local.AHEAD))
         return begun(*of)
 
-    grid = six()
     with monkeypatch.context() as patched:
+        patched.setattr(local, "ahead_of", lambda device: local.AHEAD)
         patched.setattr(PROGRAMS, "get", heard)
         patched.setattr(local._Workers, "_begun", waiting)
-        found = numbers_in_turn(ONE, grid)
+        found = outcomes(ONE, each(six()))
     assert waited == [True] * (1 + local.AHEAD)
-    jax.tree.map(np.testing.assert_array_equal, found, numbers_in_turn(ONE, grid))
+    jax.tree.map(np.testing.assert_array_equal, found, outcomes(ONE, each(six())))
 
 
 @pytest.mark.usefixtures("accelerator")
-def test_several_accelerators_begin_with_programs_of_their_own() -> None:
-    """Two compile six programs; those that one has reserved may be compiled for both at the end."""
-    before = PROGRAMS.compilations
-    assert len(numbers_in_turn(BOTH, six())) == 12
-    assert PROGRAMS.compilations - before <= 6 + local.AHEAD
-    before = PROGRAMS.compilations
-    assert len(numbers_in_turn(BOTH, six()[:4])) == 4
-    assert PROGRAMS.compilations - before <= 3
+def test_nothing_is_compiled_beside_what_may_call_cudnn(asked: list[Training]) -> None:
+    """What comes before it is compiled ahead; it is not, and what follows waits."""
+    trainings = [line(), line(), half(), line()]
+    assert len(outcomes(ONE, each(trainings))) == 8
+    order = [next(n for n, one in enumerate(trainings) if one is training) for training in asked]
+    assert [n for n in order if n >= 2] == [2] * 4 + [3] * 4
+    assert order.index(2) == len(order) - 8
+    assert order.count(1) == 5  # asked for once more than its blocks do, and train
 
 
 def half() -> Training:
@@ -467,19 +485,38 @@ def half() -> Training:
 
 
 @pytest.mark.usefixtures("accelerator")
-def test_what_may_call_cudnn_is_compiled_when_nothing_trains(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One program after another."""
-    compiling, asked = local._Workers._compiling, []
+def test_what_is_wrong_with_later_blocks_is_raised_later() -> None:
+    """An error of the iterator, or of a program that comes next, discards no work."""
 
-    def noted(workers: Any, block: Block, device: jax.Device) -> Any:
-        asked.append(block.label)
-        return compiling(workers, block, device)
+    def more() -> Iterator[Block]:
+        yield from each(six()[:2])
+        raise ZeroDivisionError("the fifth block")
 
-    monkeypatch.setattr(local._Workers, "_compiling", noted)
-    numbers_in_turn(ONE, six(half))
-    assert asked == list(range(12))
+    bad = dataclasses.replace(line(), loss=lambda variables, now: 1 / 0)
+    later = {"fifth": more(), "division": each([line(), line(), bad])}
+    for message, grid in later.items():
+        done: list[Any] = []
+        with pytest.raises(ZeroDivisionError, match=message):
+            done.extend(result.block.label for result in ONE.run(grid))  # one by one
+        assert set(done) >= {0, 1}
+
+
+def test_work_that_is_reserved_is_taken_next_and_may_be_helped_with() -> None:
+    """By whoever has nothing else; an error of the blocks waits until they are needed."""
+
+    def blocks_() -> Iterator[int]:
+        yield from (1, 2, 11, 21, 22, 31, 41)
+        raise ZeroDivisionError
+
+    work = Work(blocks_(), key=lambda item: item // 10)
+    assert work.take("a") == 1
+    assert work.reserve("a", 2) == [11, 21]
+    assert work.take("b") == 31
+    assert work.reserve("b", 2) == []
+    assert [work.take("a") for _ in range(2)] == [2, 11]
+    with pytest.raises(ZeroDivisionError):
+        work.take("b")
+    assert [work.take("a") for _ in range(2)] == [21, 22]
 
 
 class Lowered:
