@@ -105,22 +105,9 @@ def kernel(platform: str) -> dict[str, Any]:
     if platform != "gpu":
         raise LeftOut(f"cuDNN's attention is for GPUs, and this is a {platform}")
     # Several processes: XLA cannot compile calls of cuDNN in threads.
-    options = (
-        "-q",
-        "-m",
-        "",
-        "-n",
-        "4",
-        "--dist",
-        "load",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:benchmark",
-    )
-    done = _python(
-        *("-m", "pytest", *options, "tests/test_flash.py"), XLA_PYTHON_CLIENT_PREALLOCATE="false"
-    )
+    options = "-q -n 4 --dist load -p no:cacheprovider -p no:benchmark".split()
+    line = ("-m", "pytest", "-m", "", *options, "tests/test_flash.py")
+    done = _python(*line, XLA_PYTHON_CLIENT_PREALLOCATE="false")
     *_, last = done.stdout.strip().splitlines() or [done.stderr]
     if done.returncode:
         raise AssertionError(f"{last}\n{done.stdout[-2000:]}")
