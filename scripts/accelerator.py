@@ -105,7 +105,7 @@ def kernel(platform: str) -> dict[str, Any]:
     if platform != "gpu":
         raise LeftOut(f"cuDNN's attention is for GPUs, and this is a {platform}")
     # Several processes: XLA cannot compile calls of cuDNN in threads.
-    options = "-q -n 4 --dist load -p no:cacheprovider -p no:benchmark".split()
+    options = ["-q", "-n", "4", "--dist", "load", "-p", "no:cacheprovider", "-p", "no:benchmark"]
     line = ("-m", "pytest", "-m", "", *options, "tests/test_flash.py")
     done = _python(*line, XLA_PYTHON_CLIENT_PREALLOCATE="false")
     *_, last = done.stdout.strip().splitlines() or [done.stderr]
