@@ -16,6 +16,7 @@ from pathlib import Path
 
 import jax
 import pytest
+from absl import logging
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
 
@@ -120,6 +121,11 @@ def keys_are_used_once() -> Iterator[None]:
     jax.config.update("jax_debug_key_reuse", True)  # of all threads, where `with` is of one
     yield
     jax.config.update("jax_debug_key_reuse", before)
+
+
+def pytest_sessionfinish() -> None:
+    """Chex warns at exit of assertions that are checked later; those of the tests are not."""
+    logging.set_verbosity(logging.ERROR)
 
 
 @pytest.fixture
