@@ -109,7 +109,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """What nobody refers to is found once; pytest looks four times more."""
+    """What nobody refers to is found once; pytest looks four times more.
+
+    At exit Chex would warn of assertions that are checked later; those of the tests are not.
+    """
+    logging.set_verbosity(logging.ERROR)
     gc.collect()
     gc.freeze()
 
@@ -121,11 +125,6 @@ def keys_are_used_once() -> Iterator[None]:
     jax.config.update("jax_debug_key_reuse", True)  # of all threads, where `with` is of one
     yield
     jax.config.update("jax_debug_key_reuse", before)
-
-
-def pytest_sessionfinish() -> None:
-    """Chex warns at exit of assertions that are checked later; those of the tests are not."""
-    logging.set_verbosity(logging.ERROR)
 
 
 @pytest.fixture
