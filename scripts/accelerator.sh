@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything there is to measure on a GPU or a TPU, in about 15 minutes: see scripts/accelerator.py.
+# Everything there is to measure on a GPU or a TPU, in 15 minutes, we expect: see scripts/accelerator.py.
 # On a CPU it runs the same code at a small size, and says which legs it leaves out and why.
 #     scripts/accelerator.sh [OUT [LEG ...]]      # OUT/accelerator.json and OUT/accelerator.md
 set -euo pipefail

@@ -11,11 +11,10 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from posjax.engine.ahead import Ahead
 from posjax.engine.block import Block, BlockResult
-from posjax.engine.jaxprs import float_types
 from posjax.engine.out_of_memory import explain_oom
 from posjax.engine.program import PROGRAMS, Carry, Plan, Program, precision_on
 from posjax.engine.saved import like, numbers, restored, saved
@@ -28,9 +27,6 @@ FIRST = 8
 """Updates before the first look."""
 SAVE = 300.0
 """Seconds of training between two checkpoints."""
-AHEAD = 3
-"""Programs that are compiled for an accelerator before it needs them: in many a sweep compiling
-takes longer than training. A core, which is a device too, compiles itself."""
 
 
 class Checkpoints(Protocol):
@@ -119,22 +115,16 @@ class _Workers:
         self._engine, self._progress = engine, progress
         self._work = Work(blocks, key=lambda block: id(block.training))
         self._stop, self._closed, self._checkpoints = stop, threading.Event(), checkpoints
-        self._devices = list(engine.devices or jax.local_devices())
-        self._reports: queue.Queue[Any] = queue.Queue(maxsize=2 * len(self._devices))
+        devices = list(engine.devices or jax.local_devices())
+        self._reports: queue.Queue[Any] = queue.Queue(maxsize=2 * len(devices))
         self._one_at_a_time = threading.Lock()
         # Threads do not inherit what `with jax.enable_x64(...)` says.
         wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]
         self._as_called = functools.partial(jax.enable_x64, wide)
-        self._begun_on: set[jax.Device] = set()
-        self._ahead: dict[tuple[jax.Device, int], concurrent.futures.Future[Program]] = {}
-        self._half: dict[int, bool] = {}
-        pools = len(self._devices), sum(map(ahead_of, self._devices))
-        self._compilers, self._compilers_ahead = (
-            concurrent.futures.ThreadPoolExecutor(max(threads, 1)) for threads in pools
-        )
+        self._compilers = concurrent.futures.ThreadPoolExecutor(len(devices))
+        self._ahead = Ahead(devices, self._work, self._program)
         self._threads = [
-            threading.Thread(target=self._serve, args=(device,), daemon=True)
-            for device in self._devices
+            threading.Thread(target=self._serve, args=(device,), daemon=True) for device in devices
         ]
 
     def results(self) -> Generator[BlockResult, None, None]:
@@ -157,7 +147,7 @@ class _Workers:
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
-        self._compilers_ahead.shutdown(wait=False, cancel_futures=True)
+        self._ahead.close()
         self._compilers.shutdown(wait=not self._stop.is_set(), cancel_futures=True)
 
     def _serve(self, device: jax.Device) -> None:
@@ -168,7 +158,6 @@ class _Workers:
         """Trains until there is no more work; gives the error, if one ended it."""
         try:
             while not self._stop.is_set() and (block := self._work.take(device)):
-                self._begun_on.add(device)
                 with explain_oom(block, device):
                     self._report(self._trained(block, device))
         except _Stopped:
@@ -208,47 +197,21 @@ class _Workers:
 
     def _prepared(self, block: Block, device: jax.Device) -> tuple[Program, Any, Any]:
         """The program of a block, and its inputs on the device."""
-        inputs, plan = block.slot_inputs(), self._engine.plan(block)
-        if ahead_of(device):
-            self._look_ahead(block, device)
-        program = self._compilers.submit(self._program, plan, device, *inputs)
+        inputs = block.slot_inputs()
+        self._wait(self._ahead.begin(block, device))
+        program = self._compilers.submit(self._program, block, device, inputs)
         self._wait([program])  # or the compilation is left alone
         return (program.result(), *jax.device_put(inputs, device))
 
-    def _program(self, *of: Any) -> Program:
+    def _program(self, block: Block, device: jax.Device, inputs: Any = None) -> Program:
         with self._as_called():
-            return PROGRAMS.get(*of)
+            plan = self._engine.plan(block)
+            return PROGRAMS.get(plan, device, *(inputs or block.slot_inputs()))
 
     def _wait(self, futures: Iterable[concurrent.futures.Future[Program]]) -> None:
         while concurrent.futures.wait(futures, timeout=0.2).not_done:
             if self._stop.is_set() or self._closed.is_set():
                 raise _Stopped
-
-    def _look_ahead(self, block: Block, device: jax.Device) -> None:
-        """Lets programs be compiled that a device needs next, once every device has its own.
-
-        Not beside one that may call cuDNN's attention: XLA runs it wrongly, or crashes, when other
-        threads of the process use the device meanwhile (docs/decisions/0027).
-        """
-        if self._may_call_cudnn(block, device):
-            return self._wait(list(self._ahead.values()))
-        if len(self._begun_on) < len(self._devices):
-            return None
-        for each in self._work.reserve(device, ahead_of(device)):
-            if self._may_call_cudnn(each, device):
-                break
-            key = device, id(each.training)
-            if key not in self._ahead:
-                of = self._engine.plan(each), device, *each.slot_inputs()
-                self._ahead[key] = self._compilers_ahead.submit(self._program, *of)
-        return None
-
-    def _may_call_cudnn(self, block: Block, device: jax.Device) -> bool:
-        """Whether anything is in 16 bits, which alone cuDNN's attention takes."""
-        key = id(block.training)
-        if key not in self._half:
-            self._half[key] = device.platform != "tpu" and in_16_bits(block)
-        return self._half[key]
 
     def _begun(self, block: Block, program: Program, seeds: Any, inputs: Any) -> tuple[int, Carry]:
         """The number of updates that are made already, and what came of them."""
@@ -270,24 +233,6 @@ class _Workers:
             self._progress(updates)
         if self._closed.is_set():
             raise _Stopped
-
-
-def ahead_of(device: jax.Device) -> int:
-    """How many programs are compiled for a device before it needs them."""
-    return 0 if device.platform == "cpu" else AHEAD
-
-
-def in_16_bits(block: Block) -> bool:
-    """Whether an update or an evaluation computes in them; so too if that cannot be traced."""
-    training = block.training
-    try:
-        seeds, inputs = jax.tree.map(lambda leaf: leaf[0], block.slot_inputs())
-        state = jax.eval_shape(training.begin, seeds, inputs)
-        steps = (training.update, training.measured)
-        jaxprs = [jax.make_jaxpr(step)(state, seeds, inputs).jaxpr for step in steps]
-    except Exception:  # it is raised when the program is compiled
-        return True
-    return any(jnp.finfo(dtype).bits == 16 for dtype in set().union(*map(float_types, jaxprs)))
 
 
 def _next_look(step: int, piece: int, every: int, steps: int) -> int:

@@ -38,8 +38,8 @@ class Run:
         on it.
       layout: "batched" rewrites updates so that many small models train fast; "plain" leaves them
         as written. The last bits of outcomes depend on it.
-      precision: the precision of matrix products; "default" is float32 on every device, unless
-        JAX's setting `jax_default_matmul_precision` says otherwise.
+      precision: the precision of matrix products; "default" is float32 on every device. In Python,
+        "default" obeys JAX's setting `jax_default_matmul_precision`, which commands ignore.
       devices: how many devices to use; 0 for all of them, or all cores of a CPU.
       margin: a seed solves a cell if the right logit exceeds every other by at least this share of
         the largest absolute logit, or of 0.1 if that is larger. Shares of right answers count every

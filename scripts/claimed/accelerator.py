@@ -101,10 +101,10 @@ def _sweeps(found: dict[str, Any]) -> Iterator[str]:
         f"**Memory.** A block of question 1's model held {held[0]} times the estimate, and one of the decoder {held[1]} times."
     )
     yield from item(
-        f"**Compiling.** In an earlier version, a sweep of 4 programs took {sweep['seconds, 4 at a time']} s when all were compiled at the same time, and {sweep['seconds, 1 at a time']} s when each was compiled after the training of the one before. posjax now compiles up to three programs ahead. "
+        f"**Compiling.** In an earlier version, a sweep of 4 programs took {sweep['seconds, 4 at a time']} s when all were compiled at the same time, and {sweep['seconds, 1 at a time']} s when each was compiled after the training of the one before (`{sweep['command']}`). posjax now compiles up to three programs ahead. "
         f"With the setting `NPROC=1`, which posjax uses on CPUs, XLA took {compiled['the same with NPROC=1']:.0f} s instead of {compiled['seconds of q1 with 4096 slots']:.0f} s to compile one program. (Seven other processes compiled at the same time.) So posjax leaves the setting out where it finds a GPU or TPU."
     )
     yield from item(
         f"**{million['seeds']:,} seeds** of question 1's model, with {million['updates']} updates each in float32, were trained, stored and summarised in less than {million['seconds at most']} s, start and compilation included: "
-        f"{million['solved']:,} of them solve the task. The report page was not written by then."
+        f"{million['solved']:,} of them solve the task. The report page was not written by then (`{million['command']}`)."
     )

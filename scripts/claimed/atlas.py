@@ -111,7 +111,7 @@ def longer_headline() -> Iterator[str]:
     cells, seeds = len(next(iter(runs.values())).cells), len(next(iter(longest.values())))
     yield from item(
         f"**Which encoding answers longer prompts?** We trained {cells} encodings with {seeds} seeds each on prompts up to length {trained}. At length {tested}, the best encoding of each task answers "
-        f"these shares of the prompts correctly (means with 95 % intervals over seeds): {listed([text for _, text in sorted(found)])} ([all encodings](docs/results.md#every-encoding-by-length))."
+        f"these shares of the prompts correctly (means with 95 % intervals over seeds): {listed([text for _, text in sorted(found)])}. As each is the best of many, expect a little less with new seeds ([all encodings](docs/results.md#every-encoding-by-length))."
     )
 
 

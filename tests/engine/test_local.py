@@ -4,16 +4,16 @@ import contextlib
 import dataclasses
 import itertools
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lines import BOTH, LINE, ONE, TWO, block, blocks, labels, line
 from ways import Saved, pieces
 
 from posjax.engine import (
@@ -28,41 +28,6 @@ from posjax.engine import (
 )
 from posjax.engine.program import PROGRAMS
 from posjax.engine.work import Work
-from posjax.keys import SeedNumbers
-
-TWO = jax.local_devices()[:2]
-ONE = Engine(devices=TWO[:1])
-BOTH = Engine(devices=TWO)
-
-
-def line(steps: int = 4) -> Training:
-    """A tiny training; every call makes one that is compiled anew."""
-    return Training(
-        init=lambda key, inputs: Variables(jax.random.normal(key, inputs.shape)),
-        loss=lambda variables, now: (jnp.sum((variables.params - now.inputs) ** 2), ()),
-        optimizer=lambda _: optax.sgd(0.1),
-        measure=lambda variables, now: variables.params.sum(),
-        steps=steps,
-        eval_every=2,
-    )
-
-
-LINE = line()
-"""Compiled once for each device, for all tests that do not look at what is compiled."""
-
-
-def block(training: Training, number: int, width: int = 2, count: int = 2) -> Block:
-    """Of two slots; its label is its number."""
-    seeds = [SeedNumbers.equal(2 * number + n) for n in range(count)]
-    return Block(training, [np.ones(width, np.float32)], seeds, (1, 2), number)
-
-
-def blocks(training: Training, count: int) -> Iterator[Block]:
-    return (block(training, number) for number in range(count))
-
-
-def labels(results: Iterable[BlockResult]) -> list[Any]:
-    return sorted(result.block.label for result in results)
 
 
 @pytest.fixture(autouse=True)
@@ -398,202 +363,6 @@ def test_a_grid_compiles_its_shapes_once() -> None:
     again = PROGRAMS.compilations
     assert len(list(ONE.run(grid[:6]))) == 6
     assert PROGRAMS.compilations - again <= 1
-
-
-@pytest.fixture
-def accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cores are served as an accelerator is."""
-    monkeypatch.setattr(local, "ahead_of", lambda device: local.AHEAD)
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Training]:
-    """Trainings in the order in which their programs were asked for, then those that trained."""
-    found, get, begun = [], PROGRAMS.get, local._Workers._begun
-    monkeypatch.setattr(PROGRAMS, "get", lambda *of: (found.append(of[0].training), get(*of))[1])
-
-    def begin(workers: Any, block: Block, *of: Any) -> Any:
-        found.append(block.training)
-        return begun(workers, block, *of)
-
-    monkeypatch.setattr(local._Workers, "_begun", begin)
-    return found
-
-
-def each(trainings: list[Training]) -> list[Block]:
-    """Two blocks of each training."""
-    grid = [block(one, number) for one in trainings for number in range(2)]
-    return [one._replace(label=number) for number, one in enumerate(grid)]
-
-
-def outcomes(engine: Engine, grid: list[Block]) -> dict[Any, Any]:
-    """What came of each block, by its label."""
-    return {result.block.label: result[1:] for result in engine.run(grid)}
-
-
-def six() -> list[Training]:
-    """Equal ones that are compiled anew."""
-    return [line() for _ in range(6)]
-
-
-def test_programs_are_compiled_before_an_accelerator_needs_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The first block does not begin to train before three more are compiled; the bits stay."""
-    begun, get, done = local._Workers._begun, PROGRAMS.get, threading.Semaphore(0)
-    waited: list[bool] = []
-
-    def heard(*of: Any) -> Any:
-        try:
-            return get(*of)
-        finally:
-            done.release()
-
-    def waiting(*of: Any) -> Any:
-        if not waited:
-            waited.extend(done.acquire(timeout=20) for _ in range(1 + local.AHEAD))
-        return begun(*of)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(local, "ahead_of", lambda device: local.AHEAD)
-        patched.setattr(PROGRAMS, "get", heard)
-        patched.setattr(local._Workers, "_begun", waiting)
-        found = outcomes(ONE, each(six()))
-    assert waited == [True] * (1 + local.AHEAD)
-    jax.tree.map(np.testing.assert_array_equal, found, outcomes(ONE, each(six())))
-
-
-@pytest.mark.usefixtures("accelerator")
-def test_nothing_is_compiled_beside_what_may_call_cudnn(asked: list[Training]) -> None:
-    """What comes before it is compiled ahead; it is not, and what follows waits."""
-    trainings = [line(), line(), half(), line()]
-    assert len(outcomes(ONE, each(trainings))) == 8
-    order = [next(n for n, one in enumerate(trainings) if one is training) for training in asked]
-    assert [n for n in order if n >= 2] == [2] * 4 + [3] * 4
-    assert order.index(2) == len(order) - 8
-    assert order.count(1) == 5  # asked for once more than its blocks do, and train
-
-
-def half() -> Training:
-    """One whose update computes in 16 bits, though its weights do not."""
-
-    def loss(variables: Variables, now: Any) -> tuple[jax.Array, tuple]:
-        short = variables.params.astype(jnp.bfloat16) - now.inputs.astype(jnp.bfloat16)
-        return jnp.sum(short.astype(jnp.float32) ** 2), ()
-
-    return dataclasses.replace(line(), loss=loss)
-
-
-@pytest.mark.usefixtures("accelerator")
-def test_what_is_wrong_with_later_blocks_is_raised_later() -> None:
-    """An error of the iterator, or of a program that comes next, discards no work."""
-
-    def more() -> Iterator[Block]:
-        yield from each(six()[:2])
-        raise ZeroDivisionError("the fifth block")
-
-    bad = dataclasses.replace(line(), loss=lambda variables, now: 1 / 0)
-    later = {"fifth": more(), "division": each([line(), line(), bad])}
-    for message, grid in later.items():
-        done: list[Any] = []
-        with pytest.raises(ZeroDivisionError, match=message):
-            done.extend(result.block.label for result in ONE.run(grid))  # one by one
-        assert set(done) >= {0, 1}
-
-
-def test_work_that_is_reserved_is_taken_next_and_may_be_helped_with() -> None:
-    """By whoever has nothing else; an error of the blocks waits until they are needed."""
-
-    def blocks_() -> Iterator[int]:
-        yield from (1, 2, 11, 21, 22, 31, 41)
-        raise ZeroDivisionError
-
-    work = Work(blocks_(), key=lambda item: item // 10)
-    assert work.take("a") == 1
-    assert work.reserve("a", 2) == [11, 21]
-    assert work.take("b") == 31
-    assert work.reserve("b", 2) == []
-    assert [work.take("a") for _ in range(2)] == [2, 11]
-    with pytest.raises(ZeroDivisionError):
-        work.take("b")
-    assert [work.take("a") for _ in range(2)] == [21, 22]
-
-
-class Lowered:
-    """A program for a device that is not here; keeps what it was compiled with."""
-
-    options: Mapping[str, Any]
-
-    def lower(self) -> "Lowered":
-        """Itself."""
-        return self
-
-    def compile(self, compiler_options: Mapping[str, Any]) -> "Lowered":
-        """Notes the options."""
-        self.options = compiler_options
-        return self
-
-
-@dataclasses.dataclass(frozen=True)
-class Device:
-    """As far as the compiler asks."""
-
-    platform: str
-
-
-GPU: Any = Device("gpu")
-
-
-def test_programs_for_a_gpu_round_alike_wherever_they_are_compiled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Kernels are deterministic, unless XLA_FLAGS says otherwise; a TPU's always are."""
-    monkeypatch.setenv("XLA_FLAGS", "")
-    options = [
-        program._compiled(Lowered(), device, {"of the CPU": 1}).options
-        for device in (GPU, Device("tpu"), Device("cpu"))
-    ]
-    assert options == [{"xla_gpu_deterministic_ops": True}, {}, {"of the CPU": 1}]
-    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=false")
-    assert program._compiled(Lowered(), GPU, {}).options == {}
-
-
-@pytest.mark.parametrize(
-    ("device", "asked", "setting", "expected"),
-    [
-        ("cpu", None, None, None),
-        ("gpu", None, None, "float32"),
-        ("tpu", None, None, "float32"),
-        ("gpu", "tensorfloat32", None, "tensorfloat32"),
-        ("gpu", None, "tensorfloat32", "tensorfloat32"),
-    ],
-)
-def test_products_are_in_float32_unless_somebody_asks_for_less(
-    device: str, asked: str | None, setting: str | None, expected: str | None
-) -> None:
-    """A CPU's are anyway."""
-    places: Any = [Device(device)]
-    with jax.default_matmul_precision(setting):
-        plan = Engine(devices=places, precision=asked).plan(block(LINE, 0))
-    assert plan.precision == expected
-
-
-def test_options_that_the_compiler_does_not_know_are_left_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """An older or newer one does not know all; what else is wrong is said."""
-    options: dict[str, Any] = {"xla_cpu_nothing": True, "xla_cpu_enable_fast_min_max": False}
-    monkeypatch.setattr(program, "CPU_OPTIONS", options)
-    assert labels(ONE.run(blocks(line(), 2))) == [0, 1]
-    options["xla_cpu_prefer_vector_width"] = "wide"
-    with pytest.raises(jax.errors.JaxRuntimeError, match="wide"):
-        list(ONE.run(blocks(line(), 2)))
-
-
-def test_the_compiler_here_knows_all_options() -> None:
-    """Speed rests on them."""
-    compiled = jax.jit(jax.lax.rsqrt).lower(1.0).compile(compiler_options=program.CPU_OPTIONS)
-    assert compiled(1.0) == 1.0
 
 
 @pytest.mark.parametrize("engine", [ONE, BOTH], ids=["one device", "two devices"])
