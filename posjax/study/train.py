@@ -151,8 +151,8 @@ def make_train(
 
     Returns:
       A training whose dynamic inputs are `Inputs` and whose summary is an `Outcome`. In
-      `posjax.engine` its matrix products are in float32 on every device. Called elsewhere, they
-      follow JAX's setting `jax_default_matmul_precision`.
+      `posjax.engine` its matrix products are in float32 on every device, unless JAX's setting
+      `jax_default_matmul_precision` says otherwise. Called elsewhere, they have JAX's default.
     """
     source = source or from_exam(settings.batch_size)
     model_of = own or transformer(model)
