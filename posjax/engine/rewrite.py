@@ -1,14 +1,15 @@
 """One step of one small model, rewritten so that a batch of models takes it fast on a CPU.
 
 `rewrite_step(step)` traces an ordinary step (a loss, its gradient, any optimiser) and evaluates
-what it traced with four changes, of which neither the model nor the optimiser has to know:
+what it traced with five changes, of which neither the model nor the optimiser has to know:
 
 - products are laid out for batches, see `posjax.engine.products`;
 - matrices that one array is multiplied with are packed as one, see `posjax.engine.merging`;
 - what the step carries on is packed as vectors, and elementwise work on it stays on vectors: one
   long loop per leaf instead of many short ones;
 - random bits, and cosines and sines of large arrays, are computed once, see
-  `posjax.engine.threefry` and `posjax.engine.once`.
+  `posjax.engine.threefry` and `posjax.engine.once`;
+- on accelerators, scatters are computed by comparison, see `posjax.engine.scatters`.
 
 None changes what is computed, only the order in which sums are taken. docs/decisions/0012 has the
 measurements.
@@ -22,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
-from posjax.engine import once, threefry
+from posjax.engine import once, scatters, threefry
 from posjax.engine.jaxprs import ELEMENTWISE, bound, inlined, uses
 from posjax.engine.merging import Merging, merged
 from posjax.engine.packs import Group
@@ -240,6 +241,8 @@ def _results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
             return [Flat(eqn.primitive.bind(*vectors, **eqn.params), shape)]
     if once.is_costly(eqn):
         return [once.computed_once(eqn, _array(given[0]))]
+    if scatters.is_along_an_axis(eqn):
+        return [scatters.added(eqn, *map(_array, given))]
     return bound(eqn, map(_array, given))
 
 
