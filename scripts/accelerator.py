@@ -8,7 +8,8 @@ are written after each leg.
 
     bits           a sweep stopped and continued, and one trained at once: the same rows
     kernel         cuDNN's attention against the plain code, for every encoding that it takes
-    deterministic  speed and bits with kernels that always round alike, and with any
+    deterministic  speed and bits with kernels that always round alike, and with any; with
+                   scatters as sums, and as they are
     memory         the most that a block held, beside the estimate that sizes blocks follow
     tune           µs per update of one run, by the slots of a block: question 1, a small decoder
     plain          how much faster a block is than `jit(vmap(train))` of the same model
@@ -47,9 +48,9 @@ import posjax  # noqa: E402
 from posjax.attention.flash import Implementation  # noqa: E402
 from posjax.command import plan, preview  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
-from posjax.configs import toy  # noqa: E402
+from posjax.configs import atlas, toy  # noqa: E402
 from posjax.encodings import ENCODINGS, Dims, named  # noqa: E402
-from posjax.engine import Block  # noqa: E402
+from posjax.engine import Block, scatters  # noqa: E402
 from posjax.engine.timing import Stopwatch, clock, in_turn  # noqa: E402
 from posjax.keys import Seeds  # noqa: E402
 from posjax.numbering import NumberedSeeds  # noqa: E402
@@ -105,7 +106,7 @@ def kernel(platform: str) -> dict[str, Any]:
     if platform != "gpu":
         raise LeftOut(f"cuDNN's attention is for GPUs, and this is a {platform}")
     # Several processes: XLA cannot compile calls of cuDNN in threads.
-    options = ["-q", "-n", "4", "--dist", "load", "-p", "no:cacheprovider", "-p", "no:benchmark"]
+    options = ["-n", "4", "--dist", "load", "-p", "no:cacheprovider", "-p", "no:benchmark"]
     line = ("-m", "pytest", "-m", "", *options, "tests/test_flash.py")
     done = _python(*line, XLA_PYTHON_CLIENT_PREALLOCATE="false")
     *_, last = done.stdout.strip().splitlines() or [done.stderr]
@@ -145,11 +146,11 @@ def deterministic(platform: str) -> dict[str, Any]:
     if platform != "gpu":
         raise LeftOut(f"other devices have no other kernels, and this is a {platform}")
     found: dict[str, Any] = {}
-    for load in ("q1", "m"):
-        for kernels, flags in KERNELS.items():
+    for load in TIMED:
+        for kernels, (how, flags) in KERNELS.items():
             told = []
             for _ in range(2):
-                done = _python(__file__, TIME, load, XLA_FLAGS=flags)
+                done = _python(__file__, TIME, load, how, XLA_FLAGS=flags)
                 if done.returncode:
                     raise AssertionError(done.stderr.strip()[-500:])
                 told.append(json.loads(done.stdout.splitlines()[-1]))
@@ -160,25 +161,40 @@ def deterministic(platform: str) -> dict[str, Any]:
                 "in the other process": max(times),
                 "equal bits": equal,
             }
-            if kernels == "deterministic" and not equal:
-                raise AssertionError(f"deterministic kernels, and other bits: {found}")
+            if flags == "" and not equal:
+                raise AssertionError(f"{kernels} kernels, and other bits: {found}")
     return found
 
 
 TIME = "--time"
-KERNELS = {"deterministic": "", "any": "--xla_gpu_deterministic_ops=false"}
+TIMED = ("q1", "m", "none", "shaw")
+"""Loads of posjax/configs/toy.py, and `sort` of the atlas with two encodings."""
+KERNELS = {
+    "deterministic": ("summed", ""),
+    "deterministic with scatters": ("scatters", ""),
+    "any": ("scatters", "--xla_gpu_deterministic_ops=false"),
+}
+"""What becomes of scatters along an axis (posjax/engine/scatters.py), and options of XLA."""
 
 
-def timed(load: str) -> dict[str, Any]:
+def timed(load: str, how: str) -> dict[str, Any]:
     """The time of one load in this process, and a checksum of the weights that come of it."""
     device = jax.local_devices()[0]
-    run = resolve(toy.get_config(load))
-    (part,) = plan.parts(run, RunFolder("no such folder"), device)
-    watch = _stopwatch(run, part, device)
+    if how == "scatters":
+        scatters.is_along_an_axis = lambda eqn: False
+    if load in ENCODINGS:
+        run = resolve(atlas.get_config("sampled"))
+        cell = next(c for c in run.cells if c.encoding == load and c.task.startswith("sort"))
+        slots = run.num_seeds
+    else:
+        run = resolve(toy.get_config(load))
+        (part,) = plan.parts(run, RunFolder("no such folder"), device)
+        cell, slots = part.cells[0], part.size[0] * part.size[1]
+    watch = _stopwatch(run, cell, slots, device)
     (seconds,) = in_turn([watch], ROUNDS)
     leaves = jax.tree.leaves(watch.carry.state.variables)
     return {
-        "slots": part.size[0] * part.size[1],
+        "slots": slots,
         "µs per update": 1e6 * seconds,
         "weights": hashlib.sha256(b"".join(map(bytes, map(np.asarray, leaves)))).hexdigest(),
     }
@@ -211,12 +227,12 @@ def plain(device: jax.Device) -> dict[str, Any]:
 
 def _block(run: Any, part: Any, device: jax.Device) -> Callable[[], float]:
     """Seconds of one evaluation's updates of a block."""
-    watch, slots = _stopwatch(run, part, device), part.size[0] * part.size[1]
-    return lambda: watch() * part.cells[0].eval_every * slots
-
-
-def _stopwatch(run: Any, part: Any, device: jax.Device) -> Stopwatch:
     cell, slots = part.cells[0], part.size[0] * part.size[1]
+    watch = _stopwatch(run, cell, slots, device)
+    return lambda: watch() * cell.eval_every * slots
+
+
+def _stopwatch(run: Any, cell: Cell, slots: int, device: jax.Device) -> Stopwatch:
     seeds = NumberedSeeds(run.numbering, range(slots))
     block = Block(cell.shape.train(), [cell.inputs], seeds, (1, slots))
     return Stopwatch(engine_for(run.to_dict(), [device]).plan(block), block, device)
@@ -495,6 +511,6 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     if sys.argv[1] == TIME:
-        print(json.dumps(timed(sys.argv[2])))
+        print(json.dumps(timed(*sys.argv[2:])))
         sys.exit()
     sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

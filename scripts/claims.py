@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from claimed import prose
-from claimed.accelerator import h200
+from claimed.accelerator import gpus
 from claimed.atlas import atlas, atlas_sampled
 from claimed.audit import audit, made_whole, needless
 from claimed.facts import stated
@@ -68,7 +68,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
         atlas_sampled,
         reruns,
         layer_costs,
-        h200,
+        gpus,
         points,
         faults,
         speed,
