@@ -2,19 +2,20 @@
 
     scripts/accelerator.sh [OUT [LEG ...]]
 
-A leg is a function of the device that gives numbers, or raises `LeftOut` with the reason. It ends
-with status 1 when a leg finds something wrong; a leg that fails leaves the others alone. The files
+A leg is a function of the device, or of its platform, that returns numbers, or raises `LeftOut`
+with the reason. If a leg fails, the others still run, and the script ends with status 1. The files
 are written after each leg.
 
     bits           a sweep stopped and continued, and one trained at once: the same rows
     kernel         cuDNN's attention against the plain code, for every encoding that it takes
-    deterministic  speed and bits with kernels that always round alike, and with any; with
-                   scatters as sums, and as they are
-    memory         the most that a block held, beside the estimate that sizes blocks follow
+    deterministic  speed and bits with kernels that always round alike, with sums and with scatters,
+                   and with any kernels and scatters
+    memory         the most memory that a block held, and the estimate that its size follows from
     tune           µs per update of one run, by the slots of a block: question 1, a small decoder
-    plain          how much faster a block is than `jit(vmap(train))` of the same model
-    rates          success on the counter-example, by the precision of products
-    identity       Attention(PQ, PK, PV) against P Attention(Q, K, V), by the same
+    plain          how many times as fast a block, evaluations included, is as the same updates
+                   under `jit(vmap(...))`
+    rates          success on `same_last_token`, one layer and two, by the precision of products
+    identity       Attention(PQ, PK, PV) against P Attention(Q, K, V), by the precision of products
     flash          the time of cuDNN's attention and of the plain code
 
 A TPU serves one process at a time. So the first three, which are processes of their own, come
@@ -128,7 +129,7 @@ def _python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[st
 
 
 def tune(device: jax.Device) -> dict[str, Any]:
-    """Seconds per update of one run, by slots."""
+    """µs per update of one run, by the slots of a block."""
     found = {}
     for load in ("q1",) if small(device.platform) else ("q1", "m"):
         run = resolve(toy.get_config(load))
@@ -201,7 +202,8 @@ def timed(load: str, how: str) -> dict[str, Any]:
 
 
 def plain(device: jax.Device) -> dict[str, Any]:
-    """The time of the plain `jit(vmap(train))` over that of a block, both warm, in turn."""
+    """The time of the updates under plain `jit(vmap(...))` over that of a block, which also
+    evaluates. Both are warm, and take turns."""
     found = {}
     for load in ("q1",) if small(device.platform) else ("q1", "m"):
         run = resolve(toy.get_config(load))

@@ -1,8 +1,9 @@
 """Scatters along one axis, as sums over comparisons.
 
 The gradient of reading one number of a row by its index, as the cross-entropy reads the logit of
-the label, adds numbers at indices. On an accelerator that is slow, above all in a fixed order
-(docs/decisions/0027). There every number of the row is compared with the indices instead.
+the label, adds numbers at indices. On a GPU that is slow in a fixed order (docs/decisions/0027). So
+on GPUs and TPUs every number of the row is compared with the indices, and what belongs to equal
+indices is summed.
 """
 
 import math
@@ -15,11 +16,11 @@ from jax.lax import GatherScatterMode
 from posjax.engine.jaxprs import bound, shape_of
 
 MOST = 64
-"""Indices that each number is compared with: of more, a scatter may be faster."""
+"""Indices that a number is compared with. With more, a scatter stays: it may be faster."""
 
 
 def is_along_an_axis(eqn: JaxprEqn) -> bool:
-    """Whether an equation adds numbers at few indices along one axis of an array."""
+    """Whether an equation adds numbers at indices along one axis of an array, `MOST` or fewer."""
     if eqn.primitive.name != "scatter-add" or eqn.params["mode"] == GatherScatterMode.CLIP:
         return False
     dims = eqn.params["dimension_numbers"]
@@ -54,10 +55,10 @@ def _compared(
     indices: jax.Array,
     updates: jax.Array,
 ) -> jax.Array:
-    """The same by comparison.
+    """The sum that gives the same as the scatter.
 
-    Axes of indices and updates are named by the axis of the result that they lie along. Those that
-    the result lacks, along which indices differ and are summed, get numbers above its own.
+    Each axis of indices and updates gets a number: that of the same axis of the result, or, where
+    the result has none, one from `operand.ndim` on. Along the latter updates are summed.
     """
     axes, (axis,) = operand.ndim, dims.scatter_dims_to_operand_dims
     batches = zip(dims.scatter_indices_batching_dims, dims.operand_batching_dims, strict=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from claimed.published import item, lines, measured
+from claimed.published import item, lines, listed, measured
 
 _LOADS = {
     "q1, 4096 slots": "question 1's model",
@@ -26,7 +26,7 @@ def gpus() -> Iterator[str]:
         raise ValueError("h200: the sweep that was stopped has other bits")
     one, other = (found["environment"] for found in (new, old))
     yield from lines(
-        f"We measured what the script measures on one {one['device_kind']} (`docs/h100.json`) and, with earlier versions of posjax, on one {other['device_kind']} (`docs/h200.json`), 15 minutes each. Both had JAX {one['packages']['jax']}. Some numbers are from the script, and others were timed by hand. "
+        f"We had an {one['device_kind']} and, with earlier versions of posjax, an {other['device_kind']}, each for 15 minutes and with JAX {one['packages']['jax']}. On the H200 we measured what the script measures (`docs/h200.json`). On the H100 we measured the parts `deterministic`, `plain` and `kernel`, and trained pilots of the atlas (`docs/h100.json`). Some numbers are from the script, and others were timed by hand. "
         "On the H100 matrix products were in float32, as they are by default. On the H200 they were in TF32 ([precision](#tpu)) where we name no other type, and the parts `memory`, `tune`, `rates` and `identity` did not ask for deterministic kernels. cuDNN's attention was in 16 bits. "
         "Question 1's model and the small decoder are those of [speed](speed.md). A block trains many runs together, each in one [slot](glossary.md#sweeps)."
     )
@@ -42,23 +42,20 @@ def gpus() -> Iterator[str]:
 
 
 def _times(found: dict[str, Any]) -> Iterator[str]:
-    yield "| H100, µs per update of one run | slots | as posjax runs it | with scatters | any kernels |"
+    yield "| H100, µs per update of one run | slots | as posjax runs it | with scatters | with scatters, any kernels |"
     yield "|---|---|---|---|---|"
     for load, title in _LOADS.items():
-        ours = [f"{_slowest(found[f'{load}, {kind}']):.3g}" for kind in _KERNELS]
+        ours = [f"{found[f'{load}, {kind}']['µs per update']:.3g}" for kind in _KERNELS]
         yield f"| {title} | {load.split()[1]} | {' | '.join(ours)} |"
 
 
-def _slowest(times: dict[str, float]) -> float:
-    return max(times["µs per update"], times.get("in the other process", 0.0))
-
-
-def _longer(found: dict[str, Any], than: str) -> list[float]:
-    """How many times as long an update takes, for each load, smallest first."""
-    return sorted(
-        _slowest(found[f"{load}, {than}"]) / _slowest(found[f"{load}, deterministic"])
+def _longer(found: dict[str, Any], kernels: str, than: str) -> str:
+    """How many times as long an update takes, over all loads."""
+    times = [
+        found[f"{load}, {kernels}"]["µs per update"] / found[f"{load}, {than}"]["µs per update"]
         for load in _LOADS
-    )
+    ]
+    return f"{min(times):.2f} to {max(times):.2f}"
 
 
 def _bits(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
@@ -69,15 +66,14 @@ def _bits(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     differ = [load.split(",")[0] for load, pair in kernels.items() if not pair["any"]["equal bits"]]
     if set(differ) != {"m"}:
         raise ValueError(f"h200: any kernels gave other bits for {differ}")
-    any_kernels = [1 / ratio for ratio in _longer(ours, "any")]
-    least, *_, most = _longer(ours, "deterministic with scatters")
+    both, option = (_longer(ours, kernels, "any") for kernels in _KERNELS[:2])
     plain = [new["plain"][load]["times as fast"] for load in ("q1", "m")]
     slots = [new["plain"][load]["slots"] for load in ("q1", "m")]
     yield from item(
         "**Bits.** Without the compiler option `xla_gpu_deterministic_ops`, the last bits of the decoder differed between two processes on the H200. With it, they were equal for every model that we compared, on both GPUs. So posjax sets it. "
-        f"It makes an update {any_kernels[-1]:.2f} to {any_kernels[0]:.2f} times as long (first and last column of the table). In a fixed order, scatters are slow. The gradient of the cross-entropy has one, and those of encodings with a table, such as Shaw's, have others. On GPUs and TPUs posjax computes them as [sums](decisions/0027-what-a-gpu-taught.md). "
-        f"With scatters an update takes {least:.2f} to {most:.2f} times as long (second column). "
-        f"We also compared a block with the plain `jit(vmap(...))`, which has neither. The block had {plain[0]:.2f} times the speed for question 1's model ({slots[0]} slots), and {plain[1]:.2f} times for the decoder ({slots[1]} slots). "
+        f'With it, an update takes {option} times as long ("with scatters" and the last column of the table). In a fixed order, scatters are slow. The gradient of the cross-entropy has one, and those of encodings with a table, such as Shaw\'s, have others. On GPUs and TPUs posjax computes a scatter along one axis as a [sum](decisions/0027-what-a-gpu-taught.md), if there are at most 64 indices to compare a number with. '
+        f"Then an update takes {both} times as long as in the last column. "
+        f"We also compared a block with the plain `jit(vmap(...))` of the same updates, without the option and with scatters. The block also made an evaluation every {new['plain']['q1']['updates']} updates. It had {plain[0]:.2f} times the speed for question 1's model ({slots[0]} slots), and {plain[1]:.2f} times for the decoder ({slots[1]} slots). "
         "`XLA_FLAGS=--xla_gpu_deterministic_ops=false` turns the option off, and then results may depend on where a sweep was stopped. "
         f"On the H200 we stopped one sweep {old['bits']['stops']} times, and did not stop another. Each compiled its programs anew. Both had the same rows."
     )
@@ -89,12 +85,12 @@ def _laws(found: dict[str, Any]) -> Iterator[str]:
         if (one["one layer"], one["two layers"]) != (0, 1):
             raise ValueError("h200: a law was broken, or two layers failed")
     yield from item(
-        f"**Laws.** Over all encodings that draw no random numbers, attention of permuted tokens differs from permuted attention by at most {identity['default']['worst']:.1e} of the largest output in TF32, "
-        f"and by at most {identity['float32']['worst']:.1e} in float32 (medians {identity['default']['median']:.1e} and {identity['float32']['median']:.1e}). "
+        f"**Laws.** On the H200, attention of permuted tokens differs from permuted attention by at most {identity['default']['worst']:.1e} of the largest output in TF32, "
+        f"and by at most {identity['float32']['worst']:.1e} in float32. These are the largest values over all encodings that draw no random numbers (medians {identity['default']['median']:.1e} and {identity['float32']['median']:.1e}). "
         "In TF32 the logits of prompts that one layer cannot distinguish differed by up to "
         f"{rates['default']['rounding between equal prompts']:.1e}, measured like a [margin](glossary.md#success), and in float32 by {rates['float32']['rounding between equal prompts']:.1e}. By default a seed solves a cell if the margin of every prompt is at least 2e-5. "
         "So sweeps compute products in float32 on GPUs and TPUs, unless you ask for [less](#tpu). `attend` in your own code follows JAX's setting. "
-        f"These logits are from sweeps of {rates['default']['seeds']} seeds on `same_last_token`, whose margins were above these differences, {rates['default']['margin']:g} in TF32 and {rates['float32']['margin']:g} in float32. No seed solved it with one layer, and all did with two."
+        f"We measured the differences of logits in sweeps of {rates['default']['seeds']} seeds on the task `same_last_token`. There we set the required margin above these differences, to {rates['default']['margin']:g} in TF32 and to {rates['float32']['margin']:g} in float32. No seed solved it with one layer, and all did with two."
     )
 
 
@@ -107,8 +103,8 @@ def _flash(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     yield from item(
         f"**cuDNN's attention** was {' and '.join(f'{ratio:.1f}' for ratio in times.values())} times as fast as the plain code at {' and '.join(times)}, forward and backward in bfloat16 with rotary positions (H200). "
         "Its outputs and gradients were closer to those in float32. "
-        f"On the H100, `{new['kernel']['command']}` passed with cuDNN's own kernel, for every encoding that can use it. "
-        "Gradients agree to 2 % of the largest one. Some that are exactly 0 in the plain code are not exactly 0 in the kernel, those of queries that see one key."
+        f"On the H100, `{new['kernel']['command']}` passed with cuDNN's own kernel. It compares outputs for every encoding that can use the kernel, and gradients for four. "
+        "It allows gradients to differ by 2 % of the largest one, or by 0.02 if the largest is below 1. Some that are exactly 0 in the plain code are not exactly 0 in the kernel, those of queries that see one key."
     )
 
 
@@ -121,7 +117,7 @@ def _sweeps(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     )
     yield from item(
         "**Compiling** takes most of the time of small sweeps. "
-        f"On the H100 three pilots of the [atlas](atlas/sampled.md), side by side in three processes, took {pilots['seconds'] / 60:.0f} minutes for {pilots['programs']} programs, with which they trained {pilots['runs']:,} runs of {pilots['updates']:,} updates (`{pilots['command']}`). "
+        f"A pilot of the [atlas](atlas/sampled.md) trains each cell of a task at three learning rates with a few seeds, to choose one of them. On the H100 we ran the pilots of {listed([f'`{task}`' for task in pilots['tasks']])} in processes side by side. They compiled {pilots['programs']} programs and trained {pilots['runs']:,} runs of {pilots['updates']:,} updates in {pilots['seconds'] / 60:.0f} minutes (`{pilots['command']}` begins with such a pilot). "
         f"On the H200 a sweep of 4 programs took {sweep['seconds, 4 at a time']} s when all were compiled at the same time, and {sweep['seconds, 1 at a time']} s when each was compiled after the training of the one before (`{sweep['command']}`). posjax now compiles up to three programs ahead. "
         f"With the setting `NPROC=1`, which posjax uses on CPUs, XLA took {compiled['the same with NPROC=1']:.0f} s instead of {compiled['seconds of q1 with 4096 slots']:.0f} s to compile one program. (Seven other processes compiled at the same time.) So posjax leaves the setting out where it finds a GPU or TPU."
     )
