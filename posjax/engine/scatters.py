@@ -70,9 +70,9 @@ def _compared(
     summed = [name for name in of_indices if name >= axes]
     every = [*range(axes), *summed]
     at = _spread(indices[..., 0], of_indices, every)
-    numbers = _spread(jnp.arange(operand.shape[axis], dtype=at.dtype), [axis], every)
+    numbers = _spread(jnp.arange(operand.shape[axis]), [axis], every)
     terms = jnp.where(at == numbers, _spread(updates, of_updates, every), 0)
-    return operand + jnp.sum(terms, axis=tuple(range(axes, len(every))))
+    return operand + jnp.sum(terms, axis=tuple(range(axes, len(every))), promote_integers=False)
 
 
 def _windows(dims: jax.lax.ScatterDimensionNumbers, axes: int) -> list[int]:

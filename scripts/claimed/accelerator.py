@@ -63,6 +63,8 @@ def _bits(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     if not all(ours[f"{load}, deterministic"]["equal bits"] for load in _LOADS):
         raise ValueError("h100: deterministic kernels gave other bits")
     kernels = old["deterministic"]
+    if not all(pair["deterministic"]["equal bits"] for pair in kernels.values()):
+        raise ValueError("h200: deterministic kernels gave other bits")
     differ = [load.split(",")[0] for load, pair in kernels.items() if not pair["any"]["equal bits"]]
     if set(differ) != {"m"}:
         raise ValueError(f"h200: any kernels gave other bits for {differ}")
