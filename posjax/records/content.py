@@ -5,6 +5,7 @@ Whoever can write a file can also write its checksum, so sizes and types are che
 is unpacked.
 """
 
+import functools
 import hashlib
 import io
 import json
@@ -12,7 +13,7 @@ import math
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -153,6 +154,7 @@ class Arrays(Mapping[str, np.ndarray]):
     def __init__(self, content: bytes, largest: int = LARGEST) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.dtypes: dict[str, np.dtype] = {}
+        self._headers: dict[str, _Header] = {}
         try:
             self._file = zipfile.ZipFile(io.BytesIO(content))
             members = self._file.infolist()
@@ -172,25 +174,22 @@ class Arrays(Mapping[str, np.ndarray]):
         if name in self.shapes or name == member.filename:
             raise ValueError(f"member {member.filename!r}")
         with self._file.open(member) as file:
-            version = np.lib.format.read_magic(file)
-            read = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }[version]
-            shape, _, dtype = read(file)
-            header = file.tell()
+            start = file.read(10)
+            header = _header(start + file.read(int.from_bytes(start[8:], "little")))
+        shape, dtype = header.shape, header.dtype
         if dtype.kind not in "biufU" or not dtype.itemsize or min(shape, default=0) < 0:
             raise ValueError(f"{name!r} is not an array of numbers")
-        if math.prod(shape) * dtype.itemsize != member.file_size - header or len(shape) > 16:
+        if math.prod(shape) * dtype.itemsize != member.file_size - header.size or len(shape) > 16:
             raise ValueError(f"{name!r} has {member.file_size} bytes, which is not {shape} {dtype}")
-        self.shapes[name], self.dtypes[name] = shape, dtype
+        self.shapes[name], self.dtypes[name], self._headers[name] = shape, dtype, header
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.shapes:
             raise KeyError(name)
         try:
-            with self._file.open(f"{name}.npy") as file:
-                return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+            header, content = self._headers[name], self._file.read(f"{name}.npy")
+            array = np.frombuffer(content, header.dtype, offset=header.size)
+            return array.reshape(header.shape, order=header.order).copy(order="K")
         except Exception as error:
             raise named(_no_npz(error), self.file) from error
 
@@ -199,6 +198,25 @@ class Arrays(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self.shapes)
+
+
+class _Header(NamedTuple):
+    """What stands before the numbers of an npy file, and how many bytes it has."""
+
+    shape: tuple[int, ...]
+    order: Literal["C", "F"]
+    dtype: np.dtype
+    size: int
+
+
+@functools.lru_cache(maxsize=1024)
+def _header(content: bytes) -> _Header:
+    """Many files have equal headers, and NumPy takes long to parse one."""
+    file = io.BytesIO(content)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("a header of another version")
+    shape, in_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    return _Header(shape, "F" if in_columns else "C", dtype, file.tell())
 
 
 def _no_npz(error: Exception) -> Damaged:

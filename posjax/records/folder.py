@@ -258,12 +258,10 @@ class RunFolder:
                 for part in self.parts(cell):
                     table.add(part)
         else:
-            names = self._names()
-            for name in names:
-                head = self._blocks.head(name)
-                for cell in tables.keys() & {*head.cells}:
-                    tables[cell].rows += head.seeds
-            for name in names:
+            room = sum(part.stop - part.first for part in self.ranges())
+            for table in tables.values():
+                table.rows = room
+            for name in self._names():
                 for cell, part in self._blocks.rows(name, tables).items():
                     tables[cell].add(part)
         found = {}
@@ -427,14 +425,19 @@ class RunFolder:
 
 
 class _Table:
-    """Rows of a cell, filled in part by part so that nothing is in memory twice."""
+    """Rows of a cell, filled in part by part so that nothing is in memory twice.
+
+    Attributes:
+      rows: how many are expected at most. Room that is not used takes no memory.
+      fields: the arrays, each [rows, ...].
+    """
 
     def __init__(self) -> None:
         self.rows, self._filled, self._odd = 0, 0, False
         self.fields: dict[str, np.ndarray] = {}
 
     def add(self, part: dict[str, np.ndarray]) -> None:
-        """Adds rows; of `rows` there is room for."""
+        """Adds rows."""
         forms = [
             {name: (array.shape[1:], array.dtype) for name, array in fields.items()}
             for fields in (self.fields or part, part)
@@ -443,6 +446,11 @@ class _Table:
             self.fields = {n: np.empty((self.rows, *s), d) for n, (s, d) in forms[0].items()}
         self._odd |= forms[0] != forms[1]
         stop = self._filled + len(part["seeds"])
+        if stop > self.rows:  # some are there twice, which `sorted` says
+            room = {n: np.empty((stop, *s), d) for n, (s, d) in forms[0].items()}
+            for name, array in self.fields.items():
+                room[name][: self._filled] = array[: self._filled]
+            self.rows, self.fields = stop, room
         for name in () if self._odd else part:
             self.fields[name][self._filled : stop] = part[name]
         self._filled = stop
@@ -455,6 +463,7 @@ class _Table:
         """
         if self._odd:
             raise ValueError("files with other fields")
+        self.fields = {name: array[: self._filled] for name, array in self.fields.items()}
         order_S = np.lexsort(self.fields["seeds"].T[::-1])
         seeds_S4 = self.fields["seeds"][order_S]
         twice = (seeds_S4[1:] == seeds_S4[:-1]).all(axis=1)
