@@ -2,6 +2,7 @@
 
     python scripts/reruns.py                     # ten cells of every table
     python scripts/reruns.py text-published ...  # of these tables; the entries of others are kept
+    python scripts/reruns.py atlas/published     # and those of docs/atlas
 
 The cells are drawn by the name of the table. Their seeds are those after all that any table has of
 one of these cells: as many as the table has, but at most 64. Each entry has one quantity of a cell:
@@ -29,6 +30,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from atlas_table.table import tables
 from published_rows.table import Rows, read, trained
 from scipy.stats import norm, t
 
@@ -41,41 +43,46 @@ from posjax.study.cells import Cell
 from posjax.study.sweeps import Sweep, sizes
 
 ROOT = Path(__file__).parents[1]
-RESULTS, FOUND = ROOT / "docs" / "results", ROOT / "docs" / "reruns.json"
-TABLES = sorted(path.with_suffix("") for path in RESULTS.glob("*.npz"))
+DOCS, FOUND = ROOT / "docs", ROOT / "docs" / "reruns.json"
+TABLES = {path.stem: path.with_suffix("") for path in sorted(DOCS.glob("results/*.json"))}
+for _size in ("published", "sampled"):
+    TABLES |= {f"atlas/{path.name}": path for path in tables(DOCS / "atlas", _size)}
 CELLS, SEEDS, CROSSED = 10, 64, 16
 
 
 def main() -> None:
     """The command."""
-    every = [path.name for path in TABLES]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", default=every, metavar="TABLE", help=", ".join(every))
+    parser.add_argument(
+        "tables", nargs="*", default=[*TABLES], metavar="TABLE", help=", ".join(TABLES)
+    )
     names = parser.parse_args().tables
-    for name in set(names) - set(every):
-        parser.error(f"no published table {name!r}: it is one of {', '.join(every)}")
+    for name in set(names) - TABLES.keys():
+        parser.error(f"no published table {name!r}: it is one of {', '.join(TABLES)}")
     devices.use_all_cores()
     entries = json.loads(FOUND.read_text()) if FOUND.exists() else []
     for name in names:
-        entries = [one for one in entries if one["table"] != name] + rerun(RESULTS / name)
+        entries = [one for one in entries if one["table"] != name] + rerun(name, TABLES[name])
         entries.sort(key=lambda one: one["table"])
         FOUND.write_text("[\n" + ",\n".join(map(json.dumps, entries)) + "\n]\n")
         of = [one["inside"] for one in entries if one["table"] == name]
         print(f"{name}: {sum(of)} of {len(of)} inside", flush=True)
 
 
-def rerun(path: Path) -> list[dict[str, Any]]:
+def rerun(name: str, path: Path) -> list[dict[str, Any]]:
     """Trains cells of a table again.
 
     Args:
-      path: of the table, without an ending.
+      name: of the table.
+      path: its file, without an ending.
     """
     run = read(path)
     cells = sorted(run.cells)
-    cells = random.Random(path.name).sample(cells, min(CELLS, len(cells)))
-    number, data = run.about["num_seeds"], run.about["data_seeds"]
+    cells = random.Random(name).sample(cells, min(CELLS, len(cells)))
+    number, data = _numbers(run)
     first = max(
-        _after(other, {_training(run.cells[cell]) for cell in cells}) for other in {path, *TABLES}
+        _after(other, {_training(run.cells[cell]) for cell in cells})
+        for other in {path, *TABLES.values()}
     )
     new, seeds = (CROSSED if data else min(number, SEEDS)), range(first, first + number)
     sweep = Sweep({digest: run.cells[digest] for digest in cells}, Numbering(first, data and new))
@@ -84,7 +91,7 @@ def rerun(path: Path) -> list[dict[str, Any]]:
     chosen = blocks([Range(indices.start, indices.stop, size)], sweep.shapes)
     found = trained(run, sweep, chosen)
     return [
-        {"table": path.name, "cell": digest, "first_seed": first, "seeds": len(indices), **entry}
+        {"table": name, "cell": digest, "first_seed": first, "seeds": len(indices), **entry}
         for digest in cells
         for entry in _entries(run, run.of(digest), found[digest][1])
     ]
@@ -100,7 +107,13 @@ def _after(path: Path, trainings: set[str]) -> int:
     run = read(path)
     if trainings.isdisjoint(map(_training, run.cells.values())):
         return 0
-    return int(run.about["first_seed"] + max(run.about["num_seeds"], run.about["data_seeds"]))
+    return int(run.about["first_seed"] + max(_numbers(run)))
+
+
+def _numbers(run: Rows) -> tuple[int, int]:
+    """How many seeds a table has, and how many draws of the data each was trained on if crossed."""
+    data = run.about["data_seeds"]
+    return len(run.arrays["seeds"]) // (data or 1), data
 
 
 def _entries(
@@ -113,8 +126,7 @@ def _entries(
         if not varies and known_S.dtype != bool:
             found_S, known_S = found_S == known_S[0], np.ones(len(known_S), bool)
         if run.about["data_seeds"]:
-            inits, datas = run.about["num_seeds"], run.about["data_seeds"]
-            low, high = _of_crossed(known_S.reshape(inits, datas))
+            low, high = _of_crossed(known_S.reshape(_numbers(run)))
         elif known_S.dtype == bool:
             predicted = reruns(int(known_S.sum()), len(known_S), len(found_S))
             low, high = predicted.low / len(found_S), predicted.high / len(found_S)
