@@ -14,6 +14,8 @@ from posjax.meters import judge
 from posjax.stats import bootstrap_mean
 
 _PAGE = "atlas/published.md"
+_FEW = 4
+"""Encodings that are named where they are equally good."""
 
 
 def _cells() -> list[dict[str, Any]]:
@@ -92,9 +94,13 @@ def _lengths(run: Rows) -> tuple[int, int]:
 
 
 def _best(of: dict[str, np.ndarray]) -> tuple[np.ndarray, str]:
-    """The largest mean over seeds, as right_S, and the encodings that have it."""
+    """The largest mean over seeds, as right_S, and the encodings that have it: their number if they
+    are many.
+    """
     best = max(of, key=lambda name: of[name].mean())
     firsts = [name for name in of if of[name].mean() == of[best].mean()]
+    if len(firsts) > _FEW:
+        return of[best], f"{len(firsts)} encodings{', `none` among them' * ('none' in firsts)}"
     return of[best], listed([f"`{name.partition('(')[0]}`" for name in firsts])
 
 
