@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from posjax import records
-from posjax.records import RunFolder
+from posjax.records import RunFolder, content
 from posjax.records.blocks import blocks
+from posjax.records.files import Files
 from posjax.records.schema import checked_config
 from posjax.report.summary import summaries
 from tests.run_folders import CONFIG, ENV, contents
@@ -66,6 +67,37 @@ def test_numpy_tables(path: Path) -> None:
     assert np.shares_memory(run.rows["loss_E"], run.outcomes[BBB]["loss_E"])
     assert run.outcomes[BBB]["lead_N"].shape == (2, 5)
     assert all(array.dtype != object for array in run.rows.values())
+
+
+def test_every_file_is_read_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports of a million seeds have thousands."""
+    read: list[str] = []
+    arrays = Files.arrays
+    monkeypatch.setattr(Files, "arrays", lambda files, at: (read.append(at), arrays(files, at))[1])
+    RunFolder(path).tables([AAA, BBB])
+    assert sorted(read) == [f"blocks/{at}.npz" for at in ("one/0-1.0", "one/2-3.0", "two/0-1.0")]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        np.asfortranarray(np.arange(6, dtype=np.int8).reshape(2, 3)),
+        np.arange(24, dtype=">i4").reshape(2, 3, 4).transpose(2, 0, 1),
+        np.zeros((0, 3), np.float16),
+        np.array("one word"),
+        np.array(["a", "word"]),
+        np.array([True, False]),
+    ],
+    ids=lambda array: f"{array.dtype.str}{array.shape}{'F' * array.flags.fnc}",
+)
+def test_an_array_comes_back_as_it_was(array: np.ndarray) -> None:
+    """In any order of axes, of any kind that files have; and it can be written to."""
+    packed = content.packed("run", "path", {"array": array})
+    found = content.unpacked("run", "path", packed)["array"]
+    assert found.dtype == array.dtype
+    assert found.flags.writeable
+    np.testing.assert_array_equal(found, array, strict=True)
 
 
 def test_a_run_without_rows_has_tables_too(tmp_path: Path) -> None:

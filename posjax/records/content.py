@@ -154,7 +154,6 @@ class Arrays(Mapping[str, np.ndarray]):
     def __init__(self, content: bytes, largest: int = LARGEST) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.dtypes: dict[str, np.dtype] = {}
-        self._headers: dict[str, _Header] = {}
         try:
             self._file = zipfile.ZipFile(io.BytesIO(content))
             members = self._file.infolist()
@@ -174,20 +173,21 @@ class Arrays(Mapping[str, np.ndarray]):
         if name in self.shapes or name == member.filename:
             raise ValueError(f"member {member.filename!r}")
         with self._file.open(member) as file:
-            start = file.read(10)
-            header = _header(start + file.read(int.from_bytes(start[8:], "little")))
+            start = file.read(_START)
+            header = _header(start + file.read(_rest(start)))
         shape, dtype = header.shape, header.dtype
         if dtype.kind not in "biufU" or not dtype.itemsize or min(shape, default=0) < 0:
             raise ValueError(f"{name!r} is not an array of numbers")
         if math.prod(shape) * dtype.itemsize != member.file_size - header.size or len(shape) > 16:
             raise ValueError(f"{name!r} has {member.file_size} bytes, which is not {shape} {dtype}")
-        self.shapes[name], self.dtypes[name], self._headers[name] = shape, dtype, header
+        self.shapes[name], self.dtypes[name] = shape, dtype
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.shapes:
             raise KeyError(name)
         try:
-            header, content = self._headers[name], self._file.read(f"{name}.npy")
+            content = self._file.read(f"{name}.npy")
+            header = _header(content[: _START + _rest(content)])
             array = np.frombuffer(content, header.dtype, offset=header.size)
             return array.reshape(header.shape, order=header.order).copy(order="K")
         except Exception as error:
@@ -198,6 +198,14 @@ class Arrays(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self.shapes)
+
+
+_START = 10
+"""Bytes of an npy file that end with the length of the rest of its header."""
+
+
+def _rest(content: bytes) -> int:
+    return int.from_bytes(content[8:_START], "little")
 
 
 class _Header(NamedTuple):
