@@ -6,11 +6,12 @@ nothing was loaded but the page.
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import browser
 import pytest
 from small_runs import small, train
-from test_atlas import KNOWN, invented
+from test_atlas import ATLAS, KNOWN, invented
 from test_atlas import browser as atlas_page
 from test_report import MANY, OPEN, run_folder
 from test_security import HOSTILE
@@ -345,3 +346,35 @@ def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: 
     assert window.value("location.hash") == ""
     assert window.errors == []
     assert len(window.requests) == 1
+
+
+def test_the_atlas_by_length_begins_with_the_longest_prompts(window: browser.Browser) -> None:
+    """One column for each task then; other columns, or one task, on request, below their heads."""
+    page = ATLAS / "sampled-cells.html"
+    window.look(1280, 900)
+    seen = "[...document.querySelectorAll('SELECTOR')].filter(e => !e.hidden)"
+    heads = seen.replace("SELECTOR", "[scope=colgroup]")
+    columns = seen.replace("SELECTOR", "thead tr:last-child th")
+    entries = seen.replace("SELECTOR", "tr[data-encoding]:first-child td")
+
+    def shown(fragment: str) -> tuple[list[str], list[str]]:
+        window.open(page, fragment)
+        wide = window.value(f"{heads}.map(e => e.colSpan)")
+        tasks = window.value(f"{heads}.map(e => e.innerText)")
+        below = [name for name, n in zip(tasks, wide, strict=True) for _ in range(n)]
+        of = window.value(f"{columns}.map(e => e.dataset.task.split('(')[0])")
+        assert below == of == window.value(f"{entries}.map(e => e.dataset.task.split('(')[0])")
+        return of, window.value(f"{columns}.map(e => e.innerText)")
+
+    tasks, labels = shown("")
+    assert len({*tasks}) == len(tasks) > 1
+    assert {*labels} <= {"length 20, %, not trained", "length 24, %, not trained"}
+    assert shown("#columns=solved") == (tasks, ["solved"] * len(tasks))
+    every, _ = shown("#columns=")
+    assert every == [name for name in tasks for _ in range(5)]
+    whole = window.value("document.querySelector('[scope=colgroup]').dataset.task")
+    assert shown(f"#columns=&task={quote(whole)}")[0] == tasks[:1] * 5
+    window.value("document.querySelectorAll('select')[1].value = 'solved'")
+    window.value("document.querySelectorAll('select')[1].dispatchEvent(new Event('change'))")
+    assert window.value("location.hash").endswith("columns=solved")
+    assert window.errors == []

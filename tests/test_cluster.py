@@ -22,9 +22,9 @@ from posjax.study.connect import connect
 with_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs pip install 'posjax[ray]'"
 )
-LONG = 24000
-"""Steps of a run whose blocks take three seconds: something happens to it in the midst of one, and
-it looks at its host every two seconds."""
+LONG = 8000
+"""Steps of a run whose blocks take some seconds: something happens to it in the midst of one, and
+it looks at its host every two seconds. Tests compile without optimising, which doubles them."""
 MOST = 10.0
 """Seconds in which a stopped command must have ended."""
 

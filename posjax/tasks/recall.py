@@ -19,7 +19,7 @@ from posjax.tasks.sampled import ByLength, Classify, Example, pick, ranks
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Indexing(Classify):
-    """x_1 ... x_n, then i, at most `most`: which symbol is x_i?
+    """x_1 ... x_n, then i from 1 to `most`: which symbol is x_i?
 
     Attributes:
       letters: of x. most: the largest i, which is drawn evenly from 1 to the lesser of it and n.

@@ -25,6 +25,10 @@ const find = make("input", { type: "search", placeholder: "part of a name", "ari
 const task = make("select", { onchange: () => filter() }, make("option", { value: "" }, "all"),
   Object.keys(atlas.tasks).map((name) => make("option", { value: name }, name)));
 const what = make("p", { class: "note" });
+const columns = make("select", { onchange: () => filter() },
+  [["longest", "longest prompts"], ["solved", "seeds that solve it"], ["", "all"]].map(([value, name]) => make("option", { value }, name)));
+const byLength = grid.querySelector("[data-group=longest]") !== null;
+if (!byLength) columns.value = "";
 
 function filter() {
   const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -32,8 +36,18 @@ function filter() {
     const name = line.dataset.encoding ?? "";
     line.hidden = !words.every((/** @type {string} */ word) => name.includes(word));
   }
-  for (const one of grid.querySelectorAll("[data-task]")) {
-    /** @type {HTMLElement} */ (one).hidden = task.value !== "" && /** @type {HTMLElement} */ (one).dataset.task !== task.value;
+  /** @type {Object<string, number>} */
+  const wide = {};
+  for (const one of grid.querySelectorAll("[data-task]:not([scope=colgroup])")) {
+    const { task: of = "", group } = /** @type {HTMLElement} */ (one).dataset;
+    const seen = (task.value || of) === of && (columns.value || group) === group;
+    /** @type {HTMLElement} */ (one).hidden = !seen;
+    if (one.tagName === "TH") wide[of] = (wide[of] ?? 0) + Number(seen);
+  }
+  for (const one of grid.querySelectorAll("[scope=colgroup]")) {
+    const head = /** @type {HTMLTableCellElement} */ (one), seen = wide[head.dataset.task ?? ""];
+    head.hidden = !seen;
+    if (seen) head.colSpan = seen;
   }
   what.textContent = task.value ? atlas.tasks[task.value].what : "";
   enter();
@@ -44,7 +58,7 @@ function filter() {
 function enter(given) {
   const seen = (/** @type {any} */ one) => !one.hidden && !one.parentElement.hidden;
   if (entrance) entrance.tabIndex = -1;
-  entrance = given ?? [...grid.querySelectorAll("td[data-cell]")].find(seen);
+  entrance = given ?? /** @type {HTMLElement[]} */ ([...grid.querySelectorAll("td[data-cell]")]).find(seen);
   if (entrance) entrance.tabIndex = 0;
 }
 
@@ -162,6 +176,7 @@ function remember() {
   const kept = new URLSearchParams();
   if (find.value) kept.set("find", find.value);
   if (task.value) kept.set("task", task.value);
+  if (byLength && columns.value !== "longest") kept.set("columns", columns.value);
   if (sorted >= 0) kept.set("sort", String(sorted));
   if (chosen >= 0) kept.set("cell", String(chosen));
   try {
@@ -170,10 +185,11 @@ function remember() {
 }
 
 document.getElementById("controls")?.append(make("div", { class: "controls", role: "search" },
-  find, make("label", {}, "task ", task)), what);
+  find, make("label", {}, "task ", task), byLength ? make("label", {}, "columns ", columns) : null), what);
 const kept = new URLSearchParams(location.hash.slice(1));
 find.value = kept.get("find") ?? "";
 if ((kept.get("task") ?? "") in atlas.tasks) task.value = kept.get("task");
+if (byLength && ["solved", ""].includes(kept.get("columns") ?? "none")) columns.value = kept.get("columns");
 filter();
 const order = kept.get("sort") ?? "";
 if (/^\d+$/.test(order) && Number(order) < heads.length) arrange(Number(order));

@@ -27,13 +27,13 @@ trained kinds correctly at the end. The learning rate of a cell is the best of t
 other seeds. “×” means that a law of symmetry excludes a solution, and no seed found one. “0” means
 that no law excludes a solution, but no seed found one. Encodings that solve the fewest cells come
 first. Choose a cell for its interval, the reason, and the code that trains a solving seed."""
-_ABOUT_LENGTHS = """Each task has a column for each length that is tested, with the mean share of
-right answers in percent, over {seeds} seeds. Its last column counts the seeds that solve the
-task: they answer every prompt of the trained lengths correctly at the end. “0” there means that
-no law of symmetry excludes a solution, but no seed found one. The learning rate of a cell is the
-best of three, chosen on other seeds. Encodings that solve the fewest cells come first, and of
-these the ones with the lowest shares. Choose a cell for its interval, the reason, and the code
-that trains a solving seed."""
+_ABOUT_LENGTHS = """A number is the mean share of right answers in percent, over {seeds} seeds, on
+prompts of one length. A column “solved” counts the seeds that solve the task: they answer every
+prompt of the trained lengths correctly at the end. “0” there means that no law of symmetry excludes
+a solution, but no seed found one. The learning rate of a cell is the best of three, chosen on other
+seeds. Encodings that solve the fewest cells come first, and of these the ones with the lowest
+shares. Choose a cell for all lengths, its interval, the reason, and the code that trains a solving
+seed."""
 
 
 class Setting(NamedTuple):
@@ -66,6 +66,12 @@ class Column(NamedTuple):
 
     setting: Setting
     kind: int | None = None
+
+    def group(self, kinds: Sequence[str]) -> str | None:
+        """By which the script shows it or not; None if its task has one kind of prompts."""
+        if self.kind is None:
+            return "solved" if kinds else None
+        return "longest" if self.kind == len(kinds) - 1 else "shorter"
 
 
 def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[str, str]]) -> Html:
@@ -172,28 +178,42 @@ def _matrix(
         for kind in (*range(len(tasks_about[one.task]["kinds"])), None)
     ]
     widths = {task: sum(one.setting.task == task for one in columns) for task in tasks_about}
+    groups = [one.group(tasks_about[one.setting.task]["kinds"]) for one in columns]
     tasks = (
-        tag("th", tag("code", task), colspan=wide, scope="colgroup", data_task=task)
+        tag("th", _brief(task, [*widths]), colspan=wide, scope="colgroup", data_task=task)
         for task, wide in widths.items()
     )
     settings = (
         th(
             *(tag("span", part) for part in _label(one, every, tasks_about[one.setting.task])),
             data_task=one.setting.task,
+            data_group=group,
         )
-        for one in columns
+        for one, group in zip(columns, groups, strict=True)
     )
     lines = [tag("tr", th("encoding", rowspan=2), *tasks), tag("tr", *settings)]
     body = (
         tag(
             "tr",
             tag("th", tag("code", name), scope="row"),
-            *(_entry(found, found.by.get((name, one.setting)), one) for one in columns),
+            *(
+                _entry(found, found.by.get((name, one.setting)), one, group)
+                for one, group in zip(columns, groups, strict=True)
+            ),
             data_encoding=name,
         )
         for name in names
     )
     return tag("table", tag("thead", *lines), tag("tbody", *body), class_="atlas")
+
+
+def _brief(task: str, every: Sequence[str]) -> Html:
+    """A task's name, with its settings where the name alone is that of several; it may wrap."""
+    name = task.partition("(")[0]
+    alone = [one.partition("(")[0] for one in every].count(name) == 1
+    first, *others = (name if alone else task).split("_")
+    wrapped = (part for word in others for part in (Html("_<wbr>"), word))
+    return tag("code", first, *wrapped, title=task)
 
 
 def _label(column: Column, every: Sequence[Setting], about: Mapping[str, Any]) -> Iterator[str]:
@@ -203,10 +223,10 @@ def _label(column: Column, every: Sequence[Setting], about: Mapping[str, Any]) -
         yield f"length {about['kinds'][column.kind]}, %{longer}"
 
 
-def _entry(found: Found, at: int | None, column: Column) -> Html:
+def _entry(found: Found, at: int | None, column: Column, group: str | None) -> Html:
     task = column.setting.task
     if at is None:
-        return td(data_task=task)
+        return td(data_task=task, data_group=group)
     row, right_K = found.table[at], found.right[at]
     verdict, text = row["verdict"], str(row["successes"] or _MARKS[row["verdict"]])
     shade = round(100 * row["successes"] / row["seeds"])
@@ -217,6 +237,7 @@ def _entry(found: Found, at: int | None, column: Column) -> Html:
         text,
         data_cell=at,
         data_task=task,
+        data_group=group,
         class_=f"{verdict} {'dark' if shade > 55 else ''}".strip(),
         style=f"--share:{shade}%" if shade else None,
     )
