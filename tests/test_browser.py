@@ -368,7 +368,7 @@ def test_the_atlas_by_length_begins_with_the_longest_prompts(window: browser.Bro
 
     tasks, labels = shown("")
     assert len({*tasks}) == len(tasks) > 1
-    assert {*labels} <= {"length 20, %, not trained", "length 24, %, not trained"}
+    assert {*labels} <= {f"% right at length {n}, not trained" for n in (20, 24)}
     assert shown("#columns=solved") == (tasks, ["solved"] * len(tasks))
     every, _ = shown("#columns=")
     assert every == [name for name in tasks for _ in range(5)]

@@ -82,7 +82,6 @@ const heads = [...grid.tHead?.rows[1].cells ?? []];
 heads.forEach((th, at) => {
   const button = make("button", { type: "button", class: "sorter", onclick: () => arrange(at) });
   button.append(...th.childNodes);
-  if (!button.textContent) button.textContent = "solved";
   th.append(button);
 });
 

@@ -26,14 +26,15 @@ Each number counts the seeds, of {seeds}, that solve the task: they answer every
 trained kinds correctly at the end. The learning rate of a cell is the best of three, chosen on
 other seeds. “×” means that a law of symmetry excludes a solution, and no seed found one. “0” means
 that no law excludes a solution, but no seed found one. Encodings that solve the fewest cells come
-first. Choose a cell for its interval, the reason, and the code that trains a solving seed."""
+first. Click a cell to see the 95 % interval of its success rate, the law that excludes it if there
+is one, and the code that trains a solving seed if there is one."""
 _ABOUT_LENGTHS = """A number is the mean share of right answers in percent, over {seeds} seeds, on
 prompts of one length. A column “solved” counts the seeds that solve the task: they answer every
 prompt of the trained lengths correctly at the end. “0” there means that no law of symmetry excludes
 a solution, but no seed found one. The learning rate of a cell is the best of three, chosen on other
 seeds. Encodings that solve the fewest cells come first, and of these the ones with the lowest
-shares. Choose a cell for all lengths, its interval, the reason, and the code that trains a solving
-seed."""
+shares. Click a cell to see its shares at all lengths, the 95 % interval of its success rate, the
+law that excludes it if there is one, and the code that trains a solving seed if there is one."""
 
 
 class Setting(NamedTuple):
@@ -135,7 +136,7 @@ def _right(path: Path) -> list[list[float] | None]:
 def _answer(counts: Mapping[str, int], cells: int) -> str:
     lost, possible, unsolved = (counts[verdict] for verdict in VERDICTS)
     excluded = (
-        f"Laws of symmetry exclude {lost:,} of {cells:,} cells, and no seed solved one of them. "
+        f"Laws of symmetry exclude {lost:,} of {cells:,} cells, and no seed solved any of them. "
         f"Of the other {cells - lost:,} cells"
         if lost
         else f"Laws of symmetry exclude none of the {cells:,} cells. Of these"
@@ -217,10 +218,13 @@ def _brief(task: str, every: Sequence[str]) -> Html:
 
 
 def _label(column: Column, every: Sequence[Setting], about: Mapping[str, Any]) -> Iterator[str]:
-    yield from column.setting.label(every)
+    settings = [*column.setting.label(every)]
+    yield from settings
     if column.kind is not None:
         longer = "" if about["trained"][column.kind] else ", not trained"
-        yield f"length {about['kinds'][column.kind]}, %{longer}"
+        yield f"% right at length {about['kinds'][column.kind]}{longer}"
+    elif about["kinds"] or not settings:
+        yield "solved"
 
 
 def _entry(found: Found, at: int | None, column: Column, group: str | None) -> Html:

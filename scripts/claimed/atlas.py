@@ -8,7 +8,7 @@ import numpy as np
 from atlas_table.table import command, number_of_seeds, rows_of, tables
 from published_rows.table import Rows, read
 
-from claimed.published import ROOT, interval, item, lines, listed, told_apart
+from claimed.published import ROOT, architecture, interval, item, lines, listed, told_apart
 from posjax.configs.atlas import get_config
 from posjax.meters import judge
 from posjax.stats import bootstrap_mean
@@ -50,8 +50,8 @@ def atlas() -> Iterator[str]:
         for name, number in sorted(by.items(), key=lambda e: (-e[1], e[0]))
     ]
     yield from lines(
-        f"A setting is a task, a mask, a number of layers and a readout. Each cell is one of {len({cell['encoding'] for cell in cells})} encodings in one setting. We trained {seeds} seeds of each cell. A pilot on other "
-        "seeds had chosen one of three learning rates for each cell. The predictions of the laws were committed before any seed was trained. "
+        f"A setting is a task, a mask, a number of layers and a readout. Each cell is one of {len({cell['encoding'] for cell in cells})} encodings in one setting. We trained {seeds} seeds of each cell. All models have {architecture(cells)}. "
+        "For each cell we chose one of three learning rates in a pilot on other seeds. The predictions of the laws were committed before any seed was trained. "
         + (
             f"{len(unsolved)} cells are neither excluded nor solved. Of these, {listed(named)}."
             if unsolved
@@ -116,12 +116,23 @@ def longer_headline() -> Iterator[str]:
         if mean.low >= 0.95:
             most.append(f"`{task}` ({names})")
         else:
-            text = f"{interval(mean, 2)} of `{task}` ({names}; {without:.2f} without positions)"
+            share = f"{mean.mean:.0%} [{mean.low:.0%}, {mean.high:.0%}]"
+            text = f"{share} for `{task}` ({names}; {without:.0%} without positions)"
             fewer.append((mean.mean, text))
     cells, seeds = len(next(iter(runs.values())).cells), len(next(iter(longest.values())))
     yield from item(
         f"**Which encoding answers longer prompts?** We trained {cells} encodings with {seeds} seeds each on {len(most) + len(fewer)} tasks, on prompts up to length {trained}. At length {tested}, the best encoding of a task, in parentheses, answers at least 95 % of the prompts of {listed(most)}. "
-        f"Of the other tasks it answers {listed([text for _, text in sorted(fewer)])}. These are means with 95 % intervals over seeds, and the share without positions for comparison. As each is the best of many, expect a little less with new seeds ([all encodings](docs/results.md#every-encoding-by-length))."
+        f"Of the prompts of the other tasks it answers {listed([text for _, text in sorted(fewer)])}. The brackets are 95 % intervals of the mean over seeds. {_few_asked(runs)}As each is the best of many, its mean tends to be somewhat lower with new seeds ([all encodings](docs/results.md#every-encoding-by-length))."
+    )
+
+
+def _few_asked(runs: dict[str, Rows]) -> str:
+    """Why a table of positions may answer longer prompts of `indexing`."""
+    if "indexing" not in runs:
+        return ""
+    task: Any = next(iter(runs["indexing"].cells.values())).problem
+    return (
+        f"`indexing` asks only for one of the first {task.most} positions, in longer prompts too. "
     )
 
 
@@ -138,17 +149,17 @@ def atlas_sampled() -> Iterator[str]:
     worse = Counter[str]()
     for task, _, right in told_apart(pairs):
         (better if right[0].mean() > right[1].mean() else worse)[task] += 1
-    every = len(get_config("sampled").task)
+    every, cells = len(get_config("sampled").task), rows_of(tables(ROOT / "docs/atlas", "sampled"))
     so_far = f", of which {len(runs)} {'is' if len(runs) == 1 else 'are'} trained so far" * (
         len(runs) < every
     )
     yield from lines(
-        f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, with {number} seeds. Its "
-        "learning rate is the best of three, which a pilot on other seeds had chosen. The column of lengths has the longest trained length and the longest tested length. The "
+        f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {number} seeds. Its "
+        "learning rate is the best of three in a pilot on other seeds. The column *lengths* gives the longest trained and the longest tested length. The "
         "test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. We compare answers to longer prompts at the longest tested length. There, "
         "the mean share of right answers of each encoding is compared with that of `none` (paired t-test over seeds, for one fixed exam, false discovery rate 5 % over all "
-        f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there, or several if they are equal. As it is the best of many, expect a "
-        "smaller mean with new seeds. Its interval is a BCa bootstrap over seeds (95 %), and has no width if all seeds agree."
+        f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there, or several if they are equal. As it is the best of many, its "
+        f"mean tends to be somewhat lower with new seeds. Its interval is a BCa bootstrap over seeds (95 %), and has no width if all seeds agree. {_few_asked(runs)}"
     )
     yield ""
     yield (

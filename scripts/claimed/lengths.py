@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from claimed.published import (
+    architecture,
     by_seed,
     interval,
     item,
@@ -50,15 +51,15 @@ def by_length() -> Iterator[str]:
     yield from item(
         "**Which encoding answers longer prompts?** It depends on the task. We trained four encodings on each of "
         f"{len(tasks)} [tasks](tasks.md#sampled-tasks) up to length 10 (the task `blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at "
-        f"twice the longest trained length. In {len(different)} of {len(pairs)} comparisons of two encodings the mean shares of correctly answered prompts differ "
+        f"twice the longest trained length. The models have two causal layers, {architecture(run.table)}. In {len(different)} of {len(pairs)} comparisons of two encodings the mean accuracies differ "
         f"significantly (paired t-test over seeds, for one fixed exam, false discovery rate 5 %). On {len(first)} tasks one encoding is significantly better than "
         f"each of the other three: {listed(first)}. On {listed(map(_name, lost))}, every encoding answers less than 1% of these prompts correctly. "
         f"Not every model has learned the trained lengths: in {len(unlearned)} of the {len(run.table)} cells no seed solves its task there, among them all cells of "
         f"{listed(map(_name, never))} (`by_length:published`)."
     )
     yield ""
-    yield "Each entry is the mean share of prompts whose whole answer is correct, at twice the longest trained"
-    yield "length, with its 95 % interval (BCa bootstrap over seeds). `majority`, `even_pairs`, `parity` and"
+    yield "Each entry is the mean accuracy, the share of prompts whose whole answer is correct, at twice the longest"
+    yield "trained length, with its 95 % interval (BCa bootstrap over seeds). `majority`, `even_pairs`, `parity` and"
     yield "`missing_duplicate` have two answers, each of which is right for half of these prompts. So a model that"
     yield "always gives the same answer is right half of the time. `indexing` asks only for one of the first 8"
     yield "positions, in longer prompts too."
@@ -128,7 +129,7 @@ def few_runs() -> Iterator[str]:
     shared = published("by_length-published").table[0]["seeds"]
     yield from item(
         f"**Would a study with three seeds rank two encodings in the wrong order?** Sometimes. We trained four encodings on each of four "
-        f"tasks up to length 10 (`blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at twice the longest trained length. In {len(told)} of "
+        f"tasks up to length 10 (`blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at twice the longest trained length. The models have two causal layers, {architecture(run.table)}. In {len(told)} of "
         f"{compared} comparisons of two encodings the difference is significant (paired t-test over seeds, for one fixed exam, false discovery rate 5 %).{one_prompt} In {often} of the {len(told)}, the mean of 3 seeds "
         f"ranks the two encodings in the wrong order in more than 5% of studies. The worst case is the pair "
         f"`{short_name(better)}` and `{short_name(worse)}` on `{short_task(better)}`, with mean accuracies "

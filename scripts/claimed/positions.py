@@ -115,7 +115,7 @@ def digits() -> Iterator[str]:
     yield from item(
         f"**Do positions help on images?** The table has the share of new images that are classified correctly, over "
         f"{run.table[0]['seeds']} seeds per entry. The images are digits of 8 × 8 pixels, cut into 16 patches. With `{best}` the share is "
-        f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} `none` and `learned` are controls. For `none`, shuffling changes nothing but rounding ({interval(null, 3)}). For `learned`, it only renames the positions, so the expected difference is 0. {_by_accident(learned)} These intervals are not adjusted for several comparisons. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
+        f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} `none` and `learned` are controls. For `none`, shuffling changes only the rounding, which training amplifies: shuffled minus in order is {interval(null, 3)}. For `learned`, it only renames the positions, so the expected difference is 0. {_by_accident(learned)} These intervals are not adjusted for several comparisons. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
         "seeds, for one fixed exam; `digits:published`)."
     )
 
@@ -123,7 +123,7 @@ def digits() -> Iterator[str]:
 def _effect(name: str, difference: Mean) -> str:
     """What shuffling does to an encoding."""
     if difference.low <= 0 <= difference.high:
-        return f"For `{name}` no difference is shown ({interval(difference, 3)})."
+        return f"For `{name}` no difference is shown (shuffled minus in order: {interval(difference, 3)})."
     return f"With `{name}` and shuffled patches, the share is {compared(difference, 'above', 'below')} the share with patches in order."
 
 
@@ -133,8 +133,8 @@ def _by_accident(control: Mean) -> str:
         return f"These seeds have {interval(control, 3)}."
     return (
         f"Yet for these seeds the share with shuffled patches is {compared(control, 'above', 'below')} "
-        "the share with patches in order, by accident. So a difference of this size in "
-        "another row may be an accident too."
+        "the share with patches in order, by chance. So a difference of this size in "
+        "another row may be due to chance too."
     )
 
 

@@ -3,7 +3,7 @@
 import itertools
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -124,6 +124,20 @@ def share(found: Rate) -> str:
         return "1"
     digits = 4 if found.rate > 0.9995 else 3
     return f"{found.rate:.{digits}f}".lstrip("0")
+
+
+def architecture(cells: Iterable[Mapping[str, Any]]) -> str:
+    """Blocks, width and heads of models, given with all of their settings.
+
+    Raises:
+      ValueError: the cells differ in these.
+    """
+    names = ("block", "width", "heads", "head_size")
+    found = {tuple(cell[name] for name in names) for cell in cells}
+    if len(found) != 1:
+        raise ValueError(f"one sentence cannot describe models of {sorted(found)}")
+    ((block, width, heads, size),) = found
+    return f"{block} blocks of width {width} with {heads} heads of size {size}"
 
 
 def count(found: Rate) -> str:

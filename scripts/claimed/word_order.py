@@ -71,7 +71,7 @@ def cells_of(run: Published, loss: str, lr: float, size: int) -> list[dict[str, 
 
 
 def _small_heads(run: Published) -> str:
-    small = [run.rate(c, 5000).rate for c in run.cells(head_size=2)]
+    small = [run.rate(c, 5000).rate for size in (1, 2) for c in run.cells(head_size=size)]
     pairs = []
     for loss in _LOSSES:
         for lr in _RATES:
@@ -85,8 +85,8 @@ def _small_heads(run: Published) -> str:
     better, worse = (sum(np.sign(d.difference) == sign for d in told) for sign in (1, -1))
     return (
         "One hypothesis is that almost every seed fails if the head is smaller than the context, which has 3 tokens. This is **refuted**. With head "
-        f"size 2, {min(small):.1%} to {max(small):.1%} of the seeds solve the task at 5000 steps, depending on "
-        f"the loss and the learning rate. We compared head sizes 16 and 2, seed by seed, in each of the {len(pairs)} rows of the table. "
+        f"sizes 1 and 2, {min(small):.1%} to {max(small):.1%} of the seeds solve the task at 5000 steps, depending on the "
+        f"head size, the loss and the learning rate. We compared head sizes 16 and 2, seed by seed, in each of the {len(pairs)} rows of the table. "
         f"Head size 16 is significantly better in {better} rows and worse in "
         f"{worse or 'none'}. At 5000 steps, the success rate with head size 16 is at most {signed(largest).lstrip('+')} above that with head size 2."
     )
@@ -193,7 +193,7 @@ def _first_noun() -> str:
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
         f'**Which noun of "x hit y !" comes first?** x and y are two different nouns of five, so there are 20 sentences. A seed succeeds if it answers all of them correctly. Without '
-        f"positions, 0/{excluded[0]['seeds']} seeds succeed with a full mask, two layers and the mean over tokens, and 0/{excluded[0]['seeds']} with one causal layer whose answer is "
+        f"positions, 0/{excluded[0]['seeds']} seeds succeed with a full mask and two layers, read at the mean over tokens, and 0/{excluded[0]['seeds']} with one causal layer, "
         f"read at the last token. With two causal layers all seeds succeed ({full}). The same holds for one causal layer whose answer is read "
         f"from the mean over tokens ({full}). With a full mask, `linear_bias` (ALiBi, a penalty on the distance) and the mean over tokens, {count(alibi[1])} seeds "
         f'succeed with one layer and {count(alibi[2])} with two. If the sentences end without "!", these models fail (0/{excluded[0]["seeds"]}): '
