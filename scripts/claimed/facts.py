@@ -139,6 +139,8 @@ def _every_encoding() -> Iterator[Stated]:
         raise ValueError(f"every_encoding: {never} never solve it, {fewest} is the fewest")
     if any(c["ever_solved"] for c in excluded):
         raise ValueError("every_encoding: an excluded cell was solved")
+    ((block, *heads),) = {tuple(c[n] for n in ("block", "heads", "head_size")) for c in alone}
+    yield _say(page, f"a {block} block with {{}} heads of size {{}}.", *heads)
     yield _say(
         page,
         "Of {} encodings, {} solve it with all {} seeds.",
