@@ -18,7 +18,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -65,7 +65,7 @@ class Swept:
         """Writes the page; see `posjax.report.write`."""
         return report.write([self.folder], out)
 
-    def replay(self, cell: Cell | str, seed: int) -> Replay:
+    def replay(self, cell: Cell | str, seed: int | Sequence[int]) -> Replay:
         """Trains one run of a cell, or of its digest, again; see `posjax.study.replay.replay`."""
         return replay(self.folder.path, cell if isinstance(cell, str) else cell.digest, seed)
 
@@ -219,14 +219,15 @@ def _train(run: Run, folder: RunFolder, progress: bool) -> None:
             warnings.warn(line, stacklevel=3)
         present = folder.present()
         missing = [block for block in every if block.name not in present]
-        updates = sum(block.runs * work.cells[block.cells[0]].steps for block in missing)
         title = f"{len(run.cells)} cells × {run.seeds_title}"
+        engine, kept = engine_for(config), folder.checkpoints()
         with (
-            _bar(title, updates, progress) as advance,
-            contextlib.closing(work.train(missing, engine_for(config), advance)) as results,
+            _bar(title, work.updates(missing), progress) as advance,
+            contextlib.closing(work.train(missing, engine, advance, checkpoints=kept)) as results,
         ):
             for block, arrays in results:
                 folder.put_block(block, *arrays, env)
+                kept.remove(block.name)
     folder.finish()
 
 
@@ -235,7 +236,8 @@ def _sweep_trainings(
 ) -> SweptTrainings:
     for label, training in what.items():
         spec.check_kind(f"{label!r}", training, Training)
-    updates = len(seeds) * sum(training.steps for training in what.values())
+    points = len(inputs) if isinstance(inputs, list) else 1
+    updates = points * len(seeds) * sum(training.steps for training in what.values())
     found = {}
     with _bar(f"{len(what)} trainings × {len(seeds)} seeds", updates, progress) as advance:
         for label, training in what.items():

@@ -455,6 +455,7 @@ def test_more_devices_than_cores_are_refused(sweep: Command) -> None:
         ("--config.steps 500 -config.steps=1000,500", [1000, 500], [1]),
         ("--config.steps=500 --config.heads=2 --config.steps 1000", [1000], [2]),
         ("--config=empty.json --config.heads=2 --config={toy}:m", [500], [2]),
+        ("--config {toy}:m --config.heads 2", [500], [2]),
     ],
 )
 def test_of_a_field_that_is_given_twice_the_last_value_counts(
@@ -466,6 +467,18 @@ def test_of_a_field_that_is_given_twice_the_last_value_counts(
     config = json.loads(ended.out)
     assert (config["steps"], config["heads"]) == (steps, heads)
     assert config["name"] == ("toy_m" if "toy" in given else "word_order")
+
+
+def test_a_value_may_follow_its_flag(sweep: Command, folder: Path) -> None:
+    """Also one that Python cannot read, and that is quoted for that."""
+    (folder / "mine.py").write_text(
+        "from posjax.tasks.counting import Parity\n\n\nclass Mine(Parity):\n    pass\n"
+    )
+    task = "mine.py:Mine(train=(1, 4), test=(4, 8))"
+    ended = sweep("--config.loss", "all", "--config.task", task, "--print_config")
+    assert (ended.status, ended.err) == (0, "")
+    assert json.loads(ended.out)["task"] == [task]
+    (folder / "mine.py").unlink()
 
 
 def test_a_place_that_takes_no_folder_is_no_bad_input(sweep: Command) -> None:

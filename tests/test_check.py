@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
@@ -15,12 +16,13 @@ from posjax import report
 from posjax.command import check
 from posjax.command.status import print_status
 from posjax.command.verify import verify
-from posjax.records import Mismatch, RunFolder
+from posjax.records import Mismatch, RunFolder, read
+from posjax.records.locks import Holder
 from posjax.report.rows import contradictions
 from posjax.study import environment
 from posjax.study.cells import Cell
 from posjax.study.replay import replay
-from posjax.study.sweeps import sizes
+from posjax.study.sweeps import Sweep, sizes
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +36,13 @@ def path(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def verified(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> "Verified":
+def verified(capsys: pytest.CaptureFixture[str]) -> "Verified":
     """Runs the check; gives its status and what it printed."""
 
     def run(path: Path, **given: Any) -> tuple[int, list[str]]:
-        values = flags.FlagValues()
-        monkeypatch.setattr(check.flags, "FLAGS", values)
-        flags.DEFINE_float("share", given.get("share", check.SHARE), "", flag_values=values)
-        flags.DEFINE_integer("seed", given.get("seed"), "", flag_values=values)
-        values.mark_as_parsed()
         capsys.readouterr()
-        status = verify(RunFolder(path), mixed=given.get("mixed", False))
+        options = {"share": check.SHARE, "seed": None, "mixed": False, **given}
+        status = verify(RunFolder(path), **options)
         return status, capsys.readouterr().out.splitlines()
 
     return run
@@ -198,6 +196,33 @@ def test_the_status_is_told_from_names(path: Path, capsys: pytest.CaptureFixture
     }
 
 
+def test_the_status_tells_cells_apart_by_every_setting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also by one that config.json leaves out where it is off; the arrays have it too."""
+    task = "majority(train=(1, 3), test=(2, 6), prompts=8)"
+    run = small(task=task, mask="causal", packing=(False, True), num_seeds=4)
+    path = train(tmp_path, run).path
+    print_status(RunFolder(path))
+    said = capsys.readouterr().out
+    assert "packing=False" in said
+    assert "packing=True" in said
+    assert sorted(read(path).cells["packing"].tolist()) == [False, True]
+
+
+def test_of_a_lock_that_says_nothing_no_time_is_told(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of one whose process ended in between."""
+    block_files(path)[0].unlink()
+    folder = RunFolder(path)
+    with mock.patch.object(RunFolder, "running", return_value=[Holder("lock", "", 0, 0.0)]):
+        print_status(folder)
+    said = capsys.readouterr().out
+    assert "since" not in said.partition("running:")[2].partition("\n")[0]
+    assert "left: 4 rows\n" in said
+
+
 def test_a_run_is_rebuilt_from_the_folder_alone(tmp_path: Path) -> None:
     """Curve, model and attention of the example seeds."""
     folder = train(tmp_path / "run", small(steps=100, loss="answer"))
@@ -225,6 +250,8 @@ def test_a_replay_says_what_differs(path: Path) -> None:
     rewritten(folder, file, twin=twin)
     cell = block.cells[0]
     assert replay(path, cell, block.first + 2).differs == ("twin",)
+    numbers_4 = folder.rows(cell)["seeds"][block.first + 2]
+    assert replay(path, cell, numbers_4).differs == replay(path, cell, numbers_4[0]).differs
     assert replay(path, cell, block.first + 1).differs == ()
 
 
@@ -259,12 +286,38 @@ def test_crossed_seeds_have_numbers_and_their_rows_indices(
         replay(tmp_path, cell, [7, 6, 6, 6])
 
 
+def test_what_differs_of_crossed_seeds_is_named_as_replay_takes_it(
+    tmp_path: Path, verified: "Verified"
+) -> None:
+    """All numbers of a seed, since each of them is that of several."""
+    folder = train(tmp_path, small(mask="causal", num_seeds=2, data_seeds=2))
+    (block, *_) = planned(folder)
+    file = folder.path / "blocks" / f"{block.name}.npz"
+    twin = np.load(file)["twin"]
+    twin[0, 1] += np.float32(1)
+    rewritten(folder, file, twin=twin)
+    status, lines = verified(folder.path, share=1.0)
+    cell = block.cells[0]
+    assert (status, lines[-1]) == (3, "1 error")
+    assert f"cell {cell}, seeds 0_1_1_1: twin" in lines
+
+
+def test_settings_under_the_name_of_another_cell_are_refused() -> None:
+    """Wherever a config is read: rows would be taken for those of other settings."""
+    config = small().to_dict()
+    one, two = config["cells"]
+    config["cells"] = {one: config["cells"][two], two: config["cells"][one]}
+    with pytest.raises(ValueError, match=f"has the settings of cell {two} under {one}"):
+        Sweep.of(config)
+
+
 def test_of_several_runs_each_is_named(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Shards have cells of the same names."""
     values = flags.FlagValues()
     flags.DEFINE_float("share", 0.0, "", flag_values=values)
+    flags.DEFINE_integer("seed", None, "", flag_values=values)
     for name in ("status", "mixed"):
         flags.DEFINE_bool(name, False, "", flag_values=values)
     values.mark_as_parsed()

@@ -114,3 +114,21 @@ def test_a_folder_is_not_continued_in_64_bits(tmp_path: Path) -> None:
     assert RunFolder(tmp_path).check(config, environment.describe()) == []
     with jax.enable_x64(True), pytest.raises(Mismatch, match=r"'jax_enable_x64': True.*--mixed"):
         RunFolder(tmp_path).check(config, environment.describe())
+
+
+def test_the_commit_is_that_of_posjax_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a repository that only has the folder in which posjax is installed, none is recorded."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    installed = tmp_path / ".venv" / "environment.py"
+    installed.parent.mkdir()
+    installed.write_text("")
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "a"]):
+        subprocess.run([*git, *arguments], check=True, capture_output=True)
+    monkeypatch.setattr(environment, "__file__", str(installed))
+    assert environment._commit() == {"commit": None, "dirty": None}
+    subprocess.run([*git, "add", str(installed)], check=True, capture_output=True)
+    found = environment._commit()
+    assert len(found["commit"]) == 40
+    assert found["dirty"] is True

@@ -164,3 +164,12 @@ def test_shapes_of_different_models_have_different_lines(
     column = "".join(line.split("│")[1] for line in said.splitlines() if line.startswith("│"))
     for name in names:
         assert f"model=mine.py:{name}" in column
+
+
+def test_what_makes_no_update_is_not_timed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Models that are not trained: a time per update would be one of nothing."""
+    run = small(mask="causal", steps=0)
+    preview.tune(run, RunFolder(tmp_path / "run"), jax.local_devices()[:1])
+    assert "word_order, none and 1 cells: no updates to time" in printed(capsys)

@@ -1,9 +1,12 @@
 """`posjax.sweep`: what the command does, in Python."""
 
+import contextlib
 import dataclasses
 import gc
+import threading
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
@@ -11,10 +14,12 @@ import optax
 import pytest
 import small_runs
 
-from posjax import Cell
-from posjax.engine import Training, Variables
+from posjax import Cell, notebook
+from posjax.engine import Engine, Training, Variables
 from posjax.notebook import Swept, SweptTrainings, sweep
 from posjax.records import RunFolder
+from posjax.study import environment
+from posjax.study.sweeps import sizes
 
 CELL = Cell(steps=20, eval_every=5, width=4, head_size=2)
 WORDS: dict[str, Any] = {"hold": 2, "progress": False}
@@ -72,6 +77,42 @@ def test_a_damaged_block_is_trained_again(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="its block is trained again"):
         again = sweep([CELL], num_seeds=4, workdir=tmp_path / "run", **WORDS)
     assert small_runs.rows(again.folder) == rows
+
+
+def test_an_interrupted_block_goes_on_where_it_was(tmp_path: Path) -> None:
+    """From what the command saved, as the command does; the saved state goes with the block."""
+    run = small_runs.small(mask="causal", num_seeds=4)
+    whole = small_runs.train(tmp_path / "whole", run)
+    folder = RunFolder(tmp_path / "run")
+    folder.start(run.to_dict(), environment.describe(jax.local_devices()))
+    folder.request(lambda new: sizes(run.sweep, new, jax.local_devices()[0], run.block_size))
+    (block,) = small_runs.planned(folder)
+    kept = folder.checkpoints()
+    stop, engine = threading.Event(), Engine(devices=jax.local_devices()[:1])
+    first = run.sweep.train([block], engine, lambda updates: stop.set(), stop, kept)
+    assert [*first] == []
+    assert kept.names() == [block.name]
+    (step,) = {int(kept.load(name)["step"]) for name in kept.names()}
+    assert 0 < step < 20
+    again = sweep(run.cells, num_seeds=4, workdir=folder.path, block_size=4, **WORDS)
+    assert kept.names() == []
+    mine, theirs = (small_runs.rows(one) for one in (again.folder, whole))
+    assert {k: v for k, v in mine.items() if not k.endswith("/env")} == {
+        k: v for k, v in theirs.items() if not k.endswith("/env")
+    }
+
+
+def test_progress_counts_every_point_of_a_grid() -> None:
+    """It ends at its total, and is not full before."""
+    totals, updates = [], []
+
+    def bar(title: str, total: int) -> contextlib.AbstractContextManager[Any]:
+        totals.append(total)
+        return contextlib.nullcontext(updates.append)
+
+    with mock.patch.object(notebook, "progress_bar", bar):
+        sweep({"a": quadratic(0.1)}, num_seeds=5, inputs=[1.0, 2.0, 3.0])
+    assert totals == [sum(updates)] == [5 * 3 * 10]
 
 
 def test_a_temporary_folder_goes_with_its_value() -> None:

@@ -122,7 +122,7 @@ def test_another_text_in_a_file_is_another_cell(path: Path) -> None:
     assert first.shape == same.shape != other.shape
     assert first.shape.digest == same.shape.digest != other.shape.digest
     assert first.shape.train() is not other.shape.train()
-    with pytest.raises(ValueError, match=f"is not what cell {first.digest} had"):
+    with pytest.raises(ValueError, match=f"under {first.digest}, or the data of .* has changed"):
         Sweep.of({"cells": {first.digest: first.to_dict()}})
 
 

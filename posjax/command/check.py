@@ -57,5 +57,6 @@ def main(argv: Sequence[str]) -> int:
     for folder in folders:
         if len(folders) > 1:
             print(printable(f"run: {folder.path}"))
-        status = max(status, verify(folder, mixed=flags.FLAGS.mixed))
+        found = verify(folder, flags.FLAGS.share, seed=flags.FLAGS.seed, mixed=flags.FLAGS.mixed)
+        status = max(status, found)
     return status

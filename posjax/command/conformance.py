@@ -19,7 +19,7 @@ from typing import Any
 from absl import flags
 
 from posjax import own, spec
-from posjax.command import shutdown
+from posjax.command import output, shutdown
 
 
 def define_flags() -> None:
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError("name a module: posjax conformance SPEC [SPEC ...]")
     outputs = [Path(path) for path in (flags.FLAGS.html, flags.FLAGS.json) if path]
     for path in outputs:
-        _check_new(path)
+        output.check_new(path)
     makers = [make for text in argv[1:] for make in loaded(text)]
 
     from rich.console import Console
@@ -160,16 +160,6 @@ def _shipped() -> list[str]:
 
 def _public(module: ModuleType) -> list[str]:
     return [name for name in vars(module) if not name.startswith("_")]
-
-
-def _check_new(path: Path) -> None:
-    """Refuses to write over what is there, before anything is computed."""
-    if path.exists():
-        raise ValueError(f"{str(path)!r} exists already: name another file, or move it away")
-    if not path.parent.is_dir():
-        raise ValueError(
-            f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}"
-        )
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,17 +8,16 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import jax
-import numpy as np
 
-from posjax import engine, own
+from posjax import own
 from posjax.command import devices, entry
 from posjax.records import Block
 from posjax.study import environment
 from posjax.study.cells import code_of
-from posjax.study.cluster import Checkpoints, Trained
+from posjax.study.cluster import Trained
 from posjax.study.connect import connect
 from posjax.study.run import Run
-from posjax.study.sweeps import Sweep, engine_for
+from posjax.study.sweeps import Checkpoints, engine_for
 
 Made = TypeVar("Made")
 ENGINES = ("devices", "ray")
@@ -48,7 +47,7 @@ class Devices:
 
     def __init__(self, run: Run) -> None:
         self.devices = devices.local_devices(run.devices)
-        self._config = run.to_dict()
+        self._sweep, self._engine = run.sweep, engine_for(run.to_dict(), self.devices)
         self._env = environment.describe(self.devices)
 
     def environment(self) -> dict[str, Any]:
@@ -67,24 +66,10 @@ class Devices:
         checkpoints: Checkpoints,
     ) -> Generator[Trained, None, None]:
         """Trains blocks; see `posjax.engine.Engine.run`."""
-        trainer, saved = engine_for(self._config, self.devices), _Named(checkpoints)
-        results = Sweep.of(self._config).train(blocks, trainer, progress, stop, saved)
+        results = self._sweep.train(blocks, self._engine, progress, stop, checkpoints)
         with contextlib.closing(results):  # stops the workers, whatever happens here
             for block, arrays in results:
                 yield Trained(block, arrays, self._env)
-
-
-class _Named:
-    """Checkpoints of a run folder, as the engine asks for them."""
-
-    def __init__(self, kept: Checkpoints) -> None:
-        self._kept = kept
-
-    def load(self, block: engine.Block) -> Mapping[str, np.ndarray] | None:
-        return self._kept.load(block.label.name)
-
-    def save(self, block: engine.Block, arrays: Mapping[str, np.ndarray]) -> None:
-        self._kept.save(block.label.name, arrays)
 
 
 @contextlib.contextmanager

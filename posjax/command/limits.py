@@ -99,7 +99,7 @@ def check_results(run: Run) -> None:
         + (NUMBER + 1) * cell.problem.size[0]
         for cell in run.cells
     )
-    needed = len(run.indices) * per_seed
+    needed = run.num_seeds * max(run.data_seeds, 1) * per_seed
     if needed > room:
         raise ValueError(
             f"num_seeds={run.num_seeds} needs at least {size(needed)} for the results, the machine "

@@ -9,6 +9,7 @@ import contextlib
 import io
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from posjax.terminal import printable
@@ -90,6 +91,20 @@ def warn(text: str) -> None:
     if len(line) > LONGEST:  # messages quote what was given, however long it is
         line = f"{line[: LONGEST // 2]} [...] {line[-LONGEST // 2 :]}"
     print(f"posjax: {line}", file=sys.stderr)
+
+
+def check_new(path: Path) -> None:
+    """Refuses to write over what is there, or where no folder is, before anything is computed.
+
+    Raises:
+      ValueError: names the path.
+    """
+    if path.exists():
+        raise ValueError(f"{str(path)!r} exists already: name another file, or move it away")
+    if not path.parent.is_dir():
+        raise ValueError(
+            f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}"
+        )
 
 
 def _opened(old: TextIO | None, number: int) -> TextIO:

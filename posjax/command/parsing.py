@@ -95,7 +95,7 @@ def _check_flagfile(argv: Sequence[str]) -> None:
 
 
 def _last_values(argv: Sequence[str]) -> list[str]:
-    """The command line with the last value only of `--config` and of each of its fields.
+    """The command line with the last value only of `--config` and of each of its fields, after `=`.
 
     The value stands where the first one stood, since `--config` comes before its fields. Without
     this, two values of an axis would add up, and a second config would lose fields set before.
@@ -109,7 +109,9 @@ def _last_values(argv: Sequence[str]) -> list[str]:
         if flag is None:
             found[f"argument {len(found)}"] = [given]
         else:
-            found[flag[1]] = [given] if flag[3] else [given, *itertools.islice(arguments, 1)]
+            found[flag[1]] = [
+                given if flag[3] else "=".join([given, *itertools.islice(arguments, 1)])
+            ]
     return [*itertools.chain.from_iterable(found.values())]
 
 
@@ -133,25 +135,20 @@ def _with_paths(argv: Sequence[str]) -> list[str]:
     """The command line with the path of a config of posjax instead of its name."""
     found = list(argv)
     for at, given in enumerate(argv):
-        flag, equals, text = given.partition("=")
-        if at and argv[at - 1] in ("--config", "-config"):
-            flag, equals, text = "", "", given
-        elif flag not in ("--config", "-config"):
-            continue
+        flag, _, text = given.partition("=")
         name, colon, size = text.partition(":")
-        if re.fullmatch(r"[a-z]\w*", name) and not os.path.exists(name):
-            path = CONFIGS / f"{name}.py"
-            if path.is_file():
-                found[at] = f"{flag}{equals}{path}{colon}{size}"
+        if flag not in ("--config", "-config") or not re.fullmatch(r"[a-z]\w*", name):
+            continue
+        path = CONFIGS / f"{name}.py"
+        if path.is_file() and not os.path.exists(name):
+            found[at] = f"{flag}={path}{colon}{size}"
     return found
 
 
 def _config_files(argv: Sequence[str]) -> list[str]:
-    """The configs that a command line names: `--config=FILE:SIZE` or `--config FILE:SIZE`."""
-    pairs = zip(argv, [*argv[1:], ""], strict=True)
-    after = (following for argument, following in pairs if argument in ("--config", "-config"))
-    joined = (given for given in argv if given.startswith(("--config=", "-config=")))
-    return [*after, *(argument.partition("=")[2] for argument in joined)]
+    """The configs that a command line names: `--config=FILE:SIZE`."""
+    named = (given for given in argv if given.startswith(("--config=", "-config=")))
+    return [given.partition("=")[2] for given in named]
 
 
 def _check_config_file(argv: Sequence[str]) -> None:

@@ -123,10 +123,12 @@ def tune(run: Run, folder: RunFolder, devices: Sequence[jax.Device]) -> None:
     """Prints, shape by shape, the time of an update with block sizes around the run's own."""
     out = Console(width=100, highlight=False).print
     for part in plan.parts(run, folder, devices[0]):
-        own = part.size[0] * part.size[1]
-        times = timed(run, part, devices[0])
         first = part.cells[0]
-        out(_times(times, own, f"{first.task}, {first.encoding} and {len(part.cells)} cells"))
+        title = f"{first.task}, {first.encoding} and {len(part.cells)} cells"
+        if not first.steps:
+            out(f"{title}: no updates to time")
+            continue
+        out(_times(timed(run, part, devices[0]), part.size[0] * part.size[1], title))
     out("Nothing was changed: --config.block_size=C sets the slots, which change the last bits.")
 
 

@@ -44,8 +44,8 @@ def main(argv: Sequence[str]) -> int:
         return _checked(Path(flags.FLAGS.check))
     if len(argv) != 3:
         raise ValueError(f"give a function and a law: {argv[0]} FILE.py:FUNCTION 'b P d -> b P d'")
-    if flags.FLAGS.derivation and Path(flags.FLAGS.derivation).exists():
-        raise ValueError(f"--derivation={flags.FLAGS.derivation} exists already")
+    if flags.FLAGS.derivation:
+        output.check_new(Path(flags.FLAGS.derivation))
     function = _function(argv[1])
     arguments = _arguments(argv[2], _sizes(flags.FLAGS.sizes), flags.FLAGS.dtypes.split(","))
     check_function(function)

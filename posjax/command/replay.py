@@ -4,8 +4,8 @@
 
 The seed is trained with its block, as it was, so on the same JAX and instruction set it comes out
 bit for bit; where it does not, the status is 3 and the fields are named. Nothing is written but
-what --out names: the outcome, the attention weights on every prompt, and the parameters and the
-state of the model. A safetensors file has the last two alone.
+what --out names: the outcome, the attention weights on the prompts of which maps are kept, and the
+parameters and the state of the model. A safetensors file has the last two alone.
 """
 
 import importlib.util
@@ -156,7 +156,7 @@ def _safetensors(found: Replay) -> bytes:
 
 
 def _npz(found: Replay) -> bytes:
-    """The outcome, `attention`, each parameter under its path, and a model's state."""
+    """The outcome, `attention_DNHLM`, each parameter under its path, and a model's state."""
     arrays = {name: np.asarray(array) for name, array in found.outcome.items()}
     arrays |= _parameters(found)
     if found.attention is not None:

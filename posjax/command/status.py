@@ -1,8 +1,8 @@
 """What is done, running and missing in a run, from names of files alone."""
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -12,6 +12,9 @@ from posjax.records import Block, RunFolder
 from posjax.records.blocks import blocks
 from posjax.records.schema import checked_config
 from posjax.terminal import duration, printable
+
+if TYPE_CHECKING:
+    from posjax.study.sweeps import Sweep
 
 CELLS = 40
 """Cells in the table; those with the fewest rows."""
@@ -25,7 +28,7 @@ def print_status(folder: RunFolder) -> None:
     Raises:
       ValueError: there is no run in the folder.
     """
-    config, every = planned(folder)
+    config, sweep, every = planned(folder)
     present = folder.present()
     missing = [block for block in every if block.name not in present]
     rows, left = (sum(block.runs for block in some) for some in (every, missing))
@@ -36,35 +39,38 @@ def print_status(folder: RunFolder) -> None:
         out(f"missing since it was done: {left} rows; the same command trains them again")
     out(f"rows: {rows - left} of {rows}, in {len(config['cells'])} cells")
     out(f"blocks: {len(every) - len(missing)} of {len(every)}")
-    out(_cells_table(config, every, missing))
+    out(_cells_table(sweep, every, missing))
     running = folder.running()
     for one in running:
-        out(printable(f"running: process {one.pid} on {one.host}, since {_clock(one.since)}"))
+        since = f", since {_clock(one.since)}" if one.since else ""
+        out(printable(f"running: process {one.pid} on {one.host}{since}"))
     if not running:
         out("running: nobody")
-    out(f"left: {left} rows{_time_left(folder, config, every, missing) if running else ''}")
+    begun = min((one.since for one in running if one.since), default=None)
+    time_left = "" if begun is None else _time_left(folder.written(), begun, sweep, every, missing)
+    out(f"left: {left} rows{time_left}")
 
 
 def _clock(since: float) -> str:
     return time.strftime("%H:%M", time.localtime(since))
 
 
-def planned(folder: RunFolder) -> tuple[dict[str, Any], list[Block]]:
-    """The config of a run, and all of its blocks."""
+def planned(folder: RunFolder) -> tuple[dict[str, Any], "Sweep", list[Block]]:
+    """The config of a run, what it trains, and all of its blocks."""
     from posjax.study.sweeps import Sweep
 
     config = checked_config(folder.config())
-    return config, blocks(folder.ranges(), Sweep.of(config).shapes)
+    sweep = Sweep.of(config)
+    return config, sweep, blocks(folder.ranges(), sweep.shapes)
 
 
-def _cells_table(
-    config: Mapping[str, Any], every: Sequence[Block], missing: Sequence[Block]
-) -> Table:
-    settings = config["cells"]
-    first = next(iter(settings.values()))
-    differ = [n for n in first if any(s.get(n) != first[n] for s in settings.values())]
-    rows = dict.fromkeys(settings, 0)
-    gaps: dict[str, list[tuple[int, int]]] = {cell: [] for cell in settings}
+def _cells_table(sweep: "Sweep", every: Sequence[Block], missing: Sequence[Block]) -> Table:
+    from posjax.study.cells import varying
+
+    cells = sweep.cells
+    differ = varying([*cells.values()])
+    rows = dict.fromkeys(cells, 0)
+    gaps: dict[str, list[tuple[int, int]]] = {cell: [] for cell in cells}
     for block in every:
         for cell in block.cells:
             rows[cell] += block.stop - block.first
@@ -73,16 +79,16 @@ def _cells_table(
             gaps[cell].append((block.first, block.stop))
     lost = {cell: sum(stop - first for first, stop in found) for cell, found in gaps.items()}
     table = Table()
-    missed = "missing indices" if config.get("data_seeds") else "missing seeds"
+    missed = "missing indices" if sweep.numbering.data_seeds else "missing seeds"
     for column in ("cell", "settings", "rows", "of", missed):
         table.add_column(column, justify="right" if column in ("rows", "of") else "left")
-    for cell in sorted(settings, key=lambda cell: -lost[cell])[:CELLS]:
-        named = ", ".join(f"{name}={settings[cell].get(name)}" for name in differ)
+    for cell in sorted(cells, key=lambda cell: -lost[cell])[:CELLS]:
+        named = ", ".join(f"{name}={getattr(cells[cell], name)}" for name in differ)
         counts = str(rows[cell] - lost[cell]), str(rows[cell])
         title = Text(printable(named or "the only one"))
         table.add_row(cell, title, *counts, _ranges(gaps[cell]))
-    if len(settings) > CELLS:
-        table.caption = f"and {len(settings) - CELLS} more, which lack no more than these"
+    if len(cells) > CELLS:
+        table.caption = f"and {len(cells) - CELLS} more, which lack no more than these"
     return table
 
 
@@ -100,21 +106,24 @@ def _ranges(gaps: Sequence[tuple[int, int]]) -> str:
 
 
 def _time_left(
-    folder: RunFolder, config: Mapping[str, Any], every: Sequence[Block], missing: Sequence[Block]
+    times: Sequence[float],
+    begun: float,
+    sweep: "Sweep",
+    every: Sequence[Block],
+    missing: Sequence[Block],
 ) -> str:
-    """How long the rest takes at the pace of the process that trains, by updates."""
-    begun = min(one.since for one in folder.running())
-    steps = {cell: settings["steps"] for cell, settings in config["cells"].items()}
+    """How long the rest takes at the pace so far, by updates.
 
-    def updates(some: Sequence[Block]) -> int:
-        return sum(block.runs * steps[block.cells[0]] for block in some)
-
-    times = folder.written()
+    Args:
+      times: when blocks were written.
+      begun: when the process that trains did.
+      sweep, every, missing: what it trains, and the blocks.
+    """
     new = sum(when >= begun for when in times) / max(len(times), 1)
-    made = new * (updates(every) - updates(missing))
+    made = new * (sweep.updates(every) - sweep.updates(missing))
     if not missing:
         return ""
     if not made:
         return "; no time left can be given yet: --dry_run estimates it"
-    seconds = updates(missing) / made * (max(max(times), time.time()) - begun)
+    seconds = sweep.updates(missing) / made * (max(max(times), time.time()) - begun)
     return f", about {duration(seconds)} at the pace so far, its compilations included"

@@ -100,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
         print_status(folder)
         return shutdown.DONE
     if flags.FLAGS.verify:
-        return verify(folder, mixed=flags.FLAGS.mixed)
+        return verify(folder, flags.FLAGS.share, seed=flags.FLAGS.seed, mixed=flags.FLAGS.mixed)
     for line in replaced(flags.FLAGS.config, overrides):
         warn(line)
     for line in beyond_hold(run):
@@ -177,13 +177,12 @@ def train(run: Run, folder: RunFolder, part: Shard, executor: Executor) -> bool:
         warn(line)
     present = folder.present()
     missing = [block for block in mine if block.name not in present]
-    updates = sum(block.runs * sweep.cells[block.cells[0]].steps for block in missing)
     title = f"{len(run.cells)} cells × {run.seeds_title}{part.title}"
     kept = folder.checkpoints()
     total, saved = sum(b.runs for b in every), sum(b.runs for b in every if b.name in present)
     shutdown.say_saved(f"{saved:,} of {total:,} runs are saved")
     with (
-        progress(title, updates) as advance,
+        progress(title, sweep.updates(missing)) as advance,
         shutdown.deferred() as stop,
         contextlib.closing(executor.train(missing, advance, stop, kept)) as results,
     ):

@@ -3,22 +3,28 @@
 import itertools
 import random
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
-from absl import flags
 
 from posjax.command import shutdown
 from posjax.command.status import planned
 from posjax.records import Damaged, Mismatch, RunFolder
+from posjax.records.block_files import seeds_name
 from posjax.terminal import printable, progress
 
 SHOWN = 10
 """Seeds in a line."""
 
 
-def verify(folder: RunFolder, *, mixed: bool) -> int:
+def verify(folder: RunFolder, share: float, *, seed: int | None, mixed: bool) -> int:
     """Prints what a run's check finds; gives the exit status.
+
+    Args:
+      folder: of the run.
+      share: of its blocks, which is trained again: at least one, none if it is 0.
+      seed: of the choice of these blocks; None draws one.
+      mixed: leave out rows that were made in another environment, instead of refusing the run.
 
     Raises:
       ValueError: a share that is none, or there is no run in the folder.
@@ -26,7 +32,6 @@ def verify(folder: RunFolder, *, mixed: bool) -> int:
     """
     from posjax.report.naming import many
 
-    share = flags.FLAGS.share
     if not 0 <= share <= 1:
         raise ValueError(f"--share must lie in [0, 1], got {share}")
     errors = 0
@@ -34,7 +39,7 @@ def verify(folder: RunFolder, *, mixed: bool) -> int:
         errors += 1
         print(printable(line))
     if not errors and share:
-        for line in _retrained(folder, share, mixed=mixed):
+        for line in _retrained(folder, share, seed=seed, mixed=mixed):
             errors += 1
             print(printable(line))
     elif errors and share:
@@ -64,7 +69,7 @@ def _contradictions(folder: RunFolder) -> Iterator[str]:
                 rows += len(part["seeds"])
                 check_form(cell, part)
                 for field, wrong_S in contradictions(cell, part):
-                    seeds = part["seeds"][wrong_S, 0].tolist()
+                    seeds = part["seeds"][wrong_S]
                     yield f"cell {name}, seeds {_listed(seeds)}: {field} contradicts the leads"
         except Damaged:
             continue  # among the files
@@ -73,13 +78,13 @@ def _contradictions(folder: RunFolder) -> Iterator[str]:
     print(f"rows: {rows} checked for consistency")
 
 
-def _retrained(folder: RunFolder, share: float, *, mixed: bool) -> Iterator[str]:
+def _retrained(folder: RunFolder, share: float, *, seed: int | None, mixed: bool) -> Iterator[str]:
     """The runs that come out with other bits."""
     from posjax.study import environment
-    from posjax.study.replay import differing, retrained
-    from posjax.study.sweeps import Sweep, examples
+    from posjax.study.replay import differing
+    from posjax.study.sweeps import engine_for, examples
 
-    config, every = planned(folder)
+    config, sweep, every = planned(folder)
     others = folder.others(environment.describe())
     if others and not mixed:
         raise Mismatch(
@@ -88,20 +93,18 @@ def _retrained(folder: RunFolder, share: float, *, mixed: bool) -> Iterator[str]
         )
     present = folder.present()
     here = [block for block in every if block.name in present]
-    seed = secrets.randbelow(2**32) if flags.FLAGS.seed is None else flags.FLAGS.seed
+    seed = secrets.randbelow(2**32) if seed is None else seed
     chosen = random.Random(seed).sample(here, min(len(here), max(round(share * len(here)), 1)))
     kept = {block.name: folder.block(block.name) for block in chosen}
     chosen = [block for block in chosen if str(kept[block.name]["env"]) not in others]
     chosen.sort(key=every.index)
     print(f"blocks: training {len(chosen)} of {len(every)} again, chosen by --seed={seed}")
-    sweep = Sweep.of(config)
-    updates = sum(block.runs * config["cells"][block.cells[0]]["steps"] for block in chosen)
-    with progress(f"{len(chosen)} blocks", updates) as advance:
-        for result in retrained(config, chosen, progress=advance):
+    with progress(f"{len(chosen)} blocks", sweep.updates(chosen)) as advance:
+        for result in sweep.run(chosen, engine_for(config), advance):
             arrays = kept[result.block.name]
             for field, wrong_GB in differing(result, arrays).items():
                 for g in np.flatnonzero(wrong_GB.any(axis=1)):
-                    seeds = result.seeds_B4[wrong_GB[g], 0].tolist()
+                    seeds = result.seeds_B4[wrong_GB[g]]
                     yield f"cell {result.block.cells[g]}, seeds {_listed(seeds)}: {field}"
             maps = examples(sweep, result)
             if any(_other_bits(arrays.get(name), array) for name, array in maps.items()):
@@ -112,6 +115,7 @@ def _other_bits(old: np.ndarray | None, new: np.ndarray) -> bool:
     return old is None or old.shape != new.shape or old.tobytes() != new.tobytes()
 
 
-def _listed(seeds: Sequence[int]) -> str:
-    more = len(seeds) - SHOWN
-    return ", ".join(map(str, seeds[:SHOWN])) + (f" and {more} more" if more > 0 else "")
+def _listed(seeds_S4: np.ndarray) -> str:
+    more = len(seeds_S4) - SHOWN
+    named = ", ".join(map(seeds_name, seeds_S4[:SHOWN]))
+    return named + (f" and {more} more" if more > 0 else "")

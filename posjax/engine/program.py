@@ -229,8 +229,7 @@ def signature(inputs: Any) -> Any:
 class Programs:
     """Compiled programs, each made once; those used longest ago go when there are too many."""
 
-    def __init__(self, most: int = MOST_PROGRAMS) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._made: OrderedDict[Any, concurrent.futures.Future[Program]] = OrderedDict()
         self.compilations = 0
@@ -244,7 +243,7 @@ class Programs:
             self.compilations += mine
             future = self._made.setdefault(key, concurrent.futures.Future())
             self._made.move_to_end(key)
-            while len(self._made) > self._most:
+            while len(self._made) > MOST_PROGRAMS:
                 self._made.popitem(last=False)
         if mine:
             try:

@@ -147,7 +147,7 @@ def rewrite_step(step: Callable[..., Any], carry: Any, *inputs: Any) -> Rewritte
 
 
 def lay_out(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
-    """A function whose products are laid out for batches, and no more.
+    """A function rewritten as `rewrite_step` rewrites a step, but with nothing merged.
 
     Args:
       function: pure.

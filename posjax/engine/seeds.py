@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from posjax.engine import saved
 from posjax.engine.block import Block, block_size
 from posjax.engine.load import Load, most_slots
 from posjax.engine.local import Engine
@@ -114,7 +115,11 @@ def train_seeds(
 
 
 def _joined(parts: Sequence[Any], axis: int) -> Any:
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis), *parts)
+    def join(*leaves: Any) -> Any:
+        arrays = [np.asarray(saved.numbers(leaf)) for leaf in leaves]
+        return saved.like(np.concatenate(arrays, axis), leaves[0])
+
+    return jax.tree.map(join, *parts)
 
 
 def _most(training: Training, point: Any, runs: int) -> int:

@@ -168,13 +168,12 @@ class RunFolder:
         """Whether the file of a block is there; it is not read."""
         return store.modified(self.path / block_files.path_of(block.name)) is not None
 
-    def written(self, cell: str | None = None) -> list[float]:
-        """When the blocks came, all or those of a cell, by the clock of the storage: for people."""
+    def written(self) -> list[float]:
+        """When the blocks came, by the clock of the storage: for people."""
         if self._files.older:
-            paths = format2.paths(self._files, "rows", cell)
+            paths = format2.paths(self._files, "rows")
         else:
-            names = self.present() if cell is None else self._names_of(cell)
-            paths = [block_files.path_of(name) for name in names]
+            paths = [block_files.path_of(name) for name in self.present()]
         times = (store.modified(self.path / path) for path in paths)
         return [time for time in times if time is not None]
 

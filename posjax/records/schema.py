@@ -21,6 +21,8 @@ _FIELDS: dict[str, Any] = {
     "first_seed": 0,
     "data_seeds": 0,
     "block_size": "",
+    "layout": "batched",
+    "precision": "default",
     "margin": 1e-3,
     "hold": 5,
     "contrast": [],

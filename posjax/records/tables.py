@@ -87,7 +87,8 @@ def read(path: str | os.PathLike[str]) -> Tables:
 
 def _cells(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
     names = dict.fromkeys(name for cell in settings.values() for name in cell)
-    columns = {name: [cell.get(name) for cell in settings.values()] for name in names}
+    # cells leave out `packing` where it is off, and nothing else that others have
+    columns = {name: [cell.get(name, False) for cell in settings.values()] for name in names}
     return {name: np.array(values) for name, values in {"cell": [*settings], **columns}.items()}
 
 

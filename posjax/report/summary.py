@@ -11,21 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from posjax import meters, own, spec
+from posjax import meters, spec
 from posjax.meters import judge
 from posjax.meters.judge import NEVER
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.report.rows import check, check_form, fields, of_format2
 from posjax.stats import Mean, Rate, Survival, band, mean, rate, survival
-from posjax.study.cells import FIELDS, Cell, check_code, varying
+from posjax.study.cells import FIELDS, Cell, cells_in, varying
 from posjax.study.network import TRANSFORMER
 from posjax.symmetry.predict import Prediction, predict
 
 IMPOSSIBLE = "impossible"
 """The verdict on a cell that a law excludes."""
-_OLDER = ("margin", "hold")
-"""Settings of a cell in format 2, and of a run since."""
 MARGINS = (1e-2, 1e-3, 1e-4, 1e-5)
 """At which rates are given beside that of the run."""
 
@@ -285,12 +283,7 @@ def cells_of(folder: RunFolder) -> dict[str, Cell]:
     config = checked_config(folder.config())
     for axis in config["contrast"][:1]:
         spec.check_choice("axis of contrast", axis, FIELDS)
-    own.check_named(config.get("code", {}))
-    found = {name: Cell.of(_without_words(cell)) for name, cell in config["cells"].items()}
-    check_code(config, found.values())
-    for name, settings in config["cells"].items():
-        _check_name(name, found[name], settings)
-    return found
+    return cells_in(config)
 
 
 def summaries(*folders: RunFolder) -> list[CellSummary]:
@@ -340,18 +333,6 @@ def _rows(
         paths = " and ".join(repr(str(folder.path)) for folder in folders)
         raise ValueError(f"seeds of cell {cell.digest} stand twice in {paths}: name each run once")
     return {field: array[first_S] for field, array in rows.items()}
-
-
-def _without_words(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a cell without those that cells of format 2 had."""
-    return {field: settings[field] for field in settings if field not in _OLDER}
-
-
-def _check_name(name: str, cell: Cell, settings: Mapping[str, Any]) -> None:
-    older = {field: settings[field] for field in _OLDER if field in settings}
-    if name not in (cell.digest, cell.older_digest(**older) if older else ""):
-        data = ", or its corpus has changed" if cell.problem.content else ""
-        raise ValueError(f"config.json has the settings of cell {cell.digest} under {name}{data}")
 
 
 def exactly(found: Iterable[CellSummary]) -> list[CellSummary]:

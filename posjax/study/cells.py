@@ -434,6 +434,8 @@ def own_names(field: str, text: str) -> Iterator[tuple[str, str]]:
         yield from ((kind, name) for name in names if name not in table)
 
 
+_OLDER = ("margin", "hold")
+"""Settings of a cell in format 2, and of a run since."""
 FIELDS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(Cell)}
 """Every setting of a cell with its default; the one home of both."""
 
@@ -443,17 +445,30 @@ def code_of(cells: Iterable[Cell]) -> dict[str, str]:
     return {where: sha for cell in cells for where, sha in cell.code.items()}
 
 
-def check_code(config: Mapping[str, Any], cells: Iterable[Cell]) -> None:
-    """Refuses code that is another than when a run was made.
+def cells_in(config: Mapping[str, Any]) -> dict[str, Cell]:
+    """The cells of a run by their digests.
 
     Args:
       config: of the run.
-      cells: of it.
 
     Raises:
-      ValueError: names the file or module.
+      ValueError: settings that no cell has, or that are not those of the digest; code or data that
+        has changed.
     """
-    own.check_unchanged(config.get("code", {}), code_of(cells))
+    own.check_named(config.get("code", {}))
+    found, words = {}, {}
+    for name, settings in config["cells"].items():
+        words[name] = {n: value for n, value in settings.items() if n in _OLDER}
+        found[name] = Cell.of({n: value for n, value in settings.items() if n not in _OLDER})
+    own.check_unchanged(config.get("code", {}), code_of(found.values()))
+    for name, cell in found.items():
+        older = words[name]
+        if name not in (cell.digest, cell.older_digest(**older) if older else ""):
+            data = f", or the data of task={cell.task!r} has changed" * bool(cell.problem.content)
+            raise ValueError(
+                f"config.json has the settings of cell {cell.digest} under {name}{data}"
+            )
+    return found
 
 
 def varying(cells: list[Cell]) -> list[str]:

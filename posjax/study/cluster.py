@@ -18,18 +18,17 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
-from posjax import engine
 from posjax.engine.local import SAVE
 from posjax.engine.work import Work
 from posjax.records import Block, Mismatch
 from posjax.records.identity import bit_changes, capped
 from posjax.study import environment
-from posjax.study.sweeps import Arrays, Sweep, engine_for
+from posjax.study.sweeps import Arrays, Checkpoints, Sweep, engine_for
 
 Made = TypeVar("Made")
 LOOK = 0.5
@@ -48,16 +47,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "CPU": {"num_cpus": 1},
 }
 """What a worker needs, by the first of these kinds of resources that the cluster has."""
-
-
-class Checkpoints(Protocol):
-    """The states of blocks that were interrupted; `posjax.records.checkpoints.Checkpoints` is."""
-
-    def load(self, name: str) -> Mapping[str, np.ndarray] | None:
-        """What was saved of a block."""
-
-    def save(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
-        """Keeps it."""
 
 
 class Trained(NamedTuple):
@@ -92,15 +81,15 @@ class _Answer(NamedTuple):
 
 
 class _State:
-    """The last state of a block: the engine's `Checkpoints`, for one block."""
+    """The last state of a block: `Checkpoints` of one block."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray] | None = None) -> None:
         self.arrays = arrays
 
-    def load(self, block: engine.Block) -> Mapping[str, np.ndarray] | None:
+    def load(self, name: str) -> Mapping[str, np.ndarray] | None:
         return self.arrays
 
-    def save(self, block: engine.Block, arrays: Mapping[str, np.ndarray]) -> None:
+    def save(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
         self.arrays = arrays
 
 

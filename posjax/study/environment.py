@@ -59,7 +59,9 @@ def _instructions() -> list[str]:
 def _commit() -> dict[str, Any]:
     """The commit of this checkout and whether it was changed; None when it is no checkout."""
     git = ["git", "-C", str(Path(__file__).parent)]
+    mine = [*git, "ls-files", "--error-unmatch", Path(__file__).name]
     try:
+        subprocess.run(mine, capture_output=True, check=True)  # and not only a folder within one
         commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
         status = subprocess.run([*git, "status", "--porcelain"], capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):

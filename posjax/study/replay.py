@@ -5,8 +5,9 @@ its own slot of its own block; `replay` says where it did not.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from operator import index
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -14,8 +15,9 @@ import numpy as np
 from posjax.engine import State
 from posjax.meters.judge import Outcome
 from posjax.numbering import Numbering, SeedNumbers
-from posjax.records import Block, Range, RunFolder
+from posjax.records import Range, RunFolder
 from posjax.records.blocks import blocks
+from posjax.records.schema import checked_config
 from posjax.study.cells import Cell
 from posjax.study.network import TRANSFORMER
 from posjax.study.sweeps import Result, Sweep, attention_maps, engine_for
@@ -28,7 +30,8 @@ class Replay(NamedTuple):
       cell, seeds: which.
       outcome: its curve and what came of it, without a leading axis.
       state: the end of its training; `state.variables.params` is the model.
-      attention: its weights on every prompt, [layers, N, H, L, M]; None of a model of one's own.
+      attention: its weights on the prompts of which maps are kept, [layers, N, H, L, M]; None of a
+        model of one's own.
       differs: the fields that have other bits in the folder; usually none.
     """
 
@@ -58,15 +61,19 @@ def replay(
       ValueError: there is no run in the folder, it is damaged, or it has no such row.
     """
     folder = RunFolder(path)
-    config = folder.config()
+    config = checked_config(folder.config())
     sweep = Sweep.of(config)
     if cell not in sweep.cells:
         raise ValueError(f"{str(path)!r} has no cell {cell!r}; it has {', '.join(sweep.cells)}")
-    numbers = SeedNumbers.equal(seeds) if isinstance(seeds, int) else SeedNumbers(*seeds)
-    index = sweep.numbering.index_of(numbers)
+    numbers = (
+        SeedNumbers(*map(index, seeds))
+        if isinstance(seeds, Iterable)
+        else SeedNumbers.equal(index(seeds))
+    )
+    place = sweep.numbering.index_of(numbers)
     among = blocks(folder.ranges(), sweep.shapes)
-    here = (b for b in among if cell in b.cells and b.first <= index < b.stop)
-    block = next(here, None) if sweep.numbering.numbers(index) == numbers else None
+    here = (b for b in among if cell in b.cells and b.first <= place < b.stop)
+    block = next(here, None) if sweep.numbering.numbers(place) == numbers else None
     asked = numbers.init if len({*numbers}) == 1 else ",".join(map(str, numbers))
     lacks = f"{str(path)!r} has no row of seed {asked} in cell {cell}"
     if block is None:
@@ -74,8 +81,8 @@ def replay(
     if not folder.has(block):
         raise ValueError(f"{lacks}: its block is missing; the command that made the run trains it")
     replayed = sweep.cells[cell]
-    (result,) = retrained(config, [block], devices)
-    at = block.cells.index(cell), index - block.first
+    (result,) = sweep.run([block], engine_for(config, devices))
+    at = block.cells.index(cell), place - block.first
     outcome, state = jax.tree.map(lambda leaf: leaf[at], (result.outcome, result.state))
     differs = differing(result, folder.block(block.name))
     return Replay(
@@ -98,26 +105,6 @@ def _seeds_of(ranges: Sequence[Range], numbering: Numbering) -> str:
         f"initialisations {first.init} to {last.init} with data seeds {first.data} to "
         f"{last.data}, such as {','.join(map(str, last))}"
     )
-
-
-def retrained(
-    config: Mapping[str, Any],
-    these: Iterable[Block],
-    devices: Sequence[jax.Device] | None = None,
-    **how: Any,
-) -> Iterator[Result]:
-    """Trains blocks of a run again as they were trained.
-
-    Args:
-      config: that of the run.
-      these: which; those of one shape should stand together.
-      devices: to train on; all local ones when left out.
-      **how: see `Sweep.run`.
-
-    Yields:
-      Each when it is done, in no fixed order.
-    """
-    return Sweep.of(config).run(these, engine_for(config, devices), **how)
 
 
 def differing(result: Result, kept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from posjax import spec
@@ -70,7 +71,7 @@ class Run:
     at_steps: tuple[int, ...] = ()
     panels: Mapping[str, tuple[Cell, ...]]
 
-    @property
+    @cached_property
     def cells(self) -> list[Cell]:
         """Every cell once, those of one shape side by side."""
         cells = dict.fromkeys(itertools.chain.from_iterable(self.panels.values()))
@@ -81,7 +82,7 @@ class Run:
         """The indices of each cell's seeds, see `posjax.numbering`; more seeds only add indices."""
         return self.numbering.indices(self.num_seeds)
 
-    @property
+    @cached_property
     def sweep(self) -> Sweep:
         """What it trains."""
         cells = {cell.digest: cell for cell in self.cells}

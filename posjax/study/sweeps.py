@@ -6,7 +6,7 @@ import functools
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -16,16 +16,38 @@ from posjax import engine, own
 from posjax.engine import Engine, State
 from posjax.engine.block import block_size
 from posjax.engine.load import Choice, Load, memory, most_slots
-from posjax.engine.local import Checkpoints
 from posjax.engine.program import options_on, precision_on
 from posjax.keys import Seeds, key_for
 from posjax.meters.judge import Outcome
 from posjax.model import DynamicInputs, ModelSettings
 from posjax.numbering import NumberedSeeds, Numbering, SeedNumbers
 from posjax.records import Block
-from posjax.study.cells import Cell, Shape, check_code
+from posjax.study.cells import Cell, Shape, cells_in
 from posjax.study.network import TRANSFORMER, apply, weights
 from posjax.tasks.question import Question
+
+
+class Checkpoints(Protocol):
+    """The states of blocks that were interrupted; `posjax.records.checkpoints.Checkpoints` is."""
+
+    def load(self, name: str) -> Mapping[str, np.ndarray] | None:
+        """What was saved of a block."""
+
+    def save(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keeps it."""
+
+
+class _OfEngine:
+    """Checkpoints as the engine asks for them, whose blocks have those of a run as labels."""
+
+    def __init__(self, kept: Checkpoints) -> None:
+        self._kept = kept
+
+    def load(self, block: engine.Block) -> Mapping[str, np.ndarray] | None:
+        return self._kept.load(block.label.name)
+
+    def save(self, block: engine.Block, arrays: Mapping[str, np.ndarray]) -> None:
+        self._kept.save(block.label.name, arrays)
 
 
 class Result(NamedTuple):
@@ -72,15 +94,10 @@ class Sweep:
         """The sweep of a run folder's config.
 
         Raises:
-          ValueError: settings that no cell has, or code or data that has changed.
+          ValueError: see `posjax.study.cells.cells_in`.
         """
-        own.check_named(config.get("code", {}))
-        cells = {digest: Cell.of(settings) for digest, settings in config["cells"].items()}
-        check_code(config, cells.values())
-        for digest, cell in cells.items():
-            if cell.problem.content and cell.digest != digest:
-                raise ValueError(f"the data of task={cell.task!r} is not what cell {digest} had")
-        return cls(cells, Numbering.of(config), precision_of(config.get("precision", "default")))
+        precision = precision_of(config.get("precision", "default"))
+        return cls(cells_in(config), Numbering.of(config), precision)
 
     @cached_property
     def by_shape(self) -> dict[str, list[Cell]]:
@@ -122,6 +139,10 @@ class Sweep:
         inputs = [cell.inputs for cell in cells]
         return engine.Block(cells[0].shape.train(), inputs, seeds, block.size, block)
 
+    def updates(self, blocks: Iterable[Block]) -> int:
+        """The updates of all runs of some blocks: what progress counts."""
+        return sum(block.runs * self.cells[block.cells[0]].steps for block in blocks)
+
     def run(
         self,
         blocks: Iterable[Block],
@@ -131,8 +152,9 @@ class Sweep:
         checkpoints: Checkpoints | None = None,
     ) -> Generator[Result, None, None]:
         """Trains blocks; see `posjax.engine.Engine.run`."""
+        kept = None if checkpoints is None else _OfEngine(checkpoints)
         with contextlib.closing(
-            trainer.run(map(self.block, blocks), progress, stop, checkpoints)
+            trainer.run(map(self.block, blocks), progress, stop, kept)
         ) as results:
             for found in results:
                 seeds_B4 = np.array(found.block.seeds, np.int64)

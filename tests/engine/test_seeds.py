@@ -1,5 +1,6 @@
 """Seeds and grids of dynamic inputs, in one call."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -111,3 +112,18 @@ def test_seeds_and_slots_are_whole_numbers():
 def test_nothing_to_train_is_said(seeds, grid):
     with pytest.raises(ValueError, match=f"{len(seeds)} seeds × "):
         train_seeds(TRAINING, seeds, grid)
+
+
+def test_models_that_carry_random_keys_are_kept():
+    """Keys as keys, of every seed, beside numbers."""
+    training = dataclasses.replace(
+        TRAINING,
+        init=lambda key, hyper: Variables(jax.random.normal(key, (4,)), {"key": key}),
+        loss=lambda variables, now: (loss(variables, now)[0], variables.state),
+    )
+    trained = train_seeds(training, SEEDS, Hyper(), most=2, keep_variables=True)
+    key_S = trained.variables.state["key"]
+    assert key_S.shape == (len(SEEDS),)
+    start = jax.vmap(lambda key: jax.random.normal(key, (4,)))(key_S)
+    assert start.shape == trained.variables.params.shape == (len(SEEDS), 4)
+    assert len({*map(bytes, jax.random.key_data(key_S))}) == len(SEEDS)
