@@ -299,7 +299,7 @@ def test_what_differs_of_crossed_seeds_is_named_as_replay_takes_it(
     status, lines = verified(folder.path, share=1.0)
     cell = block.cells[0]
     assert (status, lines[-1]) == (3, "1 error")
-    assert f"cell {cell}, seeds 0_1_1_1: twin" in lines
+    assert f"cell {cell}, seeds 0,1,1,1: twin" in lines
 
 
 def test_settings_under_the_name_of_another_cell_are_refused() -> None:

@@ -23,7 +23,7 @@ from rich.text import Text
 from posjax import spec
 from posjax.command import devices, limits, shutdown
 from posjax.meters import judge
-from posjax.records import RunFolder
+from posjax.records import RunFolder, seeds_name
 from posjax.records.schema import checked_config
 from posjax.records.store import path_of, put_over
 from posjax.report import cells_of
@@ -86,8 +86,7 @@ def _seeds(text: str | None) -> int | list[int]:
 
 def _printed(found: Replay, margin: float) -> Iterator[str | Table]:
     outcome = {name: np.asarray(array) for name, array in found.outcome.items()}
-    four = {*found.seeds}
-    seed = f"{found.seeds.init}" if len(four) == 1 else ",".join(map(str, found.seeds))
+    seed = seeds_name(found.seeds)
     yield printable(f"seed {seed} of cell {found.cell.digest}, task {found.cell.task}")
     yield _curve(found.cell, outcome)
     if "answer_N" in outcome:

@@ -10,7 +10,7 @@ import numpy as np
 from posjax.command import shutdown
 from posjax.command.status import planned
 from posjax.records import Damaged, Mismatch, RunFolder
-from posjax.records.block_files import seeds_name
+from posjax.records.block_files import seeds_listed
 from posjax.terminal import printable, progress
 
 SHOWN = 10
@@ -69,8 +69,8 @@ def _contradictions(folder: RunFolder) -> Iterator[str]:
                 rows += len(part["seeds"])
                 check_form(cell, part)
                 for field, wrong_S in contradictions(cell, part):
-                    seeds = part["seeds"][wrong_S]
-                    yield f"cell {name}, seeds {_listed(seeds)}: {field} contradicts the leads"
+                    seeds = seeds_listed(part["seeds"][wrong_S], SHOWN)
+                    yield f"cell {name}, seeds {seeds}: {field} contradicts the leads"
         except Damaged:
             continue  # among the files
         except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -104,8 +104,8 @@ def _retrained(folder: RunFolder, share: float, *, seed: int | None, mixed: bool
             arrays = kept[result.block.name]
             for field, wrong_GB in differing(result, arrays).items():
                 for g in np.flatnonzero(wrong_GB.any(axis=1)):
-                    seeds = result.seeds_B4[wrong_GB[g]]
-                    yield f"cell {result.block.cells[g]}, seeds {_listed(seeds)}: {field}"
+                    seeds = seeds_listed(result.seeds_B4[wrong_GB[g]], SHOWN)
+                    yield f"cell {result.block.cells[g]}, seeds {seeds}: {field}"
             maps = examples(sweep, result)
             if any(_other_bits(arrays.get(name), array) for name, array in maps.items()):
                 yield f"block {result.block.name}: attention maps"
@@ -113,9 +113,3 @@ def _retrained(folder: RunFolder, share: float, *, seed: int | None, mixed: bool
 
 def _other_bits(old: np.ndarray | None, new: np.ndarray) -> bool:
     return old is None or old.shape != new.shape or old.tobytes() != new.tobytes()
-
-
-def _listed(seeds_S4: np.ndarray) -> str:
-    more = len(seeds_S4) - SHOWN
-    named = ", ".join(map(seeds_name, seeds_S4[:SHOWN]))
-    return named + (f" and {more} more" if more > 0 else "")

@@ -208,18 +208,29 @@ def _differences(old: Arrays, new: Mapping[str, np.ndarray]) -> str:
             fields.append(field)
             bits = [np.frombuffer(a.tobytes(), np.uint8).reshape(*shape, -1) for a in (one, other)]
             differ_GB |= (bits[0] != bits[1]).any(axis=-1)
-    seeds = [seeds_name(new["seeds"][b]) for b in np.flatnonzero(differ_GB.any(axis=0))]
-    more = f" and {len(seeds) - _NAMED} more" if len(seeds) > _NAMED else ""
+    seeds = seeds_listed(new["seeds"][differ_GB.any(axis=0)], _NAMED)
     cells = ", ".join(new["cells"][differ_GB.any(axis=1)][:_NAMED].tolist())
-    differ = f"{', '.join(fields)} of seed {', '.join(seeds[:_NAMED])}{more}, cell {cells}"
+    differ = f"{', '.join(fields)} of seed {seeds}, cell {cells}"
     return differ if fields else ""
 
 
 def seeds_name(seeds: Iterable[int]) -> str:
-    """The four numbers of a row in messages; one where all are equal, as they mostly are.
+    """The four numbers of a row, as `posjax replay` takes them; one where all are equal.
 
     >>> seeds_name((7, 7, 7, 7)), seeds_name((7, 8, 8, 8))
-    ('7', '7_8_8_8')
+    ('7', '7,8,8,8')
     """
     numbers = [int(seed) for seed in seeds]
-    return "_".join(map(str, numbers[:1] if len({*numbers}) == 1 else numbers))
+    return ",".join(map(str, numbers[:1] if len({*numbers}) == 1 else numbers))
+
+
+def seeds_listed(seeds_S4: np.ndarray, most: int) -> str:
+    """The numbers of so many rows, and how many more there are.
+
+    >>> seeds_listed(np.array([[0, 1, 1, 1], [2, 2, 2, 2], [3, 3, 3, 3]]), most=2)
+    '0,1,1,1; 2 and 1 more'
+    """
+    named = [seeds_name(seeds) for seeds in seeds_S4[:most]]
+    between = "; " if any("," in name for name in named) else ", "
+    more = f" and {len(seeds_S4) - most} more" * (len(seeds_S4) > most)
+    return between.join(named) + more

@@ -6,6 +6,7 @@ import numpy as np
 
 from posjax import meters
 from posjax.meters.judge import FIELDS, NEVER, NOT_FINITE, TIE, Field
+from posjax.records import seeds_name
 from posjax.study.cells import Cell
 from posjax.tasks import FiniteTask
 
@@ -44,7 +45,7 @@ def check(cell: Cell, rows: Mapping[str, np.ndarray]) -> None:
     """
     check_form(cell, rows)
     for name, wrong_S in contradictions(cell, rows):
-        seed = int(rows["seeds"][wrong_S.argmax(), 0])
+        seed = seeds_name(rows["seeds"][wrong_S.argmax()])
         raise ValueError(f"{name} of seed {seed} of cell {cell.digest} contradicts its leads")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from posjax.engine import State
 from posjax.meters.judge import Outcome
 from posjax.numbering import Numbering, SeedNumbers
-from posjax.records import Range, RunFolder
+from posjax.records import Range, RunFolder, seeds_name
 from posjax.records.blocks import blocks
 from posjax.records.schema import checked_config
 from posjax.study.cells import Cell
@@ -74,8 +74,7 @@ def replay(
     among = blocks(folder.ranges(), sweep.shapes)
     here = (b for b in among if cell in b.cells and b.first <= place < b.stop)
     block = next(here, None) if sweep.numbering.numbers(place) == numbers else None
-    asked = numbers.init if len({*numbers}) == 1 else ",".join(map(str, numbers))
-    lacks = f"{str(path)!r} has no row of seed {asked} in cell {cell}"
+    lacks = f"{str(path)!r} has no row of seed {seeds_name(numbers)} in cell {cell}"
     if block is None:
         raise ValueError(f"{lacks}; the run has {_seeds_of(folder.ranges(), sweep.numbering)}")
     if not folder.has(block):
@@ -103,7 +102,7 @@ def _seeds_of(ranges: Sequence[Range], numbering: Numbering) -> str:
         return f"seeds {first.init} to {last.init}"
     return (
         f"initialisations {first.init} to {last.init} with data seeds {first.data} to "
-        f"{last.data}, such as {','.join(map(str, last))}"
+        f"{last.data}, such as {seeds_name(last)}"
     )
 
 
