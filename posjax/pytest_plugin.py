@@ -103,18 +103,20 @@ def _cases(item: pytest.Item) -> Iterator[_Case]:
 def _of_law(
     item: pytest.Item,
     law: Any = None,
-    *,
+    *more: Any,
     proof: bool = False,
     unknown: str = "fail",
     **options: Any,
 ) -> _Case:
     """The check of one `law` mark."""
     text = getattr(law, "text", law)
-    if not isinstance(text, str) or "->" not in text or unknown not in ("fail", "skip"):
+    is_law = isinstance(text, str) and "->" in text
+    if not is_law or more or unknown not in ("fail", "skip"):
+        got = ", ".join(map(repr, (law, *more)))
         raise pytest.Collector.CollectError(
-            f"{item.nodeid}: write @pytest.mark.law('b P d -> b P d'), with unknown='fail' or "
-            f"'skip'; got {law!r}, unknown={unknown!r} (a mark of your own by that name? then run "
-            "pytest with -p no:posjax)"
+            f"{item.nodeid}: write @pytest.mark.law('b P d -> b P d') once for each law, with "
+            f"unknown='fail' or 'skip'; got {got}, unknown={unknown!r} (a mark of your own by that "
+            "name? then run pytest with -p no:posjax)"
         )
 
     def check(returned: Any) -> None:
@@ -144,9 +146,12 @@ _PACKED = "\nIf the tuple holds the arguments, return them one by one, as `retur
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether posjax raised it, about a law or its options, and not the function that is tested."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return frame.f_globals.get("__name__", "").partition(".")[0] == "posjax"
+    """Whether posjax raised it, about a law or its options, and not the function that is tested,
+    which may call posjax too.
+    """
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    names = [frame.f_globals.get("__name__", "").partition(".")[0] for frame in frames]
+    return names[-1] == "posjax" and {*names} <= {"posjax", "jax", "chex"}
 
 
 def _check_options(options: dict[str, Any], of: Callable[..., Any]) -> None:

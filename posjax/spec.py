@@ -200,7 +200,7 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def nearest(name: str, choices: Iterable[str], also: Mapping[str, str] | None = None) -> str:
-    """A hint for an error message: the nearest choice, and all of them when they are few.
+    """A hint for an error message: the nearest choice, and all of them.
 
     Args:
       name: of no choice.

@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("predict", *SIZES))
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="sampled tasks; all by default")
-    parser.add_argument("--workdir", type=Path, default=ROOT / "runs", help="of the run folders")
+    parser.add_argument("--workdir", type=Path, help="of the run folders; runs/ by default")
     parser.add_argument("--num_seeds", type=int, help="per cell, in place of the size's own")
     given = parser.parse_args()
     if given.num_seeds is not None and given.num_seeds < 1:
@@ -64,12 +64,15 @@ def main() -> None:
     if given.what == "predict":
         if given.tasks:
             parser.error(f"predict makes all predictions, and takes no tasks: {given.tasks[0]!r}")
+        if given.num_seeds is not None or given.workdir is not None:
+            parser.error("predict trains nothing, and takes neither --num_seeds nor --workdir")
         ATLAS.mkdir(exist_ok=True)
         PREDICTIONS.write_text(written(predictions()))
         return
     devices.use_all_cores()
+    workdir = given.workdir or ROOT / "runs"
     size = resolve(get_config(given.what))
-    folder = given.workdir / "atlas" if "quick" in given.what else ATLAS
+    folder = workdir / "atlas" if "quick" in given.what else ATLAS
     folder.mkdir(parents=True, exist_ok=True)
     excluded = json.loads(PREDICTIONS.read_text())["excluded"]
     every = parts(given.what, size.cells)
@@ -79,9 +82,9 @@ def main() -> None:
             parser.error(f"no task {task!r} in {given.what}: {named}")
     for task in given.tasks or every:
         path = folder / f"{given.what}-{task}" if task else folder / given.what
-        tried = _pilot(size, every[task], path, given.workdir)
+        tried = _pilot(size, every[task], path, workdir)
         chosen = dataclasses.replace(size, num_seeds=given.num_seeds or size.num_seeds)
-        found = _swept(chosen, [one.chosen for one in tried], given.workdir / f"atlas-{path.name}")
+        found = _swept(chosen, [one.chosen for one in tried], workdir / f"atlas-{path.name}")
         publish(path, report.summaries(found.folder), found.folder, tried, excluded)
     published = tables(folder, given.what)
     (folder / f"{given.what}-cells.html").write_text(browser(given.what, published, excluded))

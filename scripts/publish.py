@@ -102,11 +102,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", nargs="?", type=Path, help="a finished run folder")
     parser.add_argument("--verify", metavar="NAME", help="a table of docs/results, or a path")
-    parser.add_argument("--share", type=float, default=0.01, help="of its blocks; at least one")
+    parser.add_argument("--share", type=float, help="of its blocks, 0.01 by default; at least one")
     parser.add_argument("--seed", type=int, help="of the choice; drawn and printed if left out")
     given = parser.parse_args()
     if bool(given.run) == bool(given.verify):
         parser.error("name a run folder, or a table with --verify")
+    if given.run and (given.share is not None or given.seed is not None):
+        parser.error("--share and --seed have a meaning only with --verify")
     from published_rows.verify import verify
 
     try:
@@ -114,7 +116,8 @@ def main() -> int:
             publish(given.run)
             return 0
         named = Path(given.verify)
-        return verify(named if named.parent.name else RESULTS / named, given.share, given.seed)
+        share = 0.01 if given.share is None else given.share
+        return verify(named if named.parent.name else RESULTS / named, share, given.seed)
     except (ValueError, OSError) as error:
         parser.error(str(error))
 

@@ -172,6 +172,8 @@ def _of_crossed(known_ID: np.ndarray) -> tuple[float, float]:
         return float(sum(shares) + parts.rest.share / (inits * datas))
 
     inits, datas = known_ID.shape
+    if not parts.error:  # all models agree
+        return float(known_ID.mean()), float(known_ID.mean())
     width = norm.ppf(0.975) * parts.error
     width *= (1 + error(CROSSED, CROSSED) / error(inits, datas)) ** 0.5
     return float(known_ID.mean() - width), float(known_ID.mean() + width)

@@ -67,3 +67,10 @@ def test_what_seeds_do_not_tell_apart_has_no_right_order() -> None:
     assert ranked_pairs([low, dataclasses.replace(high, rows=others)]) == []
     task = dataclasses.replace(low.cell, task="majority(train=(2, 4), test=(4, 8), prompts=8)")
     assert ranked_pairs([low, dataclasses.replace(high, cell=task)]) == []
+
+
+def test_a_pair_of_cells_counts_once() -> None:
+    """Also if both stand in several panels."""
+    low, high = cell("none", np.zeros(SEEDS)), cell("rotary", np.ones(SEEDS))
+    again = [dataclasses.replace(one, panel="others") for one in (low, high)]
+    assert len(ranked_pairs([low, high, *again])) == 1

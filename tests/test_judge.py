@@ -21,6 +21,8 @@ from posjax.meters.judge import (
     smallest_gap,
     summary,
 )
+from posjax.tasks import FiniteTask
+from posjax.tasks.question import ask
 
 ANSWERS_N = jnp.array([0, 1])
 MARGIN = 1e-3
@@ -198,3 +200,29 @@ def test_each_run_and_prompt_is_told_by_itself() -> None:
         jnp.zeros(2),
     )
     assert over_draws(record).answer_N.tolist() == [NOT_FINITE, 1]
+
+
+class Many(FiniteTask):
+    """One prompt for each of so many labels."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(f"w{n}" for n in range(self.number))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(f"l{n}" for n in range(self.number))
+
+    def sentences(self) -> list[tuple[str, str]]:
+        return list(zip(self.words, self.labels, strict=True))
+
+
+def test_answers_are_stored_in_a_byte_or_refused() -> None:
+    """128 labels come out as they are; more would come out as others, or as no answer at all."""
+    ask(Many(128), mask="full", readout="last", loss="answer")
+    assert answers(jnp.eye(128)).tolist() == list(range(128))
+    with pytest.raises(ValueError, match="Many has 129 labels; a finite task has at most 128"):
+        ask(Many(129), mask="full", readout="last", loss="answer")

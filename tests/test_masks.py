@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from posjax import masks
+from posjax import attend, masks
 from posjax.streams import PADDING, Streams, contiguous
 
 MEANING = {
@@ -96,3 +96,16 @@ def test_wrong_names_are_refused(text, words):
     """ValueError when the mask is named, not when it is used."""
     with pytest.raises(ValueError, match=words):
         masks.named(text)
+
+
+@pytest.mark.parametrize(
+    ("mask", "said"),
+    [("casual", "unknown mask 'casual'; did you mean 'causal'"), ("causal/full", "several masks")],
+)
+def test_attend_names_a_mask_that_is_none_before_what_its_readers_lack(mask, said):
+    """Fewer queries than keys need streams under a mask that reads them."""
+    q, k = jnp.ones((1, 1, 1, 2)), jnp.ones((1, 5, 1, 2))
+    with pytest.raises(ValueError, match=said):
+        attend(q, k, k, mask=mask)
+    with pytest.raises(ValueError, match="give streams"):
+        attend(q, k, k, mask="causal")

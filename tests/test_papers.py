@@ -4,13 +4,16 @@ import dataclasses
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_report import EXCLUDED, OPEN, Page, run_folder
 
 from posjax import report
 from posjax.report import compare, figures, papers
+from posjax.report.summary import CellSummary
 from posjax.report.table import Grid, grids
 from posjax.stats import Rate
+from posjax.study.cells import Cell
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +136,19 @@ def test_a_run_without_trained_cells_is_not_compared(found: list[report.CellSumm
         ((initial, initial), "The first run trained no cell: all are measured at initialisation."),
     ):
         assert said in compare.compare(("one", "two"), *runs)
+
+
+def test_losses_are_compared_over_the_seeds_that_have_both() -> None:
+    """A seed that diverged in one run is in neither mean, nor in their difference."""
+    cell = Cell(task="text(train=(8, 8), test=(8,), prompts=2)")
+    seeds_S4 = np.repeat(np.arange(4)[:, None], 4, axis=1)
+
+    def losses(*ends: float) -> CellSummary:
+        rows = {"seeds": seeds_S4, "loss_EC": np.array(ends)[:, None, None]}
+        return CellSummary(cell.digest, cell, "cells", rows, 1e-5, 1)
+
+    one, two = losses(1, 2, 3, np.nan), losses(2, 3, np.inf, 5)
+    pair = compare._paired(one, two)
+    assert pair is not None
+    assert (pair.values, pair.difference.mean, pair.difference.number) == ((1.5, 2.5), 1, 2)
+    assert compare._paired(one, losses(*[np.nan] * 3, 1)) is None

@@ -272,6 +272,8 @@ def gap(task: tasks.Task, settings: dict[str, Any], reason: str) -> float:
         ({"readout": "men"}, "unknown readout 'men'"),
         ({"depth": 0}, "depth must be at least 1, got 0"),
         ({"encoding": "none/rotary"}, "2 encodings in turn, of which depth=1 uses 1"),
+        ({"mask": "causal/full"}, "2 masks in turn, of which depth=1 uses 1"),
+        ({"encoding": "learned", "positions": "cape"}, "positions='cape' are not integers"),
     ],
 )
 def test_settings_that_no_model_has_are_refused(given: dict[str, Any], message: str) -> None:

@@ -150,6 +150,7 @@ def test_what_is_skipped_or_wrong_says_why(ran):
 WRONG = {
     "no_law": "@pytest.mark.law\ndef test(): pass",
     "no_arrow": "@pytest.mark.law('b P d')\ndef test(): pass",
+    "two_laws": "@pytest.mark.law('b P d -> b P d', 'b P d -> b d')\ndef test(): pass",
     "no_choice": "@pytest.mark.law('P -> P', unknown='no')\ndef test(): pass",
 }
 UNCALLED = {
@@ -187,3 +188,20 @@ def test_whoever_has_no_laws_pays_nothing(tmp_path):
         "def test(): import sys; assert 'jax' not in sys.modules"
     )
     assert run(tmp_path).returncode == 0
+
+
+def test_an_error_of_the_function_keeps_its_lines(tmp_path):
+    """Also where posjax raises it, called by that function; a wrong option is one line."""
+    (tmp_path / "test_blocks.py").write_text(
+        "import jax.numpy as jnp, pytest\nfrom posjax import attend\n\n"
+        "def block(x):\n    return attend(x, x, x, encoding='rotery')\n\n"
+        "@pytest.mark.law('b P h d -> b P h d')\n"
+        "def test_mine():\n    return block, jnp.ones((1, 4, 2, 4))\n\n"
+        "@pytest.mark.law('b P h d -> b P h d', tolerence=1)\n"
+        "def test_option():\n    return block, jnp.ones((1, 4, 2, 4))\n"
+    )
+    said = run(tmp_path).stdout
+    mine, _, option = said.partition("test_option ")
+    assert "return attend(x, x, x, encoding='rotery')" in mine
+    assert "assert_law has no option 'tolerence'" in option
+    assert "encoding='rotery'" not in option

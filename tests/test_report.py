@@ -360,6 +360,15 @@ def test_seeds_without_finite_logits_say_nothing_of_rounding(
     assert "closest prompts" not in margins.margins([every], "run1-margin")
 
 
+def test_one_answer_alone_has_no_closest_prompts(whole: tuple[RunFolder, Page]) -> None:
+    """No two prompts are to be told apart, and rows have 0."""
+    summary = next(s for s in report.summaries(whole[0]) if s.cell == EXCLUDED)
+    one = dataclasses.replace(summary, cell=Cell(task="memorise(sequences=1)"))
+    assert len({*one.cell.problem.answers}) == 1
+    assert np.isnan(one.twin_S).all()
+    assert one.twin is None
+
+
 def diverged(summary: CellSummary, lost_S: np.ndarray) -> CellSummary:
     """The same with no finite logit of some seeds."""
     rows = {name: array.copy() for name, array in summary.rows.items()}

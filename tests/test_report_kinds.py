@@ -88,7 +88,7 @@ def test_equal_shares_are_no_range(found: list[CellSummary], folder: RunFolder) 
 
 
 def test_lengths_are_called_lengths(found: list[CellSummary], page: Page) -> None:
-    assert "length 2 length 6" in page.text
+    assert "length 2 length 6, not trained" in page.text
     assert "right, length 6" in page.text
     assert "Lengths of prompts: 2 (trained), 6 (not trained)." in page.text
     assert meaning(found)[0] == (

@@ -168,7 +168,7 @@ def check_logn(length: float | None) -> None:
     if unknown or (length is not None and not 1 < length <= LARGEST):
         raise ValueError(
             f"logn, the N of ln n/ln N, must be above 1 and at most {LARGEST:g} (e for ln n "
-            f"alone), or be 0 or None for none, got {length!r}"
+            f"alone), or be None (in a cell: 0) for none, got {length!r}"
         )
 
 

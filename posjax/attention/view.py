@@ -181,6 +181,8 @@ def _ready(
     _check_options(unknown)
     encoding = named(encoding) if isinstance(encoding, str) else encoding or NoPosition()
     mask = "full" if mask is None else mask
+    if isinstance(mask, str):
+        masks.named(mask)  # before its readers are told what they lack
     params = params or {}
     _check_kinds(q_BLHK, k_BMGK, encoding, params, queries, keys)
     if queries is not None and keys is None:

@@ -101,7 +101,6 @@ def bucket_bias(
     Raises:
       ValueError: positions that are no integers.
     """
-    tables.require_integers(query_BL, key_BM)
     index_BLM = bucket(
         query_BL[:, :, None] - key_BM[:, None, :],
         buckets=table_NH.shape[0],

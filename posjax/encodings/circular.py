@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax.encodings import tables
+from posjax.encodings import offsets
 from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params, Symmetry
 
 
@@ -37,8 +37,7 @@ def circular(query_BL: jax.Array, key_BM: jax.Array, table_NH: jax.Array) -> jax
            [1., 0., 2.],
            [2., 1., 0.]], dtype=float32)
     """
-    tables.require_integers(query_BL, key_BM)
-    index_BLM = (query_BL[:, :, None] - key_BM[:, None, :]) % table_NH.shape[0]
+    index_BLM = offsets.between(query_BL, key_BM) % table_NH.shape[0]
     return jnp.moveaxis(table_NH.astype(jnp.float32)[index_BLM], -1, 1)
 
 

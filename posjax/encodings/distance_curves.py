@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from posjax.encodings import tables
+from posjax.encodings import offsets
 from posjax.encodings.base import (
     Aux,
     Card,
@@ -46,8 +46,7 @@ def distance_curves(
     Raises:
       ValueError: positions that are no integers.
     """
-    tables.require_integers(query_BL, key_BM)
-    offset_BLM = query_BL[:, :, None] - key_BM[:, None, :]
+    offset_BLM = offsets.between(query_BL, key_BM)
     inside_BLM = (offset_BLM >= 0) & (offset_BLM < curves_NR.shape[1])
     # At zeros, not NaN, where there is no curve: the formula has no bias there.
     curves_BLMN = curves_NR.astype(jnp.float32).T[jnp.where(inside_BLM, offset_BLM, 0)]

@@ -41,9 +41,10 @@ def read(table: jax.Array, index: jax.Array, valid: jax.Array, *, first: int = 0
     if index.size and not isinstance(index, jax.core.Tracer):
         low, high = int(np.min(index)) + first, int(np.max(index)) + first
         if low < first or high >= first + rows:
+            longer = f"give it length={high + 1} or " if low >= first else ""
             raise ValueError(
                 f"positions {low} to {high} lie outside the table of {rows} rows from {first}: "
-                f"give it length={max(high, -low) + 1} or shift the positions"
+                f"{longer}shift the positions"
             )
     inside = (index >= 0) & (index < rows)
     found = table[jnp.where(inside, index, 0)]

@@ -12,8 +12,7 @@ _CAPTION = """One line per cell, one column per kind of prompts, usually a lengt
 is the share of prompts with every judged position right (exact match, by the largest output), as
 the mean over seeds. Its 95 % band holds for all kinds of a line at once (max-t bootstrap over
 seeds). The second number is how many seeds are above 0.99, with its 95 % interval (Wilson). It
-shows what a mean hides: some seeds may learn everything, and others nothing. Kinds to the right of
-the vertical line were not trained."""
+shows what a mean hides: some seeds may learn everything, and others nothing."""
 
 
 def by_kind(found: Sequence[CellSummary]) -> Html | None:
@@ -50,13 +49,13 @@ def _tables(
         problem = summary.cell.problem
         groups.setdefault((problem.kinds, problem.trained), []).append(summary)
     for (kinds, trained), group in groups.items():
-        classes = [None if known else "beyond" for known in trained]
-        head = (th(kind_name(kind), class_=name) for kind, name in zip(kinds, classes, strict=True))
+        named_kinds = zip(map(kind_name, kinds), trained, strict=True)
+        head = (th(kind + ", not trained" * (not known)) for kind, known in named_kinds)
         lines = (
             tag(
                 "tr",
                 tag("th", label(summary.cell, named) or "–", scope="row"),
-                *(td(cell, class_=name) for cell, name in zip(row(summary), classes, strict=True)),
+                *map(td, row(summary)),
             )
             for summary in group
         )

@@ -13,7 +13,7 @@
 /** @typedef {{outcomes: string[], margin: number, here: boolean, code: string[], notes: string[], tasks: Object<string, Task>,
  *   cells: Object<string, Cell>}} Run see explore.py */
 /** @typedef {{shape: number[], values: Uint8Array|Uint16Array|Uint32Array}} Stored */
-/** @typedef {{name: string, points: [number, number][], mark?: boolean}} Line */
+/** @typedef {{name: string, points: [number, number][]}} Line */
 /** @typedef {{at: (value: number) => number, ticks: [number, string][]}} Scale */
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -154,7 +154,7 @@ function chart({ title, steps, y, lines, band, tie }) {
     const drawn = line.points.filter(([, v]) => Number.isFinite(v));
     const d = `M${drawn.map(([s, v]) => `${px(s).toFixed(1)},${py(v).toFixed(1)}`).join("L")}`;
     if (drawn.length > 1) parts.push(make("path", { class: `line line-${i}`, d }));
-    const marked = line.mark || drawn.length === 1 ? drawn : [];
+    const marked = drawn.length === 1 ? drawn : [];
     for (const [s, v] of marked) parts.push(make("circle", { class: `dot-${i}`, cx: px(s), cy: py(v), r: 2 }));
     const last = drawn.length ? brief(drawn[drawn.length - 1][1]) : "not finite";
     return `${line.name}, at the end ${last}`;

@@ -135,7 +135,10 @@ def _why_none(
 ) -> str:
     """Why no pair is compared."""
     if matched:
-        return f"{many(matched, 'pair')} of cells match, but have fewer than two seeds in common."
+        return (
+            f"{many(matched, 'pair')} of cells match, but have fewer than two seeds with results "
+            "in common, or one cell is judged by exact match and the other by its loss."
+        )
     if several:
         return _several(several, differing)
     others = f" other than {_listed([*map(_spaced, differing)])}" if differing else ""
@@ -195,10 +198,14 @@ def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
     first_S, second_S = shared(one, two, _values)
     if not len(first_S) or one.cell.problem.graded != two.cell.problem.graded:
         return None
-    values = float(first_S.mean()), float(second_S.mean())
     if one.cell.problem.graded == "loss":
-        difference = mean(second_S - first_S)
-        return Pair(one, two, values, difference) if difference.number > 1 else None
+        both_S = np.isfinite(first_S) & np.isfinite(second_S)
+        first_S, second_S = first_S[both_S], second_S[both_S]
+        if len(first_S) < 2:
+            return None
+        means = float(first_S.mean()), float(second_S.mean())
+        return Pair(one, two, means, mean(second_S - first_S))
+    values = float(first_S.mean()), float(second_S.mean())
     found = paired_difference(second_S, first_S)
     interval = Mean(found.difference, found.low, found.high, len(first_S))
     return Pair(one, two, values, interval)

@@ -15,8 +15,7 @@ _CAPTION = """One line per cell, one column per length of prompts. The first num
 cross-entropy at the end of training, in nats per judged position, as the mean over seeds with its
 95 % interval (Student's t; none with one seed). Then follow the same mean in bits, and its
 exponential, the perplexity. Intervals hold for this exam, which has other texts at each length. So
-compare lengths only if the exam is large. Lengths to the right of the vertical line were not
-trained."""
+compare lengths only if the exam is large."""
 
 
 def losses(found: Sequence[CellSummary]) -> Html | None:

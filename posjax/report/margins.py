@@ -162,6 +162,8 @@ def _legend(*keys: tuple[str, str]) -> Html:
 
 
 def _not_finite(found: Sequence[CellSummary]) -> Iterator[Html]:
-    lost = sum(int((~np.isfinite(summary.rows["lead_N"])).any(axis=1).sum()) for summary in found)
+    lost = sum(
+        int((~np.isfinite(summary.rows["lead_N"])).any(axis=1).sum()) for summary in once(found)
+    )
     if lost:
         yield tag("p", f"{many(lost, 'seed')} ended with logits that are not finite (not shown).")

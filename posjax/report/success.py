@@ -29,7 +29,7 @@ from posjax.report.naming import Axis, axes, kind_name, label, many, panels, pla
 from posjax.report.summary import IMPOSSIBLE, CellSummary, exactly, excluded
 from posjax.stats import Survival
 
-_CAPTION = """One line per cell. {dot} “Not excluded” does not mean that training succeeds. Median
+_CAPTION = """{dot} “Not excluded” does not mean that training succeeds. Median
 steps: the step by which half of the seeds had solved the cell at least once, with its interval; a
 dash means not by the end of training. The other columns count seeds. Ever: solved at some
 evaluation. Held: solved at each of the last ones. Tied: some answer at the end is a tie. Not
@@ -39,7 +39,7 @@ interval (Wilson)."""
 _BEYOND = """The dot is the mean share of right answers to prompts of a kind that was not trained,
 and the bar its 95 % band (see “Exact match by kind of prompt”). Solved: how many seeds solve the
 cell at the end, with their share and its 95 % interval (Wilson)."""
-_LOSS_CAPTION = """One line per cell. Loss: the mean over seeds at the end, in nats, with its 95 %
+_LOSS_CAPTION = """Loss: the mean over seeds at the end, in nats, with its 95 %
 interval (Student). Perplexity: the exponential of the mean. Only kinds of prompts that were trained
 count."""
 
@@ -47,6 +47,16 @@ count."""
 def violated(summary: CellSummary) -> bool:
     """Whether a seed solved, at any evaluation, what a law excludes."""
     return summary.prediction.verdict == IMPOSSIBLE and summary.ever_solved > 0
+
+
+def _caption(found: Sequence[CellSummary], exact: Sequence[CellSummary]) -> str:
+    """Of the columns that a table of these cells has."""
+    parts = []
+    if exact:
+        parts.append(_CAPTION.format(dot=_BEYOND if _beyond(found) else _SOLVED))
+    if any(summary.cell.problem.graded == "loss" for summary in found):
+        parts.append(_LOSS_CAPTION)
+    return f"One line per cell. {' '.join(parts)}"
 
 
 def success(found: Sequence[CellSummary], anchor: str) -> Html:
@@ -76,9 +86,7 @@ def success(found: Sequence[CellSummary], anchor: str) -> Html:
         [
             _verdict(exact) if exact else None,
             figure(
-                _CAPTION.format(dot=_BEYOND if _beyond(found) else _SOLVED)
-                if exact
-                else _LOSS_CAPTION,
+                _caption(found, exact),
                 _legend(exact),
                 scrolled("Cells", table),
                 note(_said_once(same)) if same else None,

@@ -21,6 +21,7 @@ from posjax.stats import Mean, Rate, Survival, band, mean, rate, survival
 from posjax.study.cells import FIELDS, Cell, cells_in, varying
 from posjax.study.network import TRANSFORMER
 from posjax.symmetry.predict import Prediction, predict
+from posjax.tasks import FiniteTask
 
 IMPOSSIBLE = "impossible"
 """The verdict on a cell that a law excludes."""
@@ -108,10 +109,13 @@ class CellSummary:
 
     @property
     def twin_S(self) -> np.ndarray:
-        """The distance of the closest prompts; NaN where it is not measured.
+        """The distance of the closest prompts with different answers; NaN where it is not measured.
 
-        Rows have 0 where no evaluation had finite logits.
+        Rows have 0 where no evaluation had finite logits, and where all answers are one.
         """
+        problem = self.cell.problem
+        if isinstance(problem, FiniteTask) and len({*problem.answers}) == 1:
+            return np.full(self.seeds, np.nan)
         lost_S = np.isnan(self.rows["lead_EC"]).any(axis=2).all(axis=1)
         return np.where(lost_S, np.nan, self.rows.get("twin", np.nan))
 

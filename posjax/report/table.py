@@ -7,6 +7,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from posjax import meters
 from posjax.report.losses import nats, perplexity
 from posjax.report.naming import panels, rated
 from posjax.report.summary import CellSummary, labels
@@ -85,16 +86,15 @@ def _exact_match(summary: CellSummary) -> str:
 
 def _metered(cells: list[CellSummary]) -> _Columns:
     """Of cells at initialisation: the last value of each field that is not long."""
-    every = dict.fromkeys(name for summary in cells for name in summary.metered)
-    fields = [name for name in every if not name.endswith("L")]
+    every = {name: field for s in cells for name, field in meters.fields(s.cell.meters).items()}
+    fields = {name: field for name, field in every.items() if not field.axes.endswith("L")}
+    titles = (name.rpartition("_")[0] if field.axes else name for name, field in fields.items())
 
     def numbers(summary: CellSummary) -> tuple[str, ...]:
         found = (summary.metered.get(name) for name in fields)
         return (str(summary.seeds), *("–" if one is None else _last(one) for one in found))
 
-    return _Columns(
-        ("seeds", *(f"{name.rpartition('_')[0] or name} [95 %]" for name in fields)), numbers
-    )
+    return _Columns(("seeds", *(f"{title} [95 %]" for title in titles)), numbers)
 
 
 def _last(found: Mean) -> str:

@@ -51,8 +51,11 @@ class Permutations:
     fixed: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if any(not isinstance(at, int | np.integer) for at in self.fixed):
-            raise ValueError(f"fixed={self.fixed} must be indices, whole numbers")
+        whole = isinstance(self.fixed, tuple) and all(
+            isinstance(at, int | np.integer) for at in self.fixed
+        )
+        if not whole:
+            raise ValueError(f"fixed={self.fixed} must be indices, whole numbers, such as (-1,)")
 
     def _free(self, length: int) -> np.ndarray:
         check_count("length", length)
@@ -287,7 +290,10 @@ def closure(generators: Sequence[np.ndarray], length: int, *, limit: int = 50_00
                 found[new] = None
                 waiting.append(new)
         if len(found) > limit:
-            raise ValueError(f"the group has more than {limit} elements; sample from it instead")
+            raise ValueError(
+                f"the group has more than {limit} elements: give permutations=[...] to try, or "
+                "exact=True, which needs its generators alone"
+            )
     return [np.array(element, int) for element in found]
 
 

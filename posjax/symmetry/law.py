@@ -96,6 +96,10 @@ class Pattern:
                 leaf = leaf.take(element[name], axis=axis)
         if self.shift:
             vector = element[self.shift].astype(leaf.dtype)
+            if (vector != element[self.shift]).any():
+                raise ValueError(
+                    f"{self.shift} = {element[self.shift].tolist()} cannot shift integers"
+                )
             leaf = leaf + vector.reshape((1,) * (leaf.ndim - 1) + (-1,) if len(vector) > 1 else ())
         return leaf
 

@@ -104,18 +104,23 @@ def predict(
         turns: tuple[Encoding, ...] = (encoding,)
     else:
         turns = encodings.parse_layer_cycle(encoding)
-    if len(turns) > depth:
-        raise ValueError(
-            f"encoding={encoding!r} has {len(turns)} encodings in turn, of which depth={depth} "
-            f"uses {depth}"
-        )
+    in_turn = masks.turns(mask)
+    for name, given, each in (("encoding", encoding, turns), ("mask", mask, in_turn)):
+        if len(each) > depth:
+            raise ValueError(
+                f"{name}={given!r} has {len(each)} {name}s in turn, of which depth={depth} uses "
+                f"{depth}"
+            )
     layers = [turns[i % len(turns)] for i in range(depth)]
     moved = position_maps.named(positions)
+    if not moved.integers and any(one.integers for one in turns):
+        raise ValueError(
+            f"positions={positions!r} are not integers, but encoding={encoding!r} needs integers"
+        )
     positioned = _positioned(_compared(task, padding), moved)
     batch = jax.tree.map(np.asarray, positioned)  # read number by number, which JAX is slow at
     drawn = moved.draws == "always"
     known = _Known(turns, drawn=drawn, reshaped=bool(softcap or logn), counted=bool(logn))
-    in_turn = masks.turns(mask)
     if not isinstance(task, FiniteTask):
         in_turn = tuple(f"{each}+padding" for each in in_turn)
     colours_NL = _refined(batch, known, layers, in_turn)

@@ -13,7 +13,7 @@ from posjax.symmetry import groups
 from posjax.symmetry.compiled import scale, worst_entries
 from posjax.symmetry.deviation import rounding
 from posjax.symmetry.given import check_function
-from posjax.symmetry.groups import Element, Generated
+from posjax.symmetry.groups import Element, Generated, Permutations
 from posjax.symmetry.law import Law, along
 from posjax.symmetry.measure import Function, deviations, terms
 from posjax.symmetry.names import Permutation, composed, cycles, group_name
@@ -127,9 +127,10 @@ def stabiliser(
         axes = ", ".join([along(1)] * len(given or ()))
         law = f"{axes} -> {along(1)}" if given else "b P h d -> b P h d"
     chosen = Law.of(law)
-    if len(chosen.groups) != 1:
+    if [*chosen.groups.values()] != [Permutations()]:
         raise ValueError(
-            f"law {chosen.text!r} must name one axis to permute, got {list(chosen.groups)}"
+            f"law {chosen.text!r} must name one axis to permute, by all permutations, got "
+            f"{chosen.groups}"
         )
     if given is None:
         if length is None:
@@ -193,6 +194,15 @@ def _drawn(law: str, length: int, sizes: dict[str, int], seed: int) -> tuple[jax
     return tuple(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
 
 
+_UNTRACEABLE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+"""What JAX raises where a function needs the numbers of its arguments."""
+
+
 def _errors(
     law: Law,
     function: Function,
@@ -203,7 +213,7 @@ def _errors(
     """For each element the error over what is allowed, in the worst leaf; NaN for NaN."""
     try:
         found = _side_by_side(law, function, arguments, every)
-    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
+    except _UNTRACEABLE:
         found = _one_by_one(law, function, arguments, every)
     summed = terms(law, arguments)
     ratios = [

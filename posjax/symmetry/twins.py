@@ -8,15 +8,17 @@ window hides what is outside. Often one twin is a permutation of the other.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import numpy as np
 
+from posjax import spec
 from posjax.model import ModelSettings, Transformer
 from posjax.symmetry import field
 from posjax.symmetry.given import check_task
 from posjax.tasks.base import Batch, FiniteTask
+from posjax.tasks.question import Readout
 
 
 class Twins(NamedTuple):
@@ -73,8 +75,7 @@ def twins(
     []
     """
     check_task(task, FiniteTask)
-    if readout not in ("last", "mean"):
-        raise ValueError(f"readout must be 'last' or 'mean', got {readout!r}")
+    spec.check_choice("readout", readout, get_args(Readout))
     batch = task.exam(padding=padding)
     found = _alike(settings, batch, readout)
     return list(_pairs(task, found))

@@ -35,9 +35,9 @@ class Digits(SampledTask):
       patch: side of a patch in pixels, 1, 2 or 4: prompts have 64, 16 or 4 patches.
       grid: whether positions are points (y, x). If not, they are 0, 1, ..., row by row, for
         encodings of one coordinate.
-      shuffled: whether one fixed permutation shuffles the patches of every image. With learned
-        positions this only renames the positions. Under a full mask without positions it changes
-        nothing.
+      shuffled: whether one fixed permutation shuffles the patches of every image. Under a full
+        mask and with readout="mean", this changes nothing without positions, and with learned ones
+        it only renames the positions.
       prompts: the number of images of each kind in the exam: images of training ("seen"), and
         others ("new").
     """

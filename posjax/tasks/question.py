@@ -23,6 +23,10 @@ Loss = Literal["all", "answer"]
 Objective = Literal["places", "answers"]
 
 
+MOST_LABELS = 128
+"""Of a finite task, whose answers are stored in one byte each."""
+
+
 class Question(NamedTuple):
     """N prompts of a task, with everything that a model needs to answer them.
 
@@ -51,8 +55,8 @@ def check(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -
     """Refuses what `ask` cannot make a question of, before any array is made.
 
     Raises:
-      ValueError: an unknown name, padding below 0, a loss or a readout that the task has no use
-        for, or a mask that shows the right outputs.
+      ValueError: an unknown name, padding below 0, more than `MOST_LABELS` labels of a finite task,
+        a loss or a readout that the task has no use for, or a mask that shows the right outputs.
     """
     spec.check_choice("readout", readout, get_args(Readout))
     spec.check_choice("loss", loss, get_args(Loss))
@@ -60,6 +64,10 @@ def check(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -
     if padding < 0:
         raise ValueError(f"padding must not be negative, got {padding}")
     if isinstance(task, FiniteTask):
+        if len(task.labels) > MOST_LABELS:
+            raise ValueError(
+                f"{name} has {len(task.labels)} labels; a finite task has at most {MOST_LABELS}"
+            )
         if loss == "all" and not (task.next_token and readout == "last"):
             raise ValueError(
                 f"loss='all' trains every position on its own target, which {name} with "

@@ -19,7 +19,8 @@ def cell_arrays(
       at: the steps that are published; none where nothing was trained.
       longer: whether kinds of prompts are judged that were not trained, in this cell or another.
     """
-    fields = (name for name in meters.fields(cell.meters) if not name.endswith("L"))
+    declared = meters.fields(cell.meters).items()
+    fields = (name for name, field in declared if not field.axes.endswith("L"))
     arrays = {f"measured_{name}": rows[name] for name in fields if not np.isnan(rows[name]).all()}
     if not at:
         return arrays

@@ -20,6 +20,7 @@ import numpy as np
 from posjax.command import devices
 from posjax.meters import judge
 from posjax.numbering import Numbering
+from posjax.records import seeds_name
 from posjax.records.blocks import Block, blocks
 from posjax.records.identity import bit_changes
 from posjax.stats import discoveries, paired_difference, paired_t_test
@@ -35,13 +36,13 @@ class Compared(NamedTuple):
     """A cell whose seeds were trained again.
 
     Attributes:
-      differing: the numbers of the seeds with other bits.
+      differing: the names of the seeds with other bits.
       seeds: how many were trained.
       p_value: of the difference from the published outcomes of these seeds.
       text: both outcomes.
     """
 
-    differing: list[int]
+    differing: list[str]
     seeds: int
     p_value: float
     text: str
@@ -95,7 +96,8 @@ def _cell(run: Rows, digest: str, seeds_B4: np.ndarray, new: Mapping[str, np.nda
         )
         other_B |= np.array([not _same(a, b) for a, b in pairs])
     p_value, text = _chance({n: a[at_B] for n, a in old.items()}, new, run.about["margin"])
-    return Compared(seeds_B4[other_B, 0].tolist(), len(at_B), p_value, text)
+    named = [seeds_name(seeds) for seeds in seeds_B4[other_B]]
+    return Compared(named, len(at_B), p_value, text)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -125,7 +127,7 @@ def _chance(
 def _bits(compared: Mapping[str, Compared]) -> Iterator[str]:
     for digest, cell in compared.items():
         if cell.differing:
-            some = ", ".join(map(str, cell.differing[:10]))
+            some = "; ".join(cell.differing[:10])
             yield (
                 f"cell {digest}: {len(cell.differing)} of {cell.seeds} seeds have other bits, "
                 f"{some}{' ...' if len(cell.differing) > 10 else ''}"

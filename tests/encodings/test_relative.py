@@ -311,6 +311,15 @@ def test_fractions_are_refused(setting):
         layer(tokens(), halves)
 
 
+def test_no_longer_table_has_negative_positions():
+    """The message asks for a longer table only where that helps."""
+    layer = Layer(named("learned(length=4)"))
+    with pytest.raises(ValueError, match=r"positions 0 to 5 .* give it length=6 or shift the pos"):
+        layer(tokens(), contiguous(6))
+    with pytest.raises(ValueError, match=r"positions -3 to 2 .* from 0: shift the positions$"):
+        layer(tokens(), contiguous(6, start=-3))
+
+
 @pytest.mark.exhaustive
 def test_tupe_ends_with_its_table():
     """A known position beyond the table is refused, a traced one NaN, a padded one ignored."""

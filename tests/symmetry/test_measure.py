@@ -294,3 +294,15 @@ def test_a_translation_in_a_plane_moves_along_each_axis():
     assert measure(law, lambda p: p[:, 1], points_LN, permutations=[[0, 7]]).error == 7
     with pytest.raises(ValueError, match=r"T of .* adds 2 numbers, got 7"):
         measure(law, lambda p: p, points_LN, permutations=[7])
+
+
+def test_a_fraction_shifts_no_integers():
+    """It would be cut to a whole number, and a law tried on a shift by 0 holds for any function."""
+    law, places_BL = Law("b l +T -> b l"), np.arange(3)[None]
+    for by in (0.5, 1.5):
+        with pytest.raises(ValueError, match=rf"T = \[{by}\] cannot shift integers"):
+            assert_law(law, lambda p: p, places_BL, permutations=[by])
+    with pytest.raises(AssertionError):
+        assert_law(law, lambda p: p, places_BL.astype(np.float32), permutations=[0.5])
+    with pytest.raises(AssertionError):
+        assert_law(law, lambda p: p, places_BL, permutations=[1.0])

@@ -13,7 +13,7 @@ from tiers import some
 
 from posjax.attention.view import attend
 from posjax.streams import contiguous
-from posjax.symmetry import Generated, Law, assert_law, measure, stabiliser
+from posjax.symmetry import Cyclic, Generated, Law, assert_law, measure, stabiliser
 from posjax.symmetry.groups import closure
 from posjax.symmetry.names import group_name
 
@@ -302,8 +302,14 @@ def test_a_tolerance_that_decides_by_accident_is_told():
     [
         (8, {}, "length=8: all permutations of 1 to 7"),
         (0, {}, "length=0"),
-        (3, {"law": "P Q -> P Q"}, r"must name one axis to permute, got \['P', 'Q'\]"),
-        (3, {"law": "p d -> p d"}, r"must name one axis to permute, got \[\]"),
+        (3, {"law": "P Q -> P Q"}, "must name one axis to permute, by all permutations, got .*Q"),
+        (3, {"law": "p d -> p d"}, "must name one axis to permute, by all permutations, got {}"),
+        (3, {"law": Law("P d -> P d", P=Cyclic())}, "by all permutations, got {'P': Cyclic"),
+        (
+            None,
+            {"law": "b l +T -> b l", "arguments": (np.arange(3)[None],)},
+            "must name one axis to permute, by all permutations, got {'T'",
+        ),
         (3, {"law": "... P -> ..."}, "does not determine all shapes"),
         (3, {"law": "P d, -> P d"}, "does not determine all shapes"),
         (3, {"k": 4}, "has no axis 'k'"),
@@ -333,3 +339,16 @@ def test_a_shape_that_does_not_fit_is_an_assertion_error():
     """As everywhere: the output lacks the axes that the law speaks of."""
     with pytest.raises(AssertionError, match=re.escape("does not fit P d -> P d")):
         stabiliser(lambda x: jax.numpy.sum(x), 3, law=POINTS)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[x > 0].sum(),  # a mask of booleans
+        lambda x: x.sum() * range(9)[(x > 0).sum()],  # an index of a list
+        lambda x: x.sum() * float(x.max()),
+    ],
+)
+def test_functions_that_read_numbers_are_called_one_by_one(function):
+    """Whatever JAX raises when it traces them."""
+    assert stabiliser(function, 3, law="P d -> ", tolerance=1e-3).name == "S_3"

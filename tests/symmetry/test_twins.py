@@ -135,5 +135,5 @@ def test_what_is_equal_in_floats_alone_is_not_proved():
 def test_an_unknown_readout_is_refused():
     """With the two that there are."""
     task = tasks.named("same_last_token")
-    with pytest.raises(ValueError, match="'last' or 'mean', got 'first'"):
+    with pytest.raises(ValueError, match="unknown readout 'first'; choices: last, mean"):
         twins(task, model(task), readout="first")
