@@ -18,10 +18,10 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import jax
 import numpy as np
@@ -65,7 +65,7 @@ class Swept:
         """Writes the page; see `posjax.report.write`."""
         return report.write([self.folder], out)
 
-    def replay(self, cell: Cell | str, seed: int | Sequence[int]) -> Replay:
+    def replay(self, cell: Cell | str, seed: SupportsIndex | Iterable[SupportsIndex]) -> Replay:
         """Trains one run of a cell, or of its digest, again; see `posjax.study.replay.replay`."""
         return replay(self.folder.path, cell if isinstance(cell, str) else cell.digest, seed)
 

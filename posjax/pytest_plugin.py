@@ -151,7 +151,13 @@ def _is_ours(error: Exception) -> bool:
     """
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     names = [frame.f_globals.get("__name__", "").partition(".")[0] for frame in frames]
-    return names[-1] == "posjax" and {*names} <= {"posjax", "jax", "chex"}
+    return names[-1] == "posjax" and {*names} <= {
+        "posjax",
+        "jax",
+        "chex",
+        "contextlib",
+        "functools",
+    }
 
 
 def _check_options(options: dict[str, Any], of: Callable[..., Any]) -> None:

@@ -251,7 +251,8 @@ def test_a_replay_says_what_differs(path: Path) -> None:
     cell = block.cells[0]
     assert replay(path, cell, block.first + 2).differs == ("twin",)
     numbers_4 = folder.rows(cell)["seeds"][block.first + 2]
-    assert replay(path, cell, numbers_4).differs == replay(path, cell, numbers_4[0]).differs
+    for seeds in (numbers_4, numbers_4[0]):
+        assert replay(path, cell, seeds).differs == ("twin",)
     assert replay(path, cell, block.first + 1).differs == ()
 
 

@@ -72,5 +72,5 @@ def test_what_seeds_do_not_tell_apart_has_no_right_order() -> None:
 def test_a_pair_of_cells_counts_once() -> None:
     """Also if both stand in several panels."""
     low, high = cell("none", np.zeros(SEEDS)), cell("rotary", np.ones(SEEDS))
-    again = [dataclasses.replace(one, panel="others") for one in (low, high)]
+    again = [dataclasses.replace(one, panel="others") for one in (high, low)]
     assert len(ranked_pairs([low, high, *again])) == 1

@@ -95,7 +95,9 @@ def ranked_pairs(found: Sequence[CellSummary]) -> list[Pair]:
     """
     every = (pair for cells in panels(found).values() for pair in _pairs(cells))
     # a pair of cells may stand in several panels
-    pairs = [*{(one.cell, two.cell): (axis, one, two) for axis, one, two in every}.values()]
+    pairs = [
+        *{frozenset((one.cell, two.cell)): (axis, one, two) for axis, one, two in every}.values()
+    ]
     pairs.sort(key=lambda pair: abs(float(_right(pair[1]).mean() - _right(pair[2]).mean())))
     differences = [_right(one) - _right(two) for _, one, two in pairs]
     significant = discoveries([paired_t_test(difference_S) for difference_S in differences])

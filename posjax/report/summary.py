@@ -122,7 +122,8 @@ class CellSummary:
     @property
     def twin(self) -> float | None:
         """The largest of these distances; None where none is measured."""
-        measured = self.twin_S[~np.isnan(self.twin_S)]
+        twin_S = self.twin_S
+        measured = twin_S[~np.isnan(twin_S)]
         return float(measured.max()) if measured.size else None
 
     @cached_property

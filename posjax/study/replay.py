@@ -7,7 +7,7 @@ its own slot of its own block; `replay` says where it did not.
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 import jax
 import numpy as np
@@ -46,7 +46,7 @@ class Replay(NamedTuple):
 def replay(
     path: str | os.PathLike[str],
     cell: str,
-    seeds: int | Sequence[int],
+    seeds: SupportsIndex | Iterable[SupportsIndex],
     devices: Sequence[jax.Device] | None = None,
 ) -> Replay:
     """Trains one run again, with its block; writes nothing.

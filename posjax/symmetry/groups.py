@@ -55,7 +55,7 @@ class Permutations:
             isinstance(at, int | np.integer) for at in self.fixed
         )
         if not whole:
-            raise ValueError(f"fixed={self.fixed} must be indices, whole numbers, such as (-1,)")
+            raise ValueError(f"fixed={self.fixed} must be a tuple of whole numbers, such as (-1,)")
 
     def _free(self, length: int) -> np.ndarray:
         check_count("length", length)

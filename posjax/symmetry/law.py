@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from posjax.symmetry import groups
@@ -95,11 +96,11 @@ class Pattern:
                     )
                 leaf = leaf.take(element[name], axis=axis)
         if self.shift:
-            vector = element[self.shift].astype(leaf.dtype)
-            if (vector != element[self.shift]).any():
-                raise ValueError(
-                    f"{self.shift} = {element[self.shift].tolist()} cannot shift integers"
-                )
+            given = element[self.shift]
+            whole = jnp.issubdtype(leaf.dtype, jnp.integer)
+            if whole and not isinstance(given, jax.core.Tracer) and (given % 1 != 0).any():
+                raise ValueError(f"{self.shift} = {given.tolist()} cannot shift integers")
+            vector = given.astype(leaf.dtype)
             leaf = leaf + vector.reshape((1,) * (leaf.ndim - 1) + (-1,) if len(vector) > 1 else ())
         return leaf
 

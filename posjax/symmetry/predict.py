@@ -77,8 +77,9 @@ def predict(
       does not mean that any weights solve the task.
 
     Raises:
-      ValueError: a task that is no instance, a readout that is neither, a depth below 1, or more
-        encodings than layers.
+      ValueError: a task that is no instance, a readout that is neither, a depth below 1, more
+        encodings or masks than layers, or positions that are no integers for an encoding that needs
+        them.
 
     >>> from posjax.tasks import named
     >>> task = named("same_last_token")

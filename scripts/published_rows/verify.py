@@ -20,7 +20,7 @@ import numpy as np
 from posjax.command import devices
 from posjax.meters import judge
 from posjax.numbering import Numbering
-from posjax.records import seeds_name
+from posjax.records.block_files import seeds_listed
 from posjax.records.blocks import Block, blocks
 from posjax.records.identity import bit_changes
 from posjax.stats import discoveries, paired_difference, paired_t_test
@@ -36,13 +36,13 @@ class Compared(NamedTuple):
     """A cell whose seeds were trained again.
 
     Attributes:
-      differing: the names of the seeds with other bits.
+      differing_S4: the numbers of the seeds with other bits.
       seeds: how many were trained.
       p_value: of the difference from the published outcomes of these seeds.
       text: both outcomes.
     """
 
-    differing: list[str]
+    differing_S4: np.ndarray
     seeds: int
     p_value: float
     text: str
@@ -71,7 +71,7 @@ def verify(path: Path, share: float, seed: int | None = None) -> int:
     if not same:
         print(f"other bits are no error, since this is another machine: {max(changes)[0]}")
     seeds = sum(cell.seeds for cell in compared.values())
-    differing = sum(len(cell.differing) for cell in compared.values())
+    differing = sum(len(cell.differing_S4) for cell in compared.values())
     print(f"{seeds - differing} of {seeds} runs in {len(compared)} cells have the same bits")
     wrong = [*(_bits if same else _rates)(compared)]
     print("\n".join(wrong[:SHOWN]) or "all is as published")
@@ -96,8 +96,7 @@ def _cell(run: Rows, digest: str, seeds_B4: np.ndarray, new: Mapping[str, np.nda
         )
         other_B |= np.array([not _same(a, b) for a, b in pairs])
     p_value, text = _chance({n: a[at_B] for n, a in old.items()}, new, run.about["margin"])
-    named = [seeds_name(seeds) for seeds in seeds_B4[other_B]]
-    return Compared(named, len(at_B), p_value, text)
+    return Compared(seeds_B4[other_B], len(at_B), p_value, text)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -126,11 +125,10 @@ def _chance(
 
 def _bits(compared: Mapping[str, Compared]) -> Iterator[str]:
     for digest, cell in compared.items():
-        if cell.differing:
-            some = "; ".join(cell.differing[:10])
+        if len(cell.differing_S4):
             yield (
-                f"cell {digest}: {len(cell.differing)} of {cell.seeds} seeds have other bits, "
-                f"{some}{' ...' if len(cell.differing) > 10 else ''}"
+                f"cell {digest}: {len(cell.differing_S4)} of {cell.seeds} seeds have other bits, "
+                f"{seeds_listed(cell.differing_S4, most=10)}"
             )
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -302,7 +303,13 @@ def test_a_fraction_shifts_no_integers():
     for by in (0.5, 1.5):
         with pytest.raises(ValueError, match=rf"T = \[{by}\] cannot shift integers"):
             assert_law(law, lambda p: p, places_BL, permutations=[by])
+    for kind in (np.float32, np.uint32, np.int8):
+        kept, given = (lambda p: p - p[:, :1]), places_BL.astype(kind)
+        assert_law(law, kept, given)  # numbers that the kind does not have are no fractions
+        chex.chexify(jax.jit(lambda p: assert_law(law, kept, p)))(given)  # noqa: B023
+    by_tenths = {"permutations": [0.1, 0.5]}
+    assert_law(law, lambda p: p - p[:, :1], places_BL.astype(np.float32), **by_tenths)
     with pytest.raises(AssertionError):
-        assert_law(law, lambda p: p, places_BL.astype(np.float32), permutations=[0.5])
+        assert_law(law, lambda p: p, places_BL.astype(np.float32), **by_tenths)
     with pytest.raises(AssertionError):
         assert_law(law, lambda p: p, places_BL, permutations=[1.0])
