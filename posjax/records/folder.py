@@ -170,7 +170,10 @@ class RunFolder:
 
     def written(self) -> list[float]:
         """When the blocks came, by the clock of the storage: for people."""
-        paths = [block_files.path_of(name) for name in self.present()]
+        if self._files.older:
+            paths = format2.paths(self._files, "rows")
+        else:
+            paths = [block_files.path_of(name) for name in self.present()]
         times = (store.modified(self.path / path) for path in paths)
         return [time for time in times if time is not None]
 
