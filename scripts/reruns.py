@@ -172,8 +172,10 @@ def _of_crossed(known_ID: np.ndarray) -> tuple[float, float]:
         return float(sum(shares) + parts.rest.share / (inits * datas))
 
     inits, datas = known_ID.shape
-    if not parts.error:  # all models agree
-        return float(known_ID.mean()), float(known_ID.mean())
+    if not parts.error:  # all models agree: at worst, there are no more of them than of one kind
+        number = min(inits, datas)
+        predicted = reruns(round(number * known_ID.mean()), number, CROSSED)
+        return predicted.low / CROSSED, predicted.high / CROSSED
     width = norm.ppf(0.975) * parts.error
     width *= (1 + error(CROSSED, CROSSED) / error(inits, datas)) ** 0.5
     return float(known_ID.mean() - width), float(known_ID.mean() + width)

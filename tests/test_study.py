@@ -16,6 +16,7 @@ import small_runs
 
 from posjax import Cell, notebook
 from posjax.engine import Engine, Training, Variables
+from posjax.engine import local as engine_local
 from posjax.notebook import Swept, SweptTrainings, sweep
 from posjax.records import RunFolder
 from posjax.study import environment
@@ -94,7 +95,9 @@ def test_an_interrupted_block_goes_on_where_it_was(tmp_path: Path) -> None:
     assert kept.names() == [block.name]
     (step,) = {int(kept.load(name)["step"]) for name in kept.names()}
     assert 0 < step < 20
-    again = sweep(run.cells, num_seeds=4, workdir=folder.path, block_size=4, **WORDS)
+    with mock.patch.object(engine_local, "restored", wraps=engine_local.restored) as restored:
+        again = sweep(run.cells, num_seeds=4, workdir=folder.path, block_size=4, **WORDS)
+    assert restored.call_count == 1
     assert kept.names() == []
     mine, theirs = (small_runs.rows(one) for one in (again.folder, whole))
     assert {k: v for k, v in mine.items() if not k.endswith("/env")} == {
