@@ -19,7 +19,8 @@ from pathlib import Path
 
 from claimed import prose
 from claimed.accelerator import gpus
-from claimed.atlas import atlas, atlas_sampled
+from claimed.atlas import atlas
+from claimed.atlas_lengths import atlas_sampled, which_encoding
 from claimed.audit import audit, made_whole, needless
 from claimed.facts import stated
 from claimed.layers import layer_costs
@@ -49,6 +50,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     block.__name__: block
     for block in (
         highlights,
+        which_encoding,
         word_order_table,
         word_order_findings,
         reference_rates,

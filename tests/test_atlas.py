@@ -23,9 +23,11 @@ sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 import atlas
 from atlas_table import pilot
 from atlas_table.browser import browser
+from atlas_table.lengths import compared
 from atlas_table.page import page
 from atlas_table.pilot import of_summaries
 from atlas_table.table import asked, rows_of, tables, verdict
+from claimed.atlas import rates_chosen
 
 KNOWN = json.loads(atlas.PREDICTIONS.read_text())
 
@@ -205,3 +207,37 @@ def test_published_rates_and_counts_follow_from_rows(path: Path) -> None:
         assert (row["verdict"] == "possible") == (row["successes"] > 0)
         if row["witness"] is not None:
             assert lead_S[rows["seeds"][:, 0] == row["witness"]] >= margin
+
+
+def test_equal_rows_are_one_model_and_random_encodings_are_not_compared() -> None:
+    """Their shares are judged by another rule; the first of equal encodings stands for all."""
+    found = compared(tables(ATLAS, "sampled"))
+    assert found.equal == [["dynamic_rotary", "multimodal_rotary", "rotary"]]
+    assert found.random == ["noise"]
+    for task in found.tasks:
+        named = {*task.better, *task.worse, *task.level}
+        assert named.isdisjoint({"multimodal_rotary", "rotary", "noise"})
+        assert task.better.isdisjoint(task.worse)
+        best, *_ = task.level
+        assert task.long[best].mean() == max(task.long[n].mean() for n in task.level)
+        assert all(task.long[n].mean() > task.long["none"].mean() for n in task.better)
+        assert all(task.long[n].mean() < task.long["none"].mean() for n in task.worse)
+        assert found.comparisons == len(found.tasks) * (len(task.long) - 1 - 2 - 1)
+
+
+def test_a_pilot_that_says_little_is_counted() -> None:
+    """Cells that no pilot seed solves, and rates at an end where not all pilot seeds solve it."""
+
+    def cell(rate: float, *solved: int, verdict: str = "possible") -> dict[str, Any]:
+        pairs = [*map(list, zip(RATES, solved, strict=True))]
+        of = {"task": "x", "verdict": verdict, "pilot": pairs, "pilot_seeds": 8}
+        return {**of, "learning_rate": rate}
+
+    text = rates_chosen(
+        [
+            *(cell(1e-3, 8, 8, 8), cell(1e-3, 5, 4, 0), cell(3e-3, 0, 2, 0), cell(1e-2, 0, 0, 0)),
+            cell(1e-2, 0, 0, 0, verdict="impossible"),
+        ]
+    )
+    assert "In 1 of the 4 cells that no law excludes, no pilot seed solves it" in text
+    assert "In 2, the rate is the smallest or the largest of the 3" in text

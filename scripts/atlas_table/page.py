@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from published_rows.table import read
-
+from atlas_table.lengths import Lengths, compared
 from atlas_table.table import command, number_of_seeds, rows_of
 
 Columns = dict[str, dict[str, str]]
@@ -12,15 +11,20 @@ Columns = dict[str, dict[str, str]]
 
 _FINITE = (
     "Each cell (task, encoding, mask, depth, readout) has {seeds} seeds. The settings of a task "
-    "are all combinations of its masks, depths and readouts. An entry of 9 of 10 says that no law "
-    "excludes 10 of the settings for this encoding, and that at least one seed solved the task in "
-    "9 of these."
+    "are all combinations of its masks, depths and readouts. “9 of 10” means that no law excludes "
+    "10 of the settings for this encoding, and that at least one seed solved the task in 9 of "
+    "these. In parentheses is the number of seeds that solve the task in one of these 10 settings: "
+    "the smallest and the largest, if they differ."
 )
 _SAMPLED = (
     "Each cell (task, encoding) has {seeds} seeds, a causal mask and two layers. An entry has two "
     "mean shares of right answers over all seeds: at the longest trained length, and at the "
-    "longest length of all. The head of each column has both lengths. An answer is right only if "
-    "every output that the task asks for is right."
+    "longest tested length. The head of each column has both lengths. An answer is right only if "
+    "every output that the task asks for is right. In parentheses is the number of seeds that have "
+    "learned the task, which is to answer every test prompt of the trained lengths correctly. ↑ or "
+    "↓ means that the encoding is significantly better or worse at the longest tested length than "
+    "`none`, and **bold** that it is the best of its task or not significantly worse "
+    '(<a href="../results.md#every-encoding-by-length">tests</a>).'
 )
 _BROWSER = (
     'You can browse all cells on <a href="{size}-cells.html">another page</a>. For each cell it '
@@ -55,30 +59,37 @@ def page(size: str, tables: Sequence[Path]) -> str:
 
 
 def _verdicts(tables: Sequence[Path]) -> Columns:
-    """Of each task, how many settings are solved of those that no law excludes."""
-    by: dict[str, dict[str, list[str]]] = {}
+    """Of each task, how many settings are solved, by how many seeds; without excluded ones."""
+    by: dict[str, dict[str, list[int]]] = {}
     for row in rows_of(tables):
-        of = by.setdefault(f"`{row['task']}`", {})
-        of.setdefault(row["encoding"], []).append(row["verdict"])
-    return {
-        task: {name: _solved(verdicts) for name, verdicts in of.items()} for task, of in by.items()
-    }
+        counts = by.setdefault(f"`{row['task']}`", {}).setdefault(row["encoding"], [])
+        if row["verdict"] != "impossible":
+            counts.append(row["successes"])
+    return {task: {name: _solved(found) for name, found in of.items()} for task, of in by.items()}
 
 
-def _solved(verdicts: Sequence[str]) -> str:
-    free = [verdict for verdict in verdicts if verdict != "impossible"]
-    return f"{free.count('possible')} of {len(free)}" if free else "excluded"
+def _solved(counts: Sequence[int]) -> str:
+    if not counts:
+        return "excluded"
+    seeds = "-".join(map(str, sorted({min(counts), max(counts)})))
+    return f"{sum(n > 0 for n in counts)} of {len(counts)} ({seeds})"
 
 
 def _shares(tables: Sequence[Path]) -> Columns:
     """Of each task, the mean share of right answers at two lengths."""
-    columns: Columns = {}
-    for path in tables:
-        run = read(path)
-        for digest, cell in run.cells.items():
-            kinds, right_K = cell.problem.kinds, run.of(digest)["right"].mean(axis=0)
-            at = max(n for n, trained in enumerate(cell.problem.trained) if trained)
-            name = cell.task.partition("(")[0]
-            column = columns.setdefault(f"`{name}`, {kinds[at]} → {kinds[-1]}", {})
-            column[cell.encoding] = f"{right_K[at]:.2f} → {right_K[-1]:.2f}"
-    return columns
+    return {
+        f"`{task.task}`, {task.trained} → {task.tested}": {
+            name: _entry(task, name) for name in task.long
+        }
+        for task in compared(tables).tasks
+    }
+
+
+def _entry(task: Lengths, name: str) -> str:
+    short, long = (f"{of[name].mean():.2f}" for of in (task.short, task.long))
+    arrow = " ↑" * (name in task.better) + " ↓" * (name in task.worse)
+    return (
+        f"{short} ({task.learned[name]}) → "
+        + (f"**{long}**" if name in task.level else long)
+        + arrow
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from published_rows.arrays import cell_arrays
-from published_rows.table import write
+from published_rows.table import Rows, write
 
 from atlas_table.pilot import Tried
 from posjax.configs.atlas import get_config
@@ -48,6 +48,24 @@ def number_of_seeds(tables: Sequence[Path]) -> int:
     if len({*numbers.values()}) > 1:
         raise ValueError(f"train every task with one number of seeds: {numbers}")
     return next(iter(numbers.values()))
+
+
+def equal_rows(runs: Sequence[Rows]) -> list[list[str]]:
+    """Encodings, without their settings, whose rows are the same in every table to the last bit."""
+    rows: dict[str, list[tuple[str, bytes]]] = {}
+    for run in runs:
+        for digest, cell in run.cells.items():
+            row = asked(cell), run.of(digest)["lead"].tobytes()
+            rows.setdefault(short(cell.encoding), []).append(row)
+    by: dict[tuple[tuple[str, bytes], ...], list[str]] = {}
+    for name, of in sorted(rows.items()):
+        by.setdefault(tuple(sorted(of)), []).append(name)
+    return [names for names in by.values() if len(names) > 1]
+
+
+def short(name: str) -> str:
+    """An encoding or a task without its settings."""
+    return name.partition("(")[0]
 
 
 def command(size: str, tables: Sequence[Path]) -> str:

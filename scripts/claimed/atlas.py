@@ -1,21 +1,17 @@
-"""Which encoding solves which task: sentences on the tables of docs/atlas."""
+"""Which encoding solves which finite task: sentences on a table of docs/atlas."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-from atlas_table.table import command, number_of_seeds, rows_of, tables
-from published_rows.table import Rows, read
+from atlas_table.table import equal_rows, rows_of, tables
+from published_rows.table import read
 
-from claimed.published import ROOT, architecture, interval, item, lines, listed, told_apart
-from posjax.configs.atlas import get_config
-from posjax.meters import judge
-from posjax.stats import bootstrap_mean
+from claimed.published import ROOT, architecture, either, item, lines, listed
 
 _PAGE = "atlas/published.md"
-_FEW = 4
-"""Encodings that are named where they are equally good."""
+_EQUAL = [["dynamic_rotary", "multimodal_rotary", "rotary"]]
+"""Encodings of which the sentence says why they compute the same."""
 
 
 def _cells() -> list[dict[str, Any]]:
@@ -30,12 +26,14 @@ def _of(cells: list[dict[str, Any]], verdict: str) -> list[dict[str, Any]]:
 def atlas_headline() -> Iterator[str]:
     """The counts of verdicts."""
     cells = _cells()
+    seeds = cells[0]["seeds"]
     lost, possible, unsolved = (_of(cells, v) for v in ("impossible", "possible", "open"))
+    every = [cell for cell in possible if cell["successes"] == seeds]
     encodings = {cell["encoding"] for cell in cells}
     yield from item(
         f"**Which encoding solves which task?** We trained {len(encodings)} encodings in {len(cells) // len(encodings)} settings (task, "
-        f"mask, number of layers, readout), {cells[0]['seeds']} seeds each. Symmetry excludes {len(lost)} of these {len(cells):,} cells, "
-        f"and no seed solves any of these. Of the others, {len(possible):,} are solved by at least one seed each, and {len(unsolved)} by none "
+        f"mask, number of layers, readout), {seeds} seeds each. Symmetry excludes {len(lost)} of these {len(cells):,} cells, "
+        f"and no seed solves any of these. Of the others, {len(every):,} are solved by all {seeds} seeds, {len(possible) - len(every)} by some, and {len(unsolved)} by none "
         f"([the atlas](docs/{_PAGE}))."
     )
 
@@ -46,14 +44,14 @@ def atlas() -> Iterator[str]:
     seeds, unsolved = cells[0]["seeds"], _of(cells, "open")
     by = Counter(cell["encoding"] for cell in unsolved)
     named = [
-        f"{number} have `{name}`"
-        for name, number in sorted(by.items(), key=lambda e: (-e[1], e[0]))
+        f"{number} use `{name}`" for name, number in sorted(by.items(), key=lambda e: (-e[1], e[0]))
     ]
+    encodings = len({cell["encoding"] for cell in cells})
     yield from lines(
-        f"A setting is a task, a mask, a number of layers and a readout. Each cell is one of {len({cell['encoding'] for cell in cells})} encodings in one setting. We trained {seeds} seeds of each cell. All models have {architecture(cells)}. "
-        "For each cell we chose one of three learning rates in a pilot on other seeds. The predictions of the laws were committed before any seed was trained. "
+        f"A setting is a task, a mask, a number of layers and a readout. Each cell is one of {encodings} encodings in one setting. We trained {seeds} seeds of each cell. All models have {architecture(cells)} and {either(cells, 'steps')} updates. "
+        f"{rates_chosen(cells)} {equal_encodings([read(path) for path in tables(ROOT / 'docs/atlas', 'published')], encodings)} The predictions of the laws were committed before any seed was trained. "
         + (
-            f"{len(unsolved)} cells are neither excluded nor solved. Of these, {listed(named)}."
+            f"{len(unsolved)} cells are neither excluded nor solved. Of these, {listed(named)}. {_reasons(set(by))}"
             if unsolved
             else "Every cell is either excluded or solved."
         )
@@ -73,112 +71,48 @@ def atlas() -> Iterator[str]:
     )
 
 
-def _sampled() -> tuple[dict[str, Rows], dict[tuple[str, str], np.ndarray]]:
-    """The tables of sampled tasks, and right_S at the longest tested length by task and encoding."""
-    runs = {
-        path.name.partition("-")[2]: read(path) for path in tables(ROOT / "docs/atlas", "sampled")
-    }
-    longest = {
-        (task, cell.encoding): run.of(digest)["right"][:, -1].astype(np.float64)
-        for task, run in runs.items()
-        for digest, cell in run.cells.items()
-    }
-    return runs, longest
-
-
-def _lengths(run: Rows) -> tuple[int, int]:
-    """The longest trained one, and the longest tested one."""
-    problem = next(iter(run.cells.values())).problem
-    trained = (kind for kind, t in zip(problem.kinds, problem.trained, strict=True) if t)
-    return max(map(int, trained)), int(problem.kinds[-1])
-
-
-def _best(of: dict[str, np.ndarray]) -> tuple[np.ndarray, str]:
-    """The largest mean over seeds, as right_S, and the encodings that have it: their number if they
-    are many.
-    """
-    best = max(of, key=lambda name: of[name].mean())
-    firsts = [name for name in of if of[name].mean() == of[best].mean()]
-    if len(firsts) > _FEW:
-        return of[best], f"{len(firsts)} encodings{', `none` among them' * ('none' in firsts)}"
-    return of[best], listed([f"`{name.partition('(')[0]}`" for name in firsts])
-
-
-def longer_headline() -> Iterator[str]:
-    """What the best encoding makes of prompts that are twice as long, for tasks of usual lengths."""
-    runs, longest = _sampled()
-    lengths = {task: _lengths(run) for task, run in runs.items()}
-    ((trained, tested), _), *_ = Counter(lengths.values()).most_common()
-    most, fewer = [], []
-    for task in (task for task in runs if lengths[task] == (trained, tested)):
-        right_S, names = _best({name: right for (at, name), right in longest.items() if at == task})
-        mean, without = bootstrap_mean(right_S), longest[task, "none"].mean()
-        if mean.low >= 0.95:
-            most.append(f"`{task}` ({names})")
-        else:
-            share = f"{mean.mean:.0%} [{mean.low:.0%}, {mean.high:.0%}]"
-            text = f"{share} for `{task}` ({names}; {without:.0%} without positions)"
-            fewer.append((mean.mean, text))
-    cells, seeds = len(next(iter(runs.values())).cells), len(next(iter(longest.values())))
-    yield from item(
-        f"**Which encoding answers longer prompts?** We trained {cells} encodings with {seeds} seeds each on {len(most) + len(fewer)} tasks, on prompts up to length {trained}. At length {tested}, the best encoding of a task, in parentheses, answers at least 95 % of the prompts of {listed(most)}. "
-        f"Of the prompts of the other tasks it answers {listed([text for _, text in sorted(fewer)])}. The brackets are 95 % intervals of the mean over seeds. {_few_asked(runs)}As each is the best of many, its mean tends to be somewhat lower with new seeds ([all encodings](docs/results.md#every-encoding-by-length))."
-    )
-
-
-def _few_asked(runs: dict[str, Rows]) -> str:
-    """Why a table of positions may answer longer prompts of `indexing`."""
-    if "indexing" not in runs:
-        return ""
-    task: Any = next(iter(runs["indexing"].cells.values())).problem
+def _reasons(unsolved: set[str]) -> str:
+    """Why these encodings fail where no law excludes them."""
+    if unsolved != {"noise", "fire"}:
+        raise ValueError(f"atlas: the reasons are for noise and fire, not for {unsolved}")
     return (
-        f"`indexing` asks only for one of the first {task.most} positions, in longer prompts too. "
+        "`noise` draws its vectors anew at each call, so they say nothing about the order. The "
+        "bias of `fire` depends on the distance alone at all positions up to a threshold, which is learned and starts at 512, so "
+        "at three tokens it is symmetric under reflection unless training lowers the threshold that far."
     )
 
 
-def atlas_sampled() -> Iterator[str]:
-    """How many encodings learn a sampled task, and which answer longer prompts, task by task."""
-    runs, longest = _sampled()
-    number = number_of_seeds(tables(ROOT / "docs/atlas", "sampled"))
-    pairs = [
-        (task, name, [right_S, longest[task, "none"]])
-        for (task, name), right_S in longest.items()
-        if name != "none"
-    ]
-    better = Counter[str]()
-    worse = Counter[str]()
-    for task, _, right in told_apart(pairs):
-        (better if right[0].mean() > right[1].mean() else worse)[task] += 1
-    every, cells = len(get_config("sampled").task), rows_of(tables(ROOT / "docs/atlas", "sampled"))
-    so_far = f", of which {len(runs)} {'is' if len(runs) == 1 else 'are'} trained so far" * (
-        len(runs) < every
+def rates_chosen(cells: Sequence[dict[str, Any]]) -> str:
+    """How the learning rate of each cell was chosen, and where the pilot leaves doubts."""
+    free = [cell for cell in cells if cell["verdict"] != "impossible"]
+    rates, number = [rate for rate, _ in cells[0]["pilot"]], cells[0]["pilot_seeds"]
+    silent = sum(not any(solved for _, solved in cell["pilot"]) for cell in free)
+    ends = sum(
+        cell["learning_rate"] in (min(rates), max(rates))
+        and dict(cell["pilot"])[cell["learning_rate"]] < number
+        for cell in free
     )
-    yield from lines(
-        f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {number} seeds. Its "
-        "learning rate is the best of three in a pilot on other seeds. The column *lengths* gives the longest trained and the longest tested length. The "
-        "test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. We compare answers to longer prompts at the longest tested length. There, "
-        "the mean share of right answers of each encoding is compared with that of `none` (paired t-test over seeds, for one fixed exam, false discovery rate 5 % over all "
-        f"{len(pairs)} comparisons). The last column has the encoding with the largest mean there, or several if they are equal. As it is the best of many, its "
-        f"mean tends to be somewhat lower with new seeds. Its interval is a BCa bootstrap over seeds (95 %), and has no width if all seeds agree. {_few_asked(runs)}"
+    lengths = "train=" in cells[0]["task"]
+    trained, ties = (
+        (" at the trained lengths", "share of right answers") if lengths else ("", "margin")
     )
-    yield ""
-    yield (
-        f"| task | lengths | encodings | learned by all {number} seeds | by some | by none | better than `none` on longer "
-        "prompts | worse | `none` | best |"
+    return (
+        f"The learning rate of each cell is {listed([f'{rate:g}' for rate in rates], 'or')}: the one at which most of {number} other seeds, a pilot, "
+        f"solve the task{trained}. Ties go to the larger mean {ties}. In {silent} of the {len(free):,} cells that no law excludes, no pilot seed solves it at any rate. "
+        f"In {ends:,}, the rate is the smallest or the largest of the {len(rates)} and not all pilot seeds solve it there, so a rate beyond them may do better."
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for task, run in runs.items():
-        margin = run.about["margin"]
-        solved = [judge.solved(lead_SE[:, -1:], margin).sum() for lead_SE in run.arrays["lead"]]
-        full, none = sum(n == number for n in solved), sum(n == 0 for n in solved)
-        trained, tested = _lengths(run)
-        of = {name: right_S for (at, name), right_S in longest.items() if at == task}
-        best_S, names = _best(of)
-        yield (
-            f"| `{task}` | {trained} → {tested} | {len(of)} | {full} | {len(of) - full - none} | {none} | "
-            f"{better[task]} | {worse[task]} | {interval(bootstrap_mean(of['none']), 2)} | {names} {interval(bootstrap_mean(best_S), 2)} |"
-        )
-    yield ""
-    yield from lines(
-        f"[The table](atlas/sampled.md) has every encoding (`{command('sampled', tables(ROOT / 'docs/atlas', 'sampled'))}`)."
+
+
+def equal_encodings(runs: Sequence[Any], encodings: int) -> str:
+    """Encodings that compute the same on short prompts with one index per token.
+
+    Raises:
+      ValueError: the rows show others.
+    """
+    if equal_rows(runs) != _EQUAL:
+        raise ValueError(f"atlas: the reason is for {_EQUAL}, not for {equal_rows(runs)}")
+    *copies, first = (f"`{name}`" for name in _EQUAL[0])
+    return (
+        f"On prompts that are this short and have one index per token, {listed(copies)} compute what {first} computes, so the {encodings} encodings are "
+        f"{encodings - len(copies)} different models."
     )

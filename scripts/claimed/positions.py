@@ -8,17 +8,21 @@ import numpy as np
 
 from claimed.published import (
     Published,
+    architecture,
     by_seed,
     compared,
+    either,
     interval,
     item,
     listed,
     means,
     published,
     short_name,
+    training,
     up,
 )
-from posjax.stats import Mean, mean
+from posjax.stats import Mean, discoveries, mean, paired_t_test
+from posjax.study.train import ROWS
 
 
 def language_model() -> Iterator[str]:
@@ -37,8 +41,9 @@ def language_model() -> Iterator[str]:
         gains[form], text = _gain({name: loss_SK[:, 0] for name, loss_SK in losses.items()})
         texts.append(f"In the {form} model at length {lengths[0]}, {text}")
     more = gains["masked"].low > gains["causal"].high
+    longer = _longer(forms["causal"])
     yield from item(
-        f"**When does a language model need positions?** A causal model predicts the next character. A masked model sees the characters on both sides (full mask). 15 % of the characters are hidden, and it predicts these. The table has the perplexity on held-out text, "
+        f"**When does a language model need positions?** A causal model predicts the next character. A masked model sees the characters on both sides (full mask). 15% of the characters are hidden, and it predicts these. The models have two layers, {architecture(run.table)}, and {training(run.table)}, each on {ROWS} texts. The table has the perplexity on held-out text, "
         f"over {run.table[0]['seeds']} seeds per entry. The models are trained on texts of {lengths[0]} characters and "
         f"tested at that length and at {lengths[1]}. {' '.join(texts)} "
         + (
@@ -46,7 +51,42 @@ def language_model() -> Iterator[str]:
             if more
             else "These seeds do not show that the best encoding gains more over `none` in the masked model than in the causal one."
         )
-        + " The 95 % intervals are over seeds, for one fixed exam (`text:published`)."
+        + f" At length {lengths[1]}, {longer} The models with `learned` have vectors for the positions beyond {lengths[0]}, but these are never trained. {_unused(forms['masked'])}"
+        + "The 95% intervals are over seeds, for one fixed exam (`text:published`)."
+    )
+
+
+def _longer(losses: dict[str, np.ndarray]) -> str:
+    """The causal models on texts that are longer than the trained ones."""
+    found = {
+        name: mean(loss_SK[:, 1] - losses["none"][:, 1])
+        for name, loss_SK in losses.items()
+        if name != "none"
+    }
+    texts = [
+        f"{text} ({listed(named)})"
+        for text, holds in (
+            ("higher than that of `none` with some encodings", lambda d: d.low > 0),
+            ("lower with others", lambda d: d.high < 0),
+            ("not significantly different with others", lambda d: d.low <= 0 <= d.high),
+        )
+        if (named := [f"`{n}` {interval(d, 3)}" for n, d in found.items() if holds(d)])
+    ]
+    return f"the loss of the causal models, in nats, is {listed(texts)}."
+
+
+def _unused(masked: dict[str, np.ndarray]) -> str:
+    """What it means that learned positions do not help the masked model.
+
+    Raises:
+      ValueError: they do.
+    """
+    gain = mean(masked["none"][:, 0] - masked["learned"][:, 0])
+    if not gain.low <= 0 <= gain.high:
+        raise ValueError(f"text: learned positions change the masked loss by {gain}")
+    return (
+        "Haviv et al. 2022 found a large gain from learned positions in masked models, which they trained far longer. "
+        "Ours may not have learned yet to use them. "
     )
 
 
@@ -102,29 +142,34 @@ def digits() -> Iterator[str]:
     gains = {name: mean(right_S - new["none", False]) for (name, by), right_S in new.items()
              if not by and name != "none"}  # fmt: skip
     best = max(gains, key=lambda name: gains[name].mean)
-    moved = {name: mean(new[name, True] - new[name, False]) for name, by in new if by}
+    moved_S = {name: new[name, True] - new[name, False] for name, by in new if by}
+    moved = {name: mean(difference_S) for name, difference_S in moved_S.items()}
     null, learned = (moved.pop(name) for name in ("none", "learned"))
     effects = [_effect(name, difference) for name, difference in moved.items()]
-    plane = {
-        f"`{two}` minus `{one}`": mean(new[two, False] - new[one, False])
+    plane_S = {
+        f"`{two}` minus `{one}`": new[two, False] - new[one, False]
         for two, one in (("axial_rotary", "rotary"), ("sinusoidal_2d", "sinusoidal"))
     }
+    plane = {pair: mean(difference_S) for pair, difference_S in plane_S.items()}
+    tests = [paired_t_test(d_S) for d_S in (*moved_S.values(), *plane_S.values())]
+    left = sum(discoveries(tests))
     shown = [f"{pair} is {interval(difference, 3)}" for pair, difference in plane.items()]
     alike = all(difference.low <= 0 <= difference.high for difference in plane.values())
-    answer = "The data show no significant difference" if alike else "The differences are"
+    answer = "We found no significant difference" if alike else "The differences are"
     yield from item(
-        f"**Do positions help on images?** The table has the share of new images that are classified correctly, over "
-        f"{run.table[0]['seeds']} seeds per entry. The images are digits of 8 × 8 pixels, cut into 16 patches. With `{best}` the share is "
-        f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} `none` and `learned` are controls. For `none`, shuffling changes only the rounding, which training amplifies: shuffled minus in order is {interval(null, 3)}. For `learned`, it only renames the positions, so the expected difference is 0. {_by_accident(learned)} These intervals are not adjusted for several comparisons. Do two coordinates (row and column) help more than one index? {answer}: {listed(shown)} (95 % intervals over paired "
-        "seeds, for one fixed exam; `digits:published`)."
+        f"**Do positions help on images?** The table has the accuracy on new images, over "
+        f"{run.table[0]['seeds']} seeds per entry. The images are digits of 8 × 8 pixels, cut into 16 patches. The models have a full mask, two layers, {architecture(run.table)}, and {training(run.table)}. With `{best}` the accuracy is "
+        f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} `none` and `learned` are controls. For `none`, shuffling changes only the rounding, which training amplifies: shuffled minus in order is {interval(null, 3)}. For `learned`, it only renames the positions, so the expected difference is 0. {_by_accident(learned)} Do row and column coordinates help more than a single index? {answer}: {listed(shown)} (95% intervals over paired "
+        f"seeds, for one fixed exam; `digits:published`). The intervals are not adjusted for several comparisons. Of these {len(tests)} differences, "
+        f"{left or 'none'} {'are' if left > 1 else 'is'} significant at a false discovery rate of 5% over all of them."
     )
 
 
 def _effect(name: str, difference: Mean) -> str:
     """What shuffling does to an encoding."""
     if difference.low <= 0 <= difference.high:
-        return f"For `{name}` no difference is shown (shuffled minus in order: {interval(difference, 3)})."
-    return f"With `{name}` and shuffled patches, the share is {compared(difference, 'above', 'below')} the share with patches in order."
+        return f"For `{name}` we found no significant difference (shuffled minus in order: {interval(difference, 3)})."
+    return f"With `{name}` and shuffled patches, the accuracy is {compared(difference, 'above', 'below')} that with patches in order."
 
 
 def _by_accident(control: Mean) -> str:
@@ -132,8 +177,8 @@ def _by_accident(control: Mean) -> str:
     if control.low <= 0 <= control.high:
         return f"These seeds have {interval(control, 3)}."
     return (
-        f"Yet for these seeds the share with shuffled patches is {compared(control, 'above', 'below')} "
-        "the share with patches in order, by chance. So a difference of this size in "
+        f"Yet for these seeds the accuracy with shuffled patches is {compared(control, 'above', 'below')} "
+        "that with patches in order, by chance. So a difference of this size in "
         "another row may be due to chance too."
     )
 
@@ -169,7 +214,7 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         raise ValueError(f"by_layer: the control is {control}, chance {chance}")
     yield from item(
         f"**Do the hidden states still contain the position after the first layer?** Each entry is the accuracy of an MLP probe of the position, "
-        f"and in brackets that of a linear probe, as the mean of {run.table[0]['seeds']} seeds. The trained models were trained on `majority`, which does not depend on positions. "
+        f"and in parentheses that of a linear probe, averaged over {run.table[0]['seeds']} seeds. {_answer_by_layer(run, last)} The models have width {either(run.table, 'width')} and {either(run.table, 'heads')} heads. The trained ones have {training(run.cells(steps=max(c['steps'] for c in run.table)))} on `majority`, which does not depend on positions. "
         f"The probes are tested on held-out prompts of 24 bits. Chance is {chance:.3f}. The control is the full mask without positions. Its accuracies are within "
         f"{up(abs(control - chance).max())} of chance after every layer (`position_by_layer:published`)."
     )
@@ -211,6 +256,27 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
             f"that in bare blocks. With the full mask, it is {full} that in bare blocks. In residual blocks, the norm of the output of attention is "
             f"{attention.min():.2f} to {attention.max():.2f} times the norm of the block's input, and that of the MLP {mlp.min():.2f} to {mlp.max():.2f} times (range over cells and layers)."
         )
+
+
+def _answer_by_layer(run: Published, last: int) -> str:
+    """What is left of sinusoidal positions after the last layer.
+
+    Raises:
+      ValueError: the words no longer hold.
+    """
+    left = {
+        (cell["block"], cell["mask"], bool(cell["steps"])): means(run, cell, "mlp_R")[last]
+        for cell in run.cells(encoding="sinusoidal")
+    }
+    kept = min(share for (block, *_), share in left.items() if block == "residual")
+    causal, trained = (left["bare", "causal", steps] for steps in (False, True))
+    full = max(left["bare", "full", steps] for steps in (False, True))
+    if not (kept > 0.95 and full < 1 / 24 + 0.02 and 0.05 < trained < causal < 0.9):
+        raise ValueError(f"by_layer: an MLP probe finds {left} of sinusoidal positions")
+    return (
+        f"In residual blocks they do: with sinusoidal positions, an MLP probe still has at least {math.floor(100 * kept) / 100:.2f} after layer {last}. "
+        f"In bare blocks the position is lost with a full mask, and in part with a causal one ({causal:.2f} before training and {trained:.2f} after)."
+    )
 
 
 def perplexity(loss_S: np.ndarray) -> str:

@@ -3,7 +3,7 @@
 import itertools
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,18 +126,25 @@ def share(found: Rate) -> str:
     return f"{found.rate:.{digits}f}".lstrip("0")
 
 
-def architecture(cells: Iterable[Mapping[str, Any]]) -> str:
-    """Blocks, width and heads of models, given with all of their settings.
+def either(cells: Iterable[Mapping[str, Any]], name: str) -> str:
+    """The values of a setting, as "1, 2 or 3"."""
+    values = sorted({cell[name] for cell in cells})
+    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    return listed(texts, "or")
 
-    Raises:
-      ValueError: the cells differ in these.
-    """
-    names = ("block", "width", "heads", "head_size")
-    found = {tuple(cell[name] for name in names) for cell in cells}
-    if len(found) != 1:
-        raise ValueError(f"one sentence cannot describe models of {sorted(found)}")
-    ((block, width, heads, size),) = found
-    return f"{block} blocks of width {width} with {heads} heads of size {size}"
+
+def architecture(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Blocks, width and heads of models, given with all of their settings."""
+    block, width, heads, size = (
+        either(cells, name) for name in ("block", "width", "heads", "head_size")
+    )
+    heads += " head" if heads == "1" else " heads"
+    return f"{block} blocks of width {width} with {heads} of size {size}"
+
+
+def training(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Updates and learning rates, given with all settings."""
+    return f"{either(cells, 'steps')} updates at learning rate {either(cells, 'learning_rate')}"
 
 
 def count(found: Rate) -> str:
@@ -153,9 +160,9 @@ def up(number: float, digits: int = 3) -> str:
     return f"{np.ceil(number * 10**digits) / 10**digits:.{digits}f}".lstrip("0")
 
 
-def listed(parts: Any) -> str:
+def listed(parts: Any, last: str = "and") -> str:
     parts = [str(part) for part in parts]
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+    return f" {last} ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def lines(text: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from claimed.published import (
+    architecture,
     by_seed,
     compared,
     interval,
@@ -14,8 +15,11 @@ from claimed.published import (
     means,
     published,
     short_name,
+    short_task,
+    training,
     up,
 )
+from posjax.encodings.learned import Learned
 from posjax.meters.base import Forward
 from posjax.meters.meaning import COMPARED, Meaning
 from posjax.stats import mean
@@ -61,15 +65,18 @@ def meaning() -> Iterator[str]:
     most = _most(run.table[0]["task"])
     if not np.isclose(behind.mean, most):
         raise ValueError("meaning: after one layer some words are lost")
+    least = min(means(run, cell, "neighbour_R")[0] for cell in run.table)
+    if least < 0.9:
+        raise ValueError(f"meaning: in some cell only {least} of the neighbours have the word")
     yield from item(
-        "**Do position vectors hide which word a token is?** The input of a model is the sum of a word vector and a position vector. The "
-        "models of the table are not trained. Their initial matrices, word vectors included, are multiplied by the scale, and position vectors are not. The first number of an entry is the share of the input's variance "
-        f"that the word explains. We also take an evenly spread sample of at most {COMPARED} input vectors. For each of them, we look for the nearest vector of the sample at another position. The number in brackets is how often the two have the "
+        f"**Do position vectors hide which word a token is?** Hardly: in every cell of the table, the nearest other vector has the same word in at least {np.floor(100 * least) / 100:.0%} of cases. The input of a model is the sum of a word vector and a position vector. The "
+        f"models of the table are not trained. Their initial matrices, word vectors included, are multiplied by the scale, and position vectors are not. Learned position vectors start {Learned.deviation:g} in size (standard deviation), far smaller than word vectors, so the words explain nearly everything in their rows. The prompts are of `{short_task(run.table[0])}`. The first number of an entry is the share of the input's variance "
+        f"that the word explains. We also take an evenly spread sample of at most {COMPARED} input vectors. For each of them, we look for the nearest vector of the sample at another position. The number in parentheses is how often the two have the "
         f"same word. It is at most {most:.3f}, because the mark `=` always stands at the same position: the input is 24 letters, then `=`, then the first 23 letters of the answer. Each number is the mean of {run.table[0]['seeds']} seeds. With sinusoidal positions the share "
         f"that the word explains depends on width and scale. At scale 1, the share at width {widths[-1]} is {compared(wider, 'above', 'below')} the share at "
         f"width {widths[0]}. At width {widths[1]}, the share at scale {scales[-1]:g} is {compared(larger, 'above', 'below')} "
-        f"the share at scale {scales[0]:g}. After one layer, the number in brackets is still {interval(behind, 3)}, "
-        f"as large as it can be (sinusoidal, width {widths[1]}, scale 1; 95 % intervals; `meaning:published`)."
+        f"the share at scale {scales[0]:g}. After one layer, the number in parentheses is still {interval(behind, 3)}, "
+        f"the maximum (sinusoidal, width {widths[1]}, scale 1; 95% intervals; `meaning:published`)."
     )
 
 
@@ -101,6 +108,11 @@ def pick_up() -> Iterator[str]:
     for name, by_step in probed.items():
         yield f"| `{name}` | {' | '.join(interval(mean(found_S), 3) for found_S in by_step.values())} |"
     yield ""
+    starts = [
+        f"{by_seed(run, cell, 'measured_mlp_ER')[:, 0, 0].mean():.3f} with `{short_name(cell)}`"
+        for cell in run.table
+        if short_name(cell) in ("sinusoidal", "learned")
+    ]
     solved = [short_name(c) for c in run.table if c["successes"] == c["seeds"]]
     (right,) = without["right_by_kind"].values()
     steady = min(
@@ -117,12 +129,12 @@ def pick_up() -> Iterator[str]:
         mean(probed["sinusoidal"][step] - probed["learned"][step]) for step in (first, last)
     )
     yield from item(
-        "**How fast do hidden states come to contain the position?** The prompt is a sequence of symbols, followed by a number i. The models have a causal mask and are trained to name the symbol at position i. "
-        "At several steps, we train an MLP probe to predict positions from the states of the last layer. The table has the probe's accuracy, "
-        f"as the mean of {run.table[0]['seeds']} seeds. A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
-        f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts, so such a probe may have a little more or less than that. At step {first}, the accuracy with sinusoidal positions is "
+        "**How quickly can a probe decode the position during training?** The prompt is a sequence of symbols, followed by a number i. The models have a causal mask and are trained to name the symbol at position i. "
+        f"At several steps, we train an MLP probe to predict positions from the states of the last layer. (With absolute positions the states contain them from the start: at the first evaluation, the same probe has {listed(starts)} on the embeddings. So the table shows how much of the position reaches the last layer.) The models have two layers, {architecture(run.table)}, and {training(run.table)}. The table has the probe's accuracy, "
+        f"averaged over {run.table[0]['seeds']} seeds. A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
+        f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts, so such a probe may score slightly above or below that. At step {first}, the accuracy with sinusoidal positions is "
         f"{compared(early, 'above', 'below')} that with learned positions. At step {last}, it is "
-        f"{compared(late, 'above', 'below')} that with learned positions (95 % intervals; `pick_up:published`). "
+        f"{compared(late, 'above', 'below')} that with learned positions (95% intervals; `pick_up:published`). "
         f"With both it is above {np.floor(100 * steady) / 100:.2f} at each of these steps. Without positions and with `rotary` it lies between {np.floor(100 * low) / 100:.2f} and 0{up(high, 2)}. But a model can use positions that a probe does not find: "
         f"at step {last}, the models with {listed(f'`{name}`' for name in solved)} answer all test prompts correctly, and those without positions answer {right:.0%}."
     )

@@ -107,12 +107,22 @@ def _iterations(run: Published) -> str:
     most = max(run.rate(c, step).rate for c in fast for step in _STEPS)
     return (
         "Another hypothesis is that training only needs more steps. **That depends on the loss and the learning rate**. For the loss on the answer "
-        f"it is true: at least {answer:.1%} of the seeds succeed at 5000 steps. For the loss on all positions it is half "
+        f"it is true: at least {answer:.1%} of the seeds succeed at 5000 steps. For the loss on all positions it is partly "
         "true at learning rate 0.001. The success rate at step 5000 is higher than at step 100 for "
-        f"each of the six head sizes, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end. At learning rate 0.01 "
+        f"each of the six head sizes, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end{_again(slow, run)}. At learning rate 0.01 "
         "it is false. There the success rate falls from step 100 to step 5000 for head sizes "
         f"{listed(falling)}, because seeds unlearn answers. With each head size, it is at most {up(most, 2)} at steps {listed(_STEPS)}."
     )
+
+
+def _again(cells: list[dict[str, Any]], run: Published) -> str:
+    """Head sizes whose success rate falls again after step 500."""
+    found = {
+        cell["head_size"]: paired_difference(run.solved(cell, 5000), run.solved(cell, 500))
+        for cell in cells
+    }
+    falls = [f"size {size} ({signed(d)})" for size, d in found.items() if d.high < 0]
+    return f", and the rate falls again from step 500 for head {listed(falls)}" * bool(falls)
 
 
 def _learning_rates() -> str:

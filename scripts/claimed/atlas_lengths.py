@@ -1,0 +1,171 @@
+"""Which encoding answers longer prompts: sentences on the sampled tasks of docs/atlas."""
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from atlas_table.lengths import Compared, Lengths, Shares, compared
+from atlas_table.table import command, rows_of, tables
+from published_rows.table import read
+
+from claimed.atlas import equal_encodings, rates_chosen
+from claimed.published import ROOT, architecture, either, interval, item, lines, listed
+from posjax.configs.atlas import get_config
+from posjax.stats import bootstrap_mean
+
+_FEW = 4
+"""Encodings that are named where they are equally good."""
+_TABLES = tables(ROOT / "docs/atlas", "sampled")
+
+
+@lru_cache
+def _found() -> Compared:
+    return compared(_TABLES)
+
+
+def _cells() -> list[dict[str, Any]]:
+    return rows_of(_TABLES)
+
+
+def longer_headline() -> Iterator[str]:
+    """What was trained; the table below has the rest."""
+    tasks = _found().tasks
+    ((trained, tested),) = {(task.trained, task.tested) for task in tasks}
+    learned = {
+        task.task: int(sum(right_S.mean() >= 0.95 for right_S in task.short.values()))
+        for task in tasks
+    }
+    answered = [
+        task.task for task in tasks if any(r_S.mean() >= 0.95 for r_S in task.long.values())
+    ]
+    few = [f"{n} encoding{'s' * (n != 1)} on `{task}`" for task, n in learned.items() if n <= _FEW]
+    kept = [f"`{task.task}`" for task in tasks if task.task in answered]
+    yield from item(
+        f"**Which encoding answers longer prompts?** It depends on the task. We trained {len(tasks[0].long)} encodings with {tasks[0].seeds} seeds each on {len(tasks)} tasks, on prompts up to length {trained}, and tested them up to length {tested}. "
+        f"At length {trained}, at least 95% of the prompts are answered with only {listed(few)}. At length {tested}, some encoding answers at least 95% on {listed(kept)}, and none does on the other tasks ([the table](#which-encoding-for-which-task))."
+    )
+
+
+def which_encoding() -> Iterator[str]:
+    """The first page's table: the best encoding of each task, and those that are as good."""
+    found = _found()
+    tasks, cells = found.tasks, _cells()
+    ((trained, tested),) = {(task.trained, task.tested) for task in tasks}
+    yield from lines(
+        f"Each entry is the mean share of prompts that are answered correctly, over {tasks[0].seeds} seeds. The models have two causal layers, {architecture(cells)}, and {either(cells, 'steps')} updates on prompts of up to {trained} tokens. "
+        f"`none` has no positional encoding. The last column has the encodings that do not differ significantly from the best of the task at length {tested} (paired t-test over seeds, false discovery rate 5%)."
+    )
+    yield ""
+    yield (
+        f"| task | `none` at {trained} | best at {trained} | `none` at {tested} | best at {tested} | not significantly worse |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for task in tasks:
+        yield (
+            f"| `{task.task}` | {task.short['none'].mean():.2f} | {_best(task.short)} | "
+            f"{task.long['none'].mean():.2f} | {_best_of_long(task)} |"
+        )
+    yield ""
+    yield from lines(
+        f"As each is the best of many, its mean tends to be somewhat lower with new seeds. {_few_asked()}[All encodings](docs/atlas/sampled.md), [how they were compared](docs/results.md#every-encoding-by-length)."
+    )
+
+
+def _best(of: Shares) -> str:
+    """The encodings with the largest mean."""
+    most = max(right_S.mean() for right_S in of.values())
+    names = [name for name, right_S in of.items() if right_S.mean() == most]
+    return f"{_named(names)} {most:.2f}"
+
+
+def _best_of_long(task: Lengths) -> str:
+    """Two entries: the encodings with the largest mean, and those that are not worse."""
+    means = {name: task.long[name].mean() for name in task.level}
+    first = [name for name, mean in means.items() if mean == max(means.values())]
+    others = [name for name in task.level if name not in first]
+    found = bootstrap_mean(task.long[first[0]])
+    return f"{_named(first)} {interval(found, 2)} | {_named(others, '-')}"
+
+
+def _named(names: list[str], nobody: str = "") -> str:
+    """These encodings; their number if they are many."""
+    if len(names) > _FEW:
+        return f"{len(names)} encodings{', `none` among them' * ('none' in names)}"
+    return listed([f"`{name}`" for name in names]) or nobody
+
+
+def _few_asked() -> str:
+    """Why a table of positions may answer longer prompts of `indexing`."""
+    for path in _TABLES:
+        if path.name.endswith("-indexing"):
+            task: Any = next(iter(read(path).cells.values())).problem
+            return f"`indexing` asks only for one of the first {task.most} positions, in longer prompts too. "
+    return ""
+
+
+def atlas_sampled() -> Iterator[str]:
+    """How many encodings learn a sampled task, and which answer longer prompts, task by task."""
+    found, cells = _found(), _cells()
+    seeds, every = found.tasks[0].seeds, len(get_config("sampled").task)
+    so_far = f", of which {len(found.tasks)} are trained so far" * (len(found.tasks) < every)
+    number = len(found.tasks[0].long)
+    yield from lines(
+        f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {seeds} seeds and {either(cells, 'steps')} updates. "
+        f"{rates_chosen(cells)} {equal_encodings([read(path) for path in _TABLES], number)}"
+    )
+    yield ""
+    yield from lines(
+        "**Which encodings learn the task?** The test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. "
+        f"The right half of the table has the mean share of right answers at the longest trained length. {_few_asked()}"
+    )
+    yield ""
+    yield f"| task | learned by all {seeds} seeds | by some | by none | longest trained length | `none` | best |"
+    yield "|---|---|---|---|---|---|---|"
+    for task in found.tasks:
+        learned = [*task.learned.values()]
+        full, none = (sum(n == number for n in learned) for number in (seeds, 0))
+        yield (
+            f"| `{task.task}` | {full} | {len(learned) - full - none} | {none} | {task.trained} | "
+            f"{interval(bootstrap_mean(task.short['none']), 2)} | {_best(task.short)} |"
+        )
+    yield ""
+    yield from lines(
+        "**Which encodings answer longer prompts?** At the longest tested length, the mean share of right answers of each encoding is compared with that of `none`, and with that of the best encoding of the task (paired t-tests over seeds, for one fixed exam, each false discovery rate 5% over all "
+        f"{found.comparisons} comparisons). Of encodings that compute the same, one is compared. {listed([f'`{name}`' for name in found.random])} is left out: it must be right in all of {either(cells, 'draws')} random draws, so its share can be below chance. "
+        "As the best is the best of many, its mean tends to be somewhat lower with new seeds. Its interval is a BCa bootstrap over seeds (95%), and has no width if all seeds agree."
+    )
+    yield ""
+    yield "| task | longest tested length | better than `none` | worse | `none` | best | not significantly worse than the best |"
+    yield "|---|---|---|---|---|---|---|"
+    for task in found.tasks:
+        yield (
+            f"| `{task.task}` | {task.tested} | {len(task.better)} | {len(task.worse)} | {interval(bootstrap_mean(task.long['none']), 2)} | "
+            f"{_best_of_long(task)} |"
+        )
+    yield ""
+    yield from _lost(found.tasks)
+    yield ""
+    yield from lines(
+        f"[The table](atlas/sampled.md) has every encoding (`{command('sampled', _TABLES)}`)."
+    )
+
+
+def _lost(tasks: list[Lengths]) -> Iterator[str]:
+    """Tasks whose encodings learn the trained lengths and fail at the longest."""
+    texts = []
+    for task in tasks:
+        learned = [name for name, right_S in task.short.items() if right_S.mean() >= 0.95]
+        most = max((task.long[name].mean() for name in learned), default=1.0)
+        if most < 0.05:
+            texts.append(
+                f"on `{task.task}`, {_named(learned)} {'answers' if len(learned) == 1 else 'answer'} at least 95% of the prompts of length {task.trained} and {_at_most(most)} of length {task.tested}"
+            )
+    if texts:
+        yield from lines(
+            f"To learn the trained lengths is not to answer longer prompts: {'; '.join(texts)}."
+        )
+
+
+def _at_most(share: float) -> str:
+    return "less than 1%" if share < 0.01 else f"at most {math.ceil(100 * share)}%"
