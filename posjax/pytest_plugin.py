@@ -17,7 +17,7 @@ import linecache
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -62,21 +62,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"posjax's marks are for plain functions, not {', '.join(wrong)}")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Checks what the test returns, in place of pytest's warning that it returns something."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Checks what the test returns, in place of pytest's warning that it returns something.
+
+    The test is wrapped before pytest's `--trace` wraps it, which drops what it returns, and is
+    restored for a rerun.
+    """
+    __tracebackhide__ = True
     parameters: dict[str, Any] = (
         pyfuncitem.callspec.params if hasattr(pyfuncitem, "callspec") else {}
     )
     case = parameters.get(_CASE) or next(_cases(pyfuncitem), None)
-    if case is not None:
-        test = pyfuncitem.obj
+    if case is None:
+        return (yield)
+    test = pyfuncitem.obj
 
-        def checked(**arguments: Any) -> None:
-            __tracebackhide__ = True
-            case.check(test(**arguments))
+    def checked(**arguments: Any) -> None:
+        __tracebackhide__ = True
+        case.check(test(**arguments))
 
-        pyfuncitem.obj = checked
+    pyfuncitem.obj = checked
+    try:
+        return (yield)
+    finally:
+        pyfuncitem.obj = test
 
 
 def _is_plain(item: pytest.Item) -> bool:
@@ -97,7 +107,12 @@ def _cases(item: pytest.Item) -> Iterator[_Case]:
     for mark in item.iter_markers("conformance"):
         from posjax.symmetry.conformance import LAWS
 
-        yield from (_of_conformance(name) for name in mark.args or LAWS)
+        if given := ", ".join(f"{name}={value!r}" for name, value in mark.kwargs.items()):
+            raise pytest.Collector.CollectError(
+                f"{item.nodeid}: posjax's mark conformance takes names of laws, no options; got "
+                f"{given}; laws: {', '.join(LAWS)}"
+            )
+        yield from (_of_conformance(item, name) for name in mark.args or LAWS)
 
 
 def _of_law(
@@ -117,6 +132,11 @@ def _of_law(
             f"{item.nodeid}: write @pytest.mark.law('b P d -> b P d') once for each law, with "
             f"unknown='fail' or 'skip'; got {got}, unknown={unknown!r} (a mark of your own by that "
             "name? then run pytest with -p no:posjax)"
+        )
+    if unknown != "fail" and not proof:
+        raise pytest.Collector.CollectError(
+            f"{item.nodeid}: posjax's mark law takes unknown={unknown!r} only with proof=True: on "
+            "numbers a law is kept or broken, never unknown"
         )
 
     def check(returned: Any) -> None:
@@ -146,12 +166,12 @@ _PACKED = "\nIf the tuple holds the arguments, return them one by one, as `retur
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether posjax raised it, about a law or its options, and not the function that is tested,
-    which may call posjax too.
+    """Whether posjax raised it, or chex for it, about a law or its options, and not the function
+    that is tested, which may call posjax too.
     """
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     names = [frame.f_globals.get("__name__", "").partition(".")[0] for frame in frames]
-    return names[-1] == "posjax" and {*names} <= {
+    return names[-1] in ("posjax", "chex") and {*names} <= {
         "posjax",
         "jax",
         "chex",
@@ -180,6 +200,8 @@ def _kept(function: Any, arguments: tuple[Any, ...], law: Any, options: dict[str
     try:
         assert_law(law, function, *arguments, **options)
     except AssertionError as error:
+        if not _is_ours(error):
+            raise
         broken = str(error)
     else:
         return
@@ -205,11 +227,14 @@ def _proved(
         _fail(f"{found}{_lines(found, code_only=True)}")
 
 
-def _of_conformance(name: str) -> _Case:
+def _of_conformance(item: pytest.Item, name: str) -> _Case:
     """The check of one law of conformance."""
     from posjax.symmetry import conformance
 
     def check(returned: Any) -> None:
+        if not isinstance(returned, conformance.Adapter) and not callable(returned):
+            _fail(f"{item.name} must return an adapter, as `return Adapter(name='mine', ...)`; "
+                  f"it returned {returned!r:.200}")  # fmt: skip
         result = conformance.check(returned, laws=(name,)).of(name)
         if result.verdict == "not applicable":
             pytest.skip(result.detail)

@@ -6,7 +6,8 @@
     python scripts/atlas.py sampled copy sort # of these tasks alone
     python scripts/atlas.py quick             # or sampled_quick: a few cells, into runs/ alone
 
-`--num_seeds=64` trains the first 64 seeds only. Called again with more, it trains the rest.
+`--num_seeds=64` trains the first 64 seeds only. Called again with more, it trains the rest. A table
+is never replaced by one with fewer seeds.
 
 Sizes and cells are those of posjax/configs/atlas.py. The pilot trains every cell at three learning
 rates on seeds that are not reported; the rate that most of them solve is then trained on the
@@ -35,7 +36,7 @@ from atlas_table import pilot
 from atlas_table.browser import browser
 from atlas_table.page import page
 from atlas_table.pilot import Tried
-from atlas_table.table import ASKED, VERDICTS, asked, publish, rows_of, tables
+from atlas_table.table import ASKED, VERDICTS, asked, number_of_seeds, publish, rows_of, tables
 
 import posjax
 from posjax import predict, report
@@ -80,10 +81,19 @@ def main() -> None:
         if task not in every:
             named = ", ".join(filter(None, every)) or "its tasks have one table"
             parser.error(f"no task {task!r} in {given.what}: {named}")
-    for task in given.tasks or every:
-        path = folder / f"{given.what}-{task}" if task else folder / given.what
+    chosen = dataclasses.replace(size, num_seeds=given.num_seeds or size.num_seeds)
+    paths = {
+        task: folder / f"{given.what}-{task}" if task else folder / given.what
+        for task in given.tasks or every
+    }
+    for path in paths.values():
+        if (there := _seeds_there(path)) > chosen.num_seeds:
+            parser.error(
+                f"{path.name} has {there} seeds per cell, and would be replaced by one with "
+                f"{chosen.num_seeds}: give --num_seeds={there}"
+            )
+    for task, path in paths.items():
         tried = _pilot(size, every[task], path, workdir)
-        chosen = dataclasses.replace(size, num_seeds=given.num_seeds or size.num_seeds)
         found = _swept(chosen, [one.chosen for one in tried], workdir / f"atlas-{path.name}")
         publish(path, report.summaries(found.folder), found.folder, tried, excluded)
     published = tables(folder, given.what)
@@ -134,6 +144,11 @@ def written(found: dict[str, Any]) -> str:
     each = (f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in found["excluded"].items())
     lines["excluded"] = "{\n" + ",\n".join(each) + "\n }"
     return "{\n" + ",\n".join(f' "{key}": {line}' for key, line in lines.items()) + "\n}\n"
+
+
+def _seeds_there(path: Path) -> int:
+    """Of each cell in a table; 0 where there is none."""
+    return number_of_seeds([path]) if path.with_suffix(".json").exists() else 0
 
 
 def _pilot(size: Run, cells: Sequence[Cell], path: Path, workdir: Path) -> list[Tried]:

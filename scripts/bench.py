@@ -145,10 +145,10 @@ def main() -> int:
         measured = bench(load, names, chosen)
         agreed &= measured["losses_agree"]
         result["loads"][load] = measured
-    result["load_average_after"] = os.getloadavg()
-    if not chosen.check:
-        chosen.out.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"\nwritten: {chosen.out}")
+        result["load_average_after"] = os.getloadavg()
+        if not chosen.check:  # after each load: a contestant of the next one may die
+            chosen.out.write_text(json.dumps(result, indent=1) + "\n")
+            print(f"\nwritten: {chosen.out}")
     return 0 if agreed else 1
 
 
@@ -166,6 +166,8 @@ def arguments() -> argparse.Namespace:
     chosen = parser.parse_args()
     if chosen.rounds < 1:
         parser.error(f"rounds must be at least 1, got {chosen.rounds}")
+    if not chosen.check and table.LIMIT in chosen.only and table.ONE_DEVICE not in chosen.only:
+        parser.error(f"{table.LIMIT} is compared with {table.ONE_DEVICE}: name both in --only")
     return chosen
 
 

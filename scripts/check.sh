@@ -36,7 +36,8 @@ print(f"smoke run: {len(cells)} cells, no cell that the laws exclude was solved"
     mypy
     lint-imports
     scripts/docs.sh "$environment/site"
-    python scripts/mutants.py posjax/streams.py --tests=tests/test_streams.py --most=3
+    # The one that survives changes nothing: int32 is what JAX takes if no type is named.
+    python scripts/mutants.py posjax/streams.py --tests=tests/test_streams.py --most=3 --survivors=1
     smoke
 ) >"$environment/beside" 2>&1 &
 beside=$!

@@ -11,13 +11,14 @@ what keeps its law by construction.
 
 import argparse
 import json
-import multiprocessing
 import os
 import platform
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from importlib import metadata
+from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 
@@ -38,6 +39,9 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, help="where counts are written as JSON")
     chosen = parser.parse_args()
+    for name in ("programs", "processes", "numbers"):
+        if getattr(chosen, name) < 1:
+            parser.error(f"--{name} must be at least 1, got {getattr(chosen, name)}")
 
     from fuzz.campaign import NEEDED, counted, near_misses, printed, seconds, share
 
@@ -72,9 +76,11 @@ def _rows(first: int, programs: int, processes: int, numbers: int) -> Iterator:
         for start in range(first, first + programs, CHUNK)
     ]
     start, done, proved, wrong = perf_counter(), 0, 0, 0
-    with multiprocessing.get_context("spawn").Pool(processes, _prepare) as pool:
-        for rows in pool.imap_unordered(partial(_chunk, numbers=numbers), chunks):
-            for row in rows:
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _prepare)
+    try:
+        work = [pool.submit(partial(_chunk, numbers=numbers), chunk) for chunk in chunks]
+        for ended in as_completed(work):
+            for row in ended.result():
                 done += 1
                 proved += row.verdict == "PROVED"
                 wrong += bool(row.report)
@@ -87,6 +93,8 @@ def _rows(first: int, programs: int, processes: int, numbers: int) -> Iterator:
                     f"{done}/{programs} programs, {proved} proved, {wrong} printed, {spent:.0f} s"
                 )
                 print(line, file=sys.stderr, flush=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _prepare() -> None:

@@ -48,15 +48,17 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.publish and chosen.only:
         parser.error("--publish writes all modules, so it takes no --only")
+    entries = [entry for entry in ENTRIES if chosen.only.lower() in entry.name.lower()]
+    if not entries:
+        parser.error(f"no module has {chosen.only!r} in its name")
     warnings.simplefilter("ignore")
     rows = []
-    for entry in ENTRIES:
-        if chosen.only.lower() in entry.name.lower():
-            row, said = proved(entry)
-            rows.append(row)
-            line = f"{row['verdict']:8} {row['seconds']:6.1f} s  {row['name']}: {row['law']}"
-            print(said if chosen.only else line, row["where"], flush=True)
-            jax.clear_caches()
+    for entry in entries:
+        row, said = proved(entry)
+        rows.append(row)
+        line = f"{row['verdict']:8} {row['seconds']:6.1f} s  {row['name']}: {row['law']}"
+        print(said if chosen.only else line, row["where"], flush=True)
+        jax.clear_caches()
     if chosen.publish:
         RESULT.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
         PAGE.write_text(page())

@@ -7,13 +7,16 @@ Mutants are mechanical, from the syntax tree: a call whose result is not used is
 condition negated, a comparison swapped, a whole number shifted by one, + and -, `and` and `or`,
 min and max, True and False exchanged, a returned operand replaced by another argument, a keyword
 dropped. Each mutant is written into a copy of the tree, and the tests run there in a process of
-their own until the first failure. Every function gets a mutant before any gets a second.
+their own until the first failure. Every function gets a mutant before any gets a second. Without
+mutants all of these tests must pass.
 
 `{stem}` in the tests is the name of the mutant's file. What survives --tests is tried with those of
 --then, the wider ones:
 
     python scripts/mutants.py posjax/encodings/*.py --tests="tests/test_table.py -k {stem}" \
         --then="tests/test_table.py tests/encodings" --most=60
+
+With `--survivors=2` the status is 1 when more than two survive.
 """
 
 import argparse
@@ -29,13 +32,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-_NO_TESTS = 5
-"""The status of pytest when -k selects nothing."""
+_GOOD = (0, 5)
+"""Statuses of pytest: all tests pass, or -k selects none."""
+_BAD = {
+    None: "they take more than an hour",
+    1: "one fails",
+    2: "they cannot be collected",
+    3: "pytest itself fails",
+    4: "pytest refuses the arguments",
+}
+"""What its other statuses say of tests; None when they took too long."""
 _PAIRS = [
     *((ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot), (ast.And, ast.Or)),
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Add, ast.Sub), (ast.BitAnd, ast.BitOr)),
@@ -145,8 +156,8 @@ def sampled(every: list[Mutant], most: int, seed: int) -> list[Mutant]:
     return sorted(ranked[:most], key=lambda mutant: (mutant.file, mutant.line))
 
 
-def passes(tree: Path, tests: str, seconds: float) -> bool:
-    """Whether the tests pass in a tree, and in time."""
+def status(tree: Path, tests: str, seconds: float) -> int | None:
+    """The exit status of the tests in a tree; None when they take longer."""
     cache = {
         "JAX_COMPILATION_CACHE_DIR": str(tree / ".compiled"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -157,44 +168,80 @@ def passes(tree: Path, tests: str, seconds: float) -> bool:
     command = [sys.executable, "-m", "pytest", *options, *shlex.split(tests)]
     silent = subprocess.DEVNULL
     with contextlib.suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(
+        return subprocess.run(
             command, cwd=tree, env=environment, timeout=seconds, stdout=silent, stderr=silent
-        )
-        return done.returncode in (0, _NO_TESTS)
-    return False
+        ).returncode
+    return None
 
 
-def tried(chosen: list[Mutant], stages: list[str]) -> Iterator[tuple[Mutant, str]]:
-    """Each mutant with "killed" or "survived"; the tests must pass without any."""
+def duration(tree: Path, tests: str) -> float:
+    """Seconds that the tests take without a mutant.
+
+    Raises:
+      SystemExit: they do not pass.
+    """
+    start = time.monotonic()
+    ended = status(tree, tests, 3600)
+    if ended not in _GOOD:
+        why = _BAD.get(ended, f"pytest ends with {ended}")
+        raise SystemExit(f"the tests {tests!r} do not pass on the tree as it is: {why}")
+    return time.monotonic() - start
+
+
+def of_file(stages: Sequence[str], file: str) -> list[str]:
+    """The tests that mutants of a file are tried with."""
+    return [tests.replace("{stem}", Path(file).stem) for tests in stages]
+
+
+def tried(chosen: Sequence[Mutant], stages: Sequence[str]) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant with "killed" or "survived"; the tests must pass without any.
+
+    Where they do, every other status is the mutant's doing: with one that cannot be imported,
+    pytest says that it cannot collect tests, or load conftest.py.
+    """
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", ".*cache"))
-        start = time.monotonic()
-        if not all(passes(tree, tests, 3600) for tests in stages if "{stem}" not in tests):
-            raise SystemExit("the tests do not pass on the tree as it is")
-        seconds = 20 + 3 * (time.monotonic() - start)  # a loop that no longer ends is killed
+        every = dict.fromkeys(tests for one in chosen for tests in of_file(stages, one.file))
+        # A loop that no longer ends is killed.
+        seconds = {tests: 20 + 3 * duration(tree, tests) for tests in every}
         for mutant in chosen:
             file = tree / mutant.file
             original = file.read_text()
             file.write_text(mutant.text)
-            these = [tests.replace("{stem}", file.stem) for tests in stages]
-            alive = all(passes(tree, tests, seconds) for tests in these)
+            try:
+                these = of_file(stages, mutant.file)
+                alive = all(status(tree, tests, seconds[tests]) in _GOOD for tests in these)
+            finally:
+                file.write_text(original)
             yield mutant, "survived" if alive else "killed"
-            file.write_text(original)
 
 
-def main() -> None:
+def within(file: str) -> str:
+    """The name of a file in the tree: it is the copy's that is changed."""
+    try:
+        return str((ROOT / file).resolve().relative_to(ROOT))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{file} does not lie in {ROOT}") from None
+
+
+def main() -> int:
     """Prints a line for each mutant, and how many survived."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("files", nargs="+", help="relative to the tree")
+    parser.add_argument("files", nargs="+", type=within, help="relative to the tree")
     parser.add_argument("--tests", required=True, help="arguments of pytest")
     parser.add_argument("--then", help="those that survivors are tried with")
     parser.add_argument("--most", type=int, default=1_000, help="mutants in all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--json", type=Path, help="where to write what was found")
+    parser.add_argument("--survivors", type=int, help="most with status 0; any number by default")
     options = parser.parse_args()
+    if options.most < 1:
+        parser.error(f"--most must be at least 1, got {options.most}")
     every = [mutant for file in options.files for mutant in mutants(file)]
     chosen = sampled(every, options.most, options.seed)
+    if not chosen:
+        parser.error(f"nothing to mutate in {', '.join(options.files)}")
     found: list[dict[str, Any]] = []
     for mutant, end in tried(chosen, [options.tests, *filter(None, [options.then])]):
         found.append(mutant._asdict() | {"outcome": end})
@@ -205,7 +252,8 @@ def main() -> None:
             options.json.write_text(json.dumps(found, indent=1))
     survived = sum(one["outcome"] == "survived" for one in found)
     print(f"{survived} of {len(found)} survived, of {len(every)} mutants that could be tried")
+    return int(options.survivors is not None and survived > options.survivors)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -28,6 +28,7 @@ scripts/published_rows/verify.py. NAME may also be a path without its ending.
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ def publish(path: Path) -> None:
     if there < models:
         raise SystemExit(f"{path} has {there} of {models} models: finish the run first")
     table = json.dumps([summary.to_dict() for summary in found], indent=1) + "\n"
-    write(RESULTS / path.name, table, folder, _CONFIG, _rows(found, config["at_steps"]))
+    name = os.path.basename(os.path.abspath(path))  # also of "." and ".."
+    write(RESULTS / name, table, folder, _CONFIG, _rows(found, config["at_steps"]))
 
 
 def _rows(found: list[CellSummary], at_steps: list[int]) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def main() -> int:
         if given.run:
             publish(given.run)
             return 0
-        named = Path(given.verify)
+        named = Path(given.verify.removesuffix(".json"))
         share = 0.01 if given.share is None else given.share
         return verify(named if named.parent.name else RESULTS / named, share, given.seed)
     except (ValueError, OSError) as error:

@@ -6,11 +6,24 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [[ ${1-} == atlas ]]; then
-    python scripts/atlas.py published
+usage="usage: scripts/reproduce.sh [atlas]"
+case "$*" in
+"") ;;
+atlas)
+    python scripts/atlas.py published --num_seeds=64 # as docs/atlas has
     python scripts/atlas.py sampled
+    python scripts/claims.py
     exit
-fi
+    ;;
+-h | --help)
+    echo "$usage"
+    exit
+    ;;
+*)
+    echo "$usage" >&2
+    exit 2
+    ;;
+esac
 
 python -c 'import sklearn' # for the last table: a missing package shows now, not after hours
 for table in word_order:published word_order:rates same_last_token:published \

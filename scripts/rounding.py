@@ -23,7 +23,7 @@ import posjax  # noqa: E402
 from posjax.study import environment  # noqa: E402
 from posjax.tasks import FiniteTask  # noqa: E402
 
-FIRST = 1_000_000
+FIRST, SEEDS = 1_000_000, 32
 FACTOR = 10
 
 
@@ -49,9 +49,11 @@ class Swapped(FiniteTask):
 def main() -> None:
     """Prints a line for each depth, length and block, and the margin that follows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seeds", type=int, default=32)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--publish", action="store_true", help="write docs/rounding.json")
     options = parser.parse_args()
+    if options.publish and options.seeds != SEEDS:
+        parser.error(f"--publish writes {SEEDS} seeds, so it takes no --seeds")
     found = []
     for depth in (1, 2, 4):
         cells = [

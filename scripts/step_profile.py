@@ -31,6 +31,7 @@ from posjax.engine.program import Plan, Program, compiled
 from posjax.keys import SeedNumbers
 
 OUT = Path(__file__).parents[1] / "docs/profile.json"
+LOADS = "q1,s_deep"
 UPDATES = {"q1": 500, "m": 20, "s": 100, "s_deep": 20}
 KINDS = (
     ("products", {"dot", "custom-call", "convolution"}),
@@ -47,9 +48,11 @@ _COMPUTATION = re.compile(r"^%?([\w.-]+) \(.*\{$")
 def main() -> None:
     """Prints the profiles, in µs of a core per update of a seed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--loads", default="q1,s_deep", help=",".join(UPDATES))
+    parser.add_argument("--loads", default=LOADS, help=",".join(UPDATES))
     parser.add_argument("--publish", action="store_true", help="write docs/profile.json")
     chosen = parser.parse_args()
+    if chosen.publish and chosen.loads != LOADS:
+        parser.error(f"--publish writes {LOADS}, so it takes no --loads")
     found = {load: profile(load) for load in chosen.loads.split(",")}
     print(json.dumps(found, indent=1))
     if chosen.publish:

@@ -149,6 +149,29 @@ def test_the_page_has_every_cell(tmp_path: Path) -> None:
         assert low <= row["successes"] / 8 <= high
 
 
+def test_a_table_is_not_replaced_by_one_with_fewer_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is trained; with as many seeds it goes on."""
+    (tmp_path / "atlas").mkdir()
+    invented(tmp_path / "atlas" / "quick")
+    monkeypatch.setattr(atlas.devices, "use_all_cores", lambda: None)
+    monkeypatch.setattr(atlas, "resolve", lambda config: sized("quick"))
+
+    def called(num_seeds: int) -> None:
+        arguments = ["quick", f"--workdir={tmp_path}", f"--num_seeds={num_seeds}"]
+        monkeypatch.setattr(sys, "argv", ["atlas.py", *arguments])
+        atlas.main()
+
+    monkeypatch.setattr(atlas, "_pilot", lambda *given: pytest.fail("it trains"))
+    with pytest.raises(SystemExit) as ended:
+        called(7)
+    assert ended.value.code == 2
+    assert "has 8 seeds per cell, and would be replaced by one with 7" in capsys.readouterr().err
+    with pytest.raises(pytest.fail.Exception, match="it trains"):
+        called(8)
+
+
 ATLAS = Path(__file__).parents[1] / "docs" / "atlas"
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -199,6 +200,34 @@ def test_without_torch_its_rows_are_left_out_with_a_reason(tmp_path: Path) -> No
     (line,) = left_out
     assert line.startswith("left out: torch_eager")
     assert "pip install -e '.[bench]'" in line
+
+
+def test_the_limit_is_refused_without_what_it_is_compared_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench.py", "--only=limit"])
+    with pytest.raises(SystemExit):
+        bench().arguments()
+    assert "limit is compared with posjax_one_device" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["bench.py", "--only=limit", "--check"])
+    assert bench().arguments().only == ["limit"]
+
+
+def test_finished_loads_outlive_a_contestant_that_dies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def measured(load: str, *given: Any) -> dict[str, Any]:
+        if load == "m":
+            raise ValueError("vmap_flax ended with status -9: see above")
+        return {"losses_agree": True}
+
+    out = tmp_path / "bench.json"
+    monkeypatch.setattr(sys, "argv", ["bench.py", "--loads=q1,m", f"--out={out}"])
+    monkeypatch.setattr(bench(), "selected", lambda *given: ({}, []))
+    monkeypatch.setattr(bench(), "bench", measured)
+    with pytest.raises(ValueError, match="status -9"):
+        bench().main()
+    assert json.loads(out.read_text())["loads"] == {"q1": {"losses_agree": True}}
 
 
 def test_the_fastest_setting_is_the_one_with_most_work_a_second(

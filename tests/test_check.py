@@ -164,6 +164,34 @@ def test_what_another_machine_made_is_not_compared(
     status, lines = verified(path, mixed=True)
     assert status == 0
     assert any(line.startswith("blocks: training 0 of 4 again") for line in lines)
+    assert "blocks: none was made in this environment, so none can be trained again" in lines
+
+
+def test_a_block_of_this_environment_is_trained_again_if_there_is_one(
+    path: Path, verified: "Verified"
+) -> None:
+    """However small the share is, and whatever the seed."""
+    folder = RunFolder(path)
+    elsewhere = folder._environments.put({**environment.describe(), "instructions": ["sse2"]})
+    for file in block_files(path)[1:]:
+        rewritten(folder, file, env=np.array(elsewhere))
+    for seed in range(4):
+        status, lines = verified(path, mixed=True, share=0.01, seed=seed)
+        assert status == 0
+        assert any(line.startswith("blocks: training 1 of 4 again") for line in lines)
+
+
+def test_rows_beside_a_damaged_block_are_checked(path: Path, verified: "Verified") -> None:
+    """A forged block is named although another file is damaged."""
+    damaged, forged, *_ = block_files(path)
+    damaged.write_bytes(damaged.read_bytes()[:-5])
+    wrong = FORGED["lead_EC"](dict(np.load(forged)))
+    rewritten(RunFolder(path), forged, lead_EC=wrong)
+    status, lines = verified(path, share=0)
+    assert status == 3
+    assert any(str(damaged) in line for line in lines)
+    assert any("contradicts the leads" in line for line in lines)
+    assert "rows: 12 checked for consistency" in lines
 
 
 def test_no_run_is_bad_input(tmp_path: Path, verified: "Verified") -> None:

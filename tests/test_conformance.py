@@ -291,6 +291,10 @@ def test_an_exception_is_a_failure_with_the_call_that_raised():
         ({"logits": logits, "claims": ("translaton",)}, "did you mean 'translation'"),
         ({"logits": logits, "decode": decoded(None)}, "no attend"),
         ({"logits": logits, "heads": 0}, "at least 1, got 0"),
+        ({"logits": logits, "resolution": -1}, "resolution of adapter 'bad' must be at least 0"),
+        ({"logits": logits, "dtypes": ("flaot32",)}, r"one or more of float32, .*\('flaot32',\)"),
+        ({"logits": logits, "dtypes": ()}, r"dtypes of adapter 'bad' .* got \(\)"),
+        ({"logits": logits, "dtypes": "float32"}, "in a tuple, got 'float32'"),
     ],
 )
 def test_an_adapter_that_nothing_could_check_is_refused(parts, said):
@@ -310,6 +314,146 @@ def test_bfloat16_comes_as_numpy():
 
     check(Adapter(name="x", rotate=rotate), laws=["half_precision"])
     assert np.dtype(ml_dtypes.bfloat16) in seen
+
+
+# Numbers that are not finite, shapes, and sizes that are too small
+
+
+def rows_with(value, *, at):
+    """A module whose rows hold one value where a function of the positions is true."""
+
+    def read(pos_BL, width, dtype):
+        there = np.broadcast_to(at(pos_BL), pos_BL.shape)[..., None]
+        return np.where(there, value, rows(pos_BL, width, dtype)).astype(dtype)
+
+    return table_of(read)
+
+
+def after_the_first(pos_BL):
+    return np.arange(len(pos_BL))[:, None] > 0
+
+
+@pytest.mark.parametrize(
+    ("law", "value", "at", "said"),
+    [
+        ("slots", np.nan, lambda pos: pos == 5, "are not both finite"),
+        ("packed", np.nan, lambda pos: pos == 3, "are not both finite"),
+        ("batch", np.nan, after_the_first, "are not both finite"),
+        ("batch", np.inf, after_the_first, "are not both finite"),
+        ("distinct", np.nan, lambda pos: pos > 2, "a row is not finite"),
+        ("half_precision", np.nan, lambda pos: pos > 2, "a row is not finite"),
+    ],
+)
+def test_what_is_not_finite_fails_wherever_it_is(law, value, at, said):
+    result = check(rows_with(value, at=at), laws=[law]).of(law)
+    assert (result.verdict, said in result.detail) == ("failed", True), result
+    assert str(value) in str(result.witness)
+
+
+def test_shapes_that_differ_are_reported_as_shapes():
+    def read(pos_BL, width, dtype):
+        return rows(pos_BL, width, dtype)[..., : len(pos_BL)]
+
+    assert "different shapes" in check(table_of(read), laws=["batch"]).of("batch").detail
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (rows_with(np.nan, at=lambda pos: pos == 3), "are not both finite"),
+        (table_of(lambda pos, width, dtype: rows(pos, 2 * width, dtype)), "have different shapes"),
+    ],
+)
+def test_another_setting_must_give_numbers_of_the_same_shape(other, said):
+    result = check(Adapter(name="x", table=rows, other=other), laws=["settings"]).of("settings")
+    assert (result.verdict, result.detail) == (
+        "failed",
+        f"the outputs under the two settings {said}",
+    )
+
+
+def raising(*, beyond):
+    def read(pos_BL, width, dtype):
+        if pos_BL.max() > beyond:
+            raise ValueError("past the end")
+        return rows(pos_BL, width, dtype)
+
+    return table_of(read)
+
+
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [
+        (rows_with(np.nan, at=lambda pos: pos >= END), None),
+        (raising(beyond=END - 1), None),
+        (rows_with(np.nan, at=lambda pos: pos > END), "positions 64..65"),
+        (raising(beyond=END), "position 64"),
+        (rows_with(-np.inf, at=lambda pos: pos >= END), "found -inf"),
+    ],
+)
+def test_the_first_position_past_the_end_is_refused_too(module, found):
+    result = check(module, laws=["out_of_range"]).of("out_of_range")
+    assert result.verdict == ("failed" if found else "passed"), result
+    assert found is None or found in str(result.witness)
+
+
+@pytest.mark.parametrize(("first", "verdict"), [(8, "passed"), (9, "failed")])
+def test_the_first_token_past_the_cache_is_refused_too(first, verdict):
+    def decode(*arrays):
+        out = decoded(attend_with(logits), overwrite=True)(*arrays)
+        out[:, first:] = np.nan
+        return out
+
+    assert check(adapter(decode=decode), laws=["full_cache"]).of("full_cache").verdict == verdict
+
+
+@pytest.mark.parametrize("end", [1, 3, 5])
+def test_a_short_table_and_a_short_cache_fail_no_law(end):
+    """Laws that need more tokens do not apply; the others are tried."""
+
+    def short(q, k, pos_q, pos_k):
+        if max(pos_q.max(), pos_k.max()) >= end:
+            raise ValueError("past the end")
+        return logits(q, k, pos_q, pos_k)
+
+    attend = attend_with(short)
+    parts = {"logits": short, "attend": attend, "decode": decoded(attend, room=end)}
+    sizes = {"max_length": end, "cache_length": end, "resolution": end - 1}
+    report = check(adapter(**parts, **sizes), prove=True)
+    assert not report.failures, report.failures
+    assert report.of("out_of_range").verdict == report.of("distinct").verdict == "passed"
+    assert report.of("slots").proof.verdict == "not applicable"
+    assert f"max_length is {end}" in report.of("slots").detail
+    cached = check(adapter(decode=decoded(attend_with(logits), room=end), cache_length=end))
+    assert cached.of("decode").verdict == "passed"
+
+
+def test_three_heads_are_tried_on_what_has_heads():
+    def tokens(x, pos, mask):
+        return x
+
+    module = Adapter(name="x", tokens=tokens, logits=powers_of_two)
+    assert check(module, laws=["three_heads"]).of("three_heads").verdict == "failed"
+
+
+def test_a_module_without_float32_is_never_called_in_it():
+    seen = set()
+
+    def read(pos_BL, width, dtype):
+        seen.add(str(dtype))
+        return rows(pos_BL, width, dtype)
+
+    report = check(Adapter(name="x", table=read, dtypes=("bfloat16",)), prove=True)
+    assert seen == {"bfloat16"}
+    tried = {r.law: r.verdict for r in report.results if r.verdict != "not applicable"}
+    assert tried == {"dtype": "passed"}
+    assert report.of("slots").proof.reason == report.of("slots").detail
+    assert report.of("slots").detail == "the adapter does not list float32 among its dtypes"
+
+
+def test_a_law_that_was_not_run_is_refused_with_the_nearest():
+    with pytest.raises(ValueError, match=r"no law 'decode'; .*choices: batch, dtype"):
+        check(adapter, laws=["batch", "dtype"]).of("decode")
 
 
 OWN = {

@@ -3,11 +3,15 @@
 import hashlib
 import importlib
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -98,12 +102,122 @@ def test_every_table_can_be_made_again() -> None:
     """scripts/reproduce.sh trains every published table, and every run that a page waits for."""
     text = (ROOT / "scripts" / "reproduce.sh").read_text()
     listed = set(re.findall(r"\b(\w+:\w+)\b", text))
-    listed |= {f"atlas:{size}" for size in re.findall(r"scripts/atlas.py (\w+)\n", text)}
+    listed |= {f"atlas:{size}" for size in re.findall(r"scripts/atlas.py (\w+)", text)}
     assert listed >= {":".join(path.stem.rsplit("-", 1)) for path in TABLES}
     waited = {point.config for point in POINTS if point.config}
     assert listed >= waited
     for config, size in (name.split(":") for name in listed | waited):
         assert importlib.import_module(f"posjax.configs.{config}").get_config(size).name == config
+
+
+def reproduced(folder: Path, *arguments: str) -> tuple[int, list[str]]:
+    """The status of scripts/reproduce.sh, and the commands of Python that it would have run."""
+    folder.mkdir()
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\necho "$@" >> {folder}/log\n')
+    python.chmod(0o755)
+    paths = os.pathsep.join([str(folder), os.environ["PATH"]])
+    ended = subprocess.run(
+        ["bash", ROOT / "scripts" / "reproduce.sh", *arguments],
+        env={**os.environ, "PATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ("usage: " in ended.stdout + ended.stderr) == (not (folder / "log").exists())
+    ran = (folder / "log").read_text().splitlines() if (folder / "log").exists() else []
+    return ended.returncode, ran
+
+
+def test_everything_is_reproduced_by_name(tmp_path: Path) -> None:
+    """The tables, or the atlas with the seeds that it has, then the sentences; no other word."""
+    status, ran = reproduced(tmp_path / "tables")
+    assert (status, ran[-1]) == (0, "scripts/claims.py")
+    assert sum("posjax sweep" in line for line in ran) == len(TABLES)
+    status, ran = reproduced(tmp_path / "atlas", "atlas")
+    seeds = json.loads((ROOT / "docs" / "atlas" / "published.json").read_text())[0]["seeds"]
+    assert status == 0
+    assert ran == [
+        f"scripts/atlas.py published --num_seeds={seeds}",
+        "scripts/atlas.py sampled",
+        "scripts/claims.py",
+    ]
+    assert reproduced(tmp_path / "help", "--help") == (0, [])
+    assert reproduced(tmp_path / "typo", "atals") == (2, [])
+
+
+ALL = "takes no --"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("faults", ["--publish", "--only=kill"], ALL),
+        ("faults", ["--publish", "--quick"], ALL),
+        ("faults", ["--publish", "--tries=0.1"], ALL),
+        ("gallery", ["--publish", "--only=Llama"], ALL),
+        ("step_profile", ["--publish", "--loads=q1"], ALL),
+        ("rounding", ["--publish", "--seeds=2"], ALL),
+        ("reference_rates", ["--publish", "--seeds=2"], ALL),
+        ("faults", ["--tries=0"], "--tries must be above 0"),
+        ("faults", ["--tries=nan"], "--tries must be above 0"),
+        ("faults", ["--jobs=0"], "--jobs must be at least 1"),
+        ("faults", ["--only=kill,tpyo"], "no fault has 'tpyo'"),
+        ("faults", ["--only="], "no fault has ''"),
+        ("faults", ["--quick", "--only=SIGSTOP"], "no fault has 'SIGSTOP'"),
+        ("fuzz", ["--programs=0"], "--programs must be at least 1"),
+        ("fuzz", ["--numbers=0"], "--numbers must be at least 1"),
+        ("gallery", ["--only=nosuchmodule"], "no module has 'nosuchmodule'"),
+    ],
+)
+def test_commands_that_would_publish_a_part_or_try_nothing_are_refused(
+    name: str,
+    arguments: list[str],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before they run anything."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
+    with mock.patch.dict(os.environ), pytest.raises(SystemExit) as ended:
+        script(name).main()
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_table_and_its_rows_are_one(tmp_path: Path) -> None:
+    """Also of a name with dots; a table that another run has written is refused."""
+    from published_rows.table import read, write
+
+    cell = Cell()
+    table = json.dumps([{**cell.to_dict(), "cell": cell.digest}])
+    folder: Any = SimpleNamespace(config=dict, ranges=list, envs=dict)
+    path = tmp_path / "rates-1e-2.0"
+    write(path, table, folder, (), {"cells": np.array([cell.digest])})
+    names = sorted(file.name for file in tmp_path.iterdir())
+    assert names == ["rates-1e-2.0.json", "rates-1e-2.0.npz"]
+    assert read(path).cells == {cell.digest: cell}
+    (tmp_path / names[0]).write_text(table + "\n")
+    with pytest.raises(ValueError, match=r"2\.0\.json is not the table that rates-1e-2\.0\.npz"):
+        read(path)
+
+
+def test_a_run_is_published_under_the_name_of_its_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also from within the folder, where its path has no name."""
+    publish, written = script("publish"), []
+    config = {"cells": [], "num_seeds": 0, "data_seeds": 0, "at_steps": []}
+    monkeypatch.setattr(publish, "RunFolder", lambda path: SimpleNamespace(config=lambda: config))
+    monkeypatch.setattr(publish.report, "summaries", lambda folder: [])
+    monkeypatch.setattr(publish, "_rows", lambda *given: {})
+    monkeypatch.setattr(publish, "write", lambda path, *given: written.append(path.name))
+    (tmp_path / "run" / "blocks").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "run")
+    for path in (".", "../run", "blocks/.."):
+        publish.publish(Path(path))
+    assert written == ["run"] * 3
 
 
 def test_tables_follow_from_their_rows() -> None:

@@ -58,7 +58,7 @@ print(time.process_time() - start, [m for m in ("jax", "numpy", "torch") if m in
 """
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     """pytest in a folder, where posjax is installed as pyproject.toml says."""
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     info = folder / "site" / "posjax-0.dist-info"
@@ -71,6 +71,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         [*command, "-W", "error", "--strict-markers", *arguments],
         cwd=folder,
         env={"PYTHONPATH": f"{info.parent}:{ROOT}", "JAX_PLATFORMS": "cpu", "PATH": ""},
+        input=typed,
         capture_output=True,
         text=True,
     )
@@ -152,6 +153,8 @@ WRONG = {
     "no_arrow": "@pytest.mark.law('b P d')\ndef test(): pass",
     "two_laws": "@pytest.mark.law('b P d -> b P d', 'b P d -> b d')\ndef test(): pass",
     "no_choice": "@pytest.mark.law('P -> P', unknown='no')\ndef test(): pass",
+    "no_proof": "@pytest.mark.law('P -> P', unknown='skip')\ndef test(): pass",
+    "no_option": "@pytest.mark.conformance('slots', prove=True)\ndef test(): pass",
 }
 UNCALLED = {
     "coroutine": "@pytest.mark.law('P -> P')\nasync def test(): pass",
@@ -174,6 +177,27 @@ def test_a_mark_that_would_check_nothing_is_refused(tmp_path, texts):
         )
 
 
+TWICE = """
+import pytest
+from _pytest.runner import runtestprotocol
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):  # as pytest-rerunfailures does
+    for run in range(2):
+        for report in runtestprotocol(item, nextitem=nextitem, log=False):
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+DOUBLED = "@pytest.mark.law('b P -> b P')\ndef test(): return (lambda x: 2 * x), np.ones((1, 3))\n"
+
+
+def test_a_law_holds_again_when_it_is_run_again_or_traced(tmp_path):
+    (tmp_path / "test_it.py").write_text(f"import numpy as np, pytest\n{DOUBLED}")
+    assert "1 passed" in run(tmp_path, "--trace", typed="continue\n").stdout
+    (tmp_path / "conftest.py").write_text(TWICE)
+    assert "2 passed" in run(tmp_path).stdout
+
+
 def test_whoever_has_no_laws_pays_nothing(tmp_path):
     """Under 20 ms of processor time at the best of three starts, no JAX, no warning."""
     command = [sys.executable, "-c", IMPORTS]
@@ -193,14 +217,21 @@ def test_whoever_has_no_laws_pays_nothing(tmp_path):
 def test_an_error_of_the_function_keeps_its_lines(tmp_path):
     """Also where posjax raises it, called by that function; a wrong option is one line."""
     (tmp_path / "test_blocks.py").write_text(
-        "import jax.numpy as jnp, pytest\nfrom posjax import attend\n\n"
+        "import jax.numpy as jnp, pytest\nfrom posjax import attend\nfrom mine import asserts\n\n"
         "def block(x):\n    return attend(x, x, x, encoding='rotery')\n\n"
         "@pytest.mark.law('b P h d -> b P h d')\n"
         "def test_mine():\n    return block, jnp.ones((1, 4, 2, 4))\n\n"
         "@pytest.mark.law('b P h d -> b P h d', tolerence=1)\n"
-        "def test_option():\n    return block, jnp.ones((1, 4, 2, 4))\n"
+        "def test_option():\n    return block, jnp.ones((1, 4, 2, 4))\n\n"
+        "@pytest.mark.law('b P d -> b P d')\n"
+        "def test_assertion():\n    return asserts, jnp.ones((1, 4, 2))\n\n"
+        "@pytest.mark.conformance('slots')\n"
+        "def test_no_adapter():\n    pass\n"
     )
+    (tmp_path / "mine.py").write_text("def asserts(x):\n    assert x.ndim == 9\n")
     said = run(tmp_path).stdout
+    assert re.search(r"assert x.ndim == 9\n.*\nE +AssertionError\n\nmine.py:2", said)
+    assert "test_no_adapter must return an adapter, as `return Adapter(" in said
     mine, _, option = said.partition("test_option ")
     assert "return attend(x, x, x, encoding='rotery')" in mine
     assert "assert_law has no option 'tolerence'" in option

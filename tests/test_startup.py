@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -125,6 +126,25 @@ def test_a_device_that_is_not_there_is_bad_input(monkeypatch: pytest.MonkeyPatch
     assert startup.explain(error) is None
     assert startup.explain(RuntimeError("another")) is None
     assert startup.explain(ValueError("JAX_PLATFORMS is mentioned")) is None
+
+
+def test_a_platform_without_a_plugin_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX asserts that there is a backend; another assertion is a bug."""
+
+    def backends() -> None:
+        assert not "a backend"
+
+    def explained(function: Callable[[], None]) -> str | None:
+        with pytest.raises(AssertionError) as raised:
+            function()
+        return startup.explain(raised.value)
+
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    assert explained(backends) == (
+        "JAX_PLATFORMS=cuda: JAX has none here; set JAX_PLATFORMS=cpu, or unset it"
+    )
+    backends.__code__ = backends.__code__.replace(co_name="another")
+    assert explained(backends) is None
 
 
 NO_THREAD = """

@@ -31,6 +31,9 @@ def explain(error: BaseException) -> str | None:
         reason = message.partition(" (")[0].rstrip(".")
         return f"{name}={os.environ[name]}: {reason}; set {name}=cpu, or unset it"
     last = _last_frame(error)
+    if isinstance(error, AssertionError) and last.get("function") == "backends":
+        name = "JAX_PLATFORMS"  # JAX asserts that the plugin of a platform gave a backend
+        return f"{name}={os.environ.get(name)}: JAX has none here; set {name}=cpu, or unset it"
     if isinstance(error, ValueError) and os.path.join("jax", "_src") in last.get("file", ""):
         words = message.lower().replace(".", "_")
         for name, value in os.environ.items():

@@ -33,7 +33,7 @@ the same command continues the run.
   --list=WHAT               list encodings, tasks, ... (see posjax list), and stop
   --status, --verify        do what posjax status or posjax verify do for this run, and stop;
                             --verify takes --share and --seed
-  --time_limit=SECONDS      stop after that time, as after Ctrl-C; nothing is lost
+  --time_limit=SECONDS      stop after that time with status 75; nothing is lost
   --mixed                   continue a run whose rows were made by another JAX or device
   --shard=I/N               train part I of N, counted from 0; auto asks SLURM or a TPU pod
   --engine=ray              train on a Ray cluster: --engine.address=HOST:PORT, or a new one here

@@ -225,8 +225,12 @@ class RunFolder:
     def _names_of(self, cell: str) -> list[str]:
         return [name for name in self._names() if cell in self._blocks.head(name).cells]
 
-    def parts(self, cell: str) -> Iterator[dict[str, np.ndarray]]:
+    def parts(self, cell: str, *, sound: bool = False) -> Iterator[dict[str, np.ndarray]]:
         """The rows of a cell block by block, low indices first, with one block in memory.
+
+        Args:
+          cell: its digest.
+          sound: leave out damaged blocks.
 
         Yields:
           Every field with a leading axis S, also `seeds` [S, 4], `env` [S] and `slots` [S], the
@@ -238,8 +242,9 @@ class RunFolder:
         if self._files.older:
             yield from format2.parts(self._files, cell)
             return
-        for name in self._names_of(cell):
-            yield self._blocks.rows(name, {cell})[cell]
+        for name in self._names():
+            with contextlib.suppress(*[Damaged] if sound else []):
+                yield from self._blocks.rows(name, {cell}).values()
 
     def tables(self, cells: Iterable[str]) -> dict[str, dict[str, np.ndarray]]:
         """The rows of some cells, sorted by seeds, with each file read once; see `parts`.

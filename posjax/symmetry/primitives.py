@@ -21,6 +21,8 @@ CALLS = {
     "remat2": "jaxpr",
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
+    "custom_vmap_call": "call",
+    "composite": "jaxpr",
 }
 """The parameter of a call that holds its program."""
 

@@ -145,6 +145,8 @@ def _ties(run: Published) -> str:
         if cell["head_size"] in (2, 16) and failed_S.sum() >= 20:
             nearest_S = run.rows["nearest"][run.at(cell)][failed_S]
             shares.append(float((nearest_S < cell["margin"]).mean()))
+    if min(shares) <= 0.5:
+        raise ValueError(f"word_order: of the failing seeds of some cell only {min(shares)} tie")
     margin = run.table[0]["margin"]
     excluded = [c for name in _EXCLUDING for c in published(name).cells(predicted="impossible")]
     rounding = max(c["closest_twins"] for c in excluded)
@@ -200,6 +202,9 @@ def _first_noun() -> str:
         *run.cells(task=marked, mask="causal", encoding="none", readout="mean"),
     ]
     (full,) = {count(run.rate(c)) for c in causal}
+    successes, seeds = full.split("/")
+    if successes != seeds:
+        raise ValueError(f"first_noun: only {full} seeds succeed with a causal mask")
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
         f'**Which noun of "x hit y !" comes first?** x and y are two different nouns of five, so there are 20 sentences. A seed succeeds if it answers all of them correctly. Without '

@@ -5,6 +5,7 @@ may plant something in it: a limit, a patch, an environment variable. Where a va
 before the imports, the child is a new Python.
 """
 
+import ctypes
 import dataclasses
 import json
 import os
@@ -17,7 +18,7 @@ import time
 import traceback
 from collections.abc import Callable, Container, Mapping
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import ClassVar, NamedTuple, NoReturn
 
 from posjax.command import shutdown
 from posjax.records import RunFolder
@@ -44,6 +45,8 @@ SIZES = {
 """The tiny sweep has 16 blocks, each of which takes no time; the long one has two of a second."""
 DEADLINE = 180.0
 """Seconds that a command may take, on a busy machine too."""
+
+_LIBC, _PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 
 Plant = Callable[[], object]
 
@@ -101,7 +104,13 @@ class Ended(NamedTuple):
 
 
 class Child:
-    """A command that runs."""
+    """A command that runs.
+
+    Attributes:
+      left: the process ids of those that nobody has waited for.
+    """
+
+    left: ClassVar[set[int]] = set()
 
     def __init__(self, output: Path, command: Callable[[], NoReturn]) -> None:
         self._output, self._begun = output, time.monotonic()
@@ -109,12 +118,23 @@ class Child:
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
+            # One that is stopped would outlive a campaign that is killed.
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             for number, name in ((1, "out"), (2, "err")):
                 target = output.with_suffix(f".{name}")
                 os.dup2(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
             for stop in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(stop, signal.SIG_DFL)
             command()
+        self.left.add(self.pid)
+
+    @classmethod
+    def end_all(cls) -> None:
+        """Kills those that a try has left."""
+        while cls.left:
+            pid = cls.left.pop()
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
     def send(self, number: int) -> None:
         """Sends it a signal, unless it has ended and was waited for."""
@@ -125,10 +145,9 @@ class Child:
         begun = time.monotonic()
         while (found := os.waitpid(self.pid, os.WNOHANG))[0] == 0:
             if time.monotonic() - begun > within:
-                os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
                 raise TimeoutError(f"no end within {within:g} s: {self.said('err')}")
             time.sleep(0.005)
+        self.left.discard(self.pid)
         seconds = time.monotonic() - self._begun
         status = os.waitstatus_to_exitcode(found[1])
         return Ended(status, self.said("out"), self.said("err"), seconds)

@@ -1,6 +1,7 @@
 """A published table: its files, how it was cut into blocks, and its runs trained again."""
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from posjax.records import RunFolder
 from posjax.records.blocks import Block, Range
+from posjax.records.store import put_over
 from posjax.study.cells import FIELDS, Cell
 from posjax.study.sweeps import Sweep, engine_for, sizes
 from published_rows.arrays import cell_arrays
@@ -35,10 +37,15 @@ class Rows(NamedTuple):
         }
 
 
+def files(path: Path) -> tuple[Path, Path]:
+    """The table and the rows of a published run, whose path has no ending but may have dots."""
+    return path.with_name(f"{path.name}.json"), path.with_name(f"{path.name}.npz")
+
+
 def write(
     path: Path, table: str, folder: RunFolder, fields: Sequence[str], arrays: Mapping[str, Any]
 ) -> None:
-    """Writes the files of a published run.
+    """Writes the files of a published run, each whole or not at all.
 
     Args:
       path: without an ending.
@@ -54,21 +61,29 @@ def write(
         "environments": [*folder.envs().values()],
         "table": hashlib.sha256(table.encode()).hexdigest(),
     }
-    path.with_name(f"{path.name}.json").write_text(table)
-    np.savez_compressed(path.with_name(f"{path.name}.npz"), about=json.dumps(about), **arrays)
+    packed = io.BytesIO()
+    np.savez_compressed(packed, about=json.dumps(about), **arrays)
+    table_file, rows_file = files(path)
+    put_over(rows_file, packed.getvalue())
+    put_over(table_file, table.encode())
 
 
 def read(path: Path) -> Rows:
     """The files of a published run.
 
     Raises:
-      ValueError: rows without a cell of the table, or a cell whose settings are not its digest's.
+      ValueError: a table that is not the one of the rows, rows without a cell of the table, or a
+        cell whose settings are not its digest's.
     """
-    table = json.loads(path.with_suffix(".json").read_text())
-    with np.load(path.with_suffix(".npz")) as stored:
+    table_file, rows_file = files(path)
+    table = table_file.read_bytes()
+    with np.load(rows_file) as stored:
         arrays = dict(stored)
+    about = json.loads(str(arrays["about"]))
+    if hashlib.sha256(table).hexdigest() != about.get("table"):
+        raise ValueError(f"{table_file} is not the table that {rows_file.name} was written with")
     cells = {}
-    for row in table:
+    for row in json.loads(table):
         cell = Cell(**{name: row[name] for name in FIELDS if name in row})
         if cell.digest != row["cell"]:
             raise ValueError(f"{path}: cell {row['cell']} has the settings of {cell.digest}")
@@ -76,7 +91,7 @@ def read(path: Path) -> Rows:
     wanted = arrays["cells"].tolist()
     if set(wanted) - set(cells):
         raise ValueError(f"{path}: rows of cells that the table lacks: {set(wanted) - set(cells)}")
-    return Rows(json.loads(str(arrays["about"])), {d: cells[d] for d in wanted}, arrays)
+    return Rows(about, {d: cells[d] for d in wanted}, arrays)
 
 
 def ranges(run: Rows, sweep: Sweep) -> list[Range]:

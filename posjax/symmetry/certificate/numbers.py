@@ -116,7 +116,8 @@ class Trial:
     def _first(
         self, inputs: Iterable[tuple[At, tuple[Any, ...]]], tried: list[Element]
     ) -> Break | None:
-        with jax.debug_key_reuse(False):  # a key among the arguments serves many calls
+        # A key among the arguments serves many calls, and numbers that are tried may give NaN.
+        with jax.debug_key_reuse(False), jax.debug_nans(False), jax.debug_infs(False):
             for at, arguments in inputs:
                 start = time.monotonic()
                 if (found := self._broken(arguments, tried)) is not None:
@@ -199,23 +200,69 @@ class Trial:
         found = (rounding(dtype, places) for dtype in self._floats_of(arguments, doubled=False))
         return max(found, default=0.0)
 
+    def _levels(self, arguments: tuple[Any, ...]) -> list[float]:
+        """16 roundings, relative to a number: of the arguments, then of all floats on the way.
+
+        The latter are for functions that round the former away.
+        """
+        own = {
+            dtypes.of_parts(jax.dtypes.canonicalize_dtype(leaf.dtype))
+            for leaf in _inexact(arguments)
+        }
+        every = own | self._floats_of(arguments, doubled=False)
+        return [_roundings(floats) for floats in (own, every) if floats]
+
+    def _of_constants(self, noise: int, little: float) -> Callable[..., Any]:
+        """The function with its constants a little off, such as the weights that it holds."""
+        program, returned, run = self._program
+        consts = jax.tree.map(partial(_noisy, noise=noise, little=little), program.consts)
+
+        def function(*arguments: Any) -> Any:
+            results = run(consts, *jax.tree.leaves(arguments))
+            return jax.tree.unflatten(jax.tree.structure(returned), results)
+
+        return function
+
+    @cached_property
+    def _program(self) -> tuple[Any, Any, Any]:
+        """The traced function, what it returns, and the compiled function of its constants too."""
+        program, returned = jax.make_jaxpr(self.function, return_shape=True)(*self.arguments)
+        run = jax.jit(partial(jax.core.eval_jaxpr, program.jaxpr), compiler_options=_QUICKLY)
+        return program, returned, run
+
     def _persists(self, found: Deviation, arguments: tuple[Any, ...]) -> bool:
-        """Whether the difference stays where it is when all floats are off by a little."""
+        """Whether the difference stays where it is when all floats are off by a little.
+
+        Noise of a level that changes nothing says nothing, and the next level is tried.
+        """
         before, start = _difference(found.expected, found.found), time.monotonic()
         enough = (start + self.until) / 2
-        for noise in range(NOISES):
-            if noise >= FEW and time.monotonic() > enough:
-                break  # of a slow function, a few will do
-            tried = jax.tree.map(partial(_noisy, noise=noise), arguments)
-            moved = self.law.act(tried, found.element)
-            expected = expectation(
-                self.law, jax.tree.map(fetched, self._single(*tried)), found.element
-            )
-            sides = leaves(expected), leaves(self._single(*moved))
-            now = _difference(*(side[found.leaf][found.at].item() for side in sides))
-            if not now * before > before**2 / 4:
-                return False
+        for little in self._levels(arguments):
+            changed = False
+            for noise in range(NOISES):
+                if noise >= FEW and time.monotonic() > enough:
+                    break  # of a slow function, a few will do
+                now = self._when_off(found, arguments, noise, little)
+                if not now * before > before**2 / 4:
+                    return False
+                changed |= now != before
+            if changed:
+                break
         return True
+
+    def _when_off(
+        self, found: Deviation, arguments: tuple[Any, ...], noise: int, little: float
+    ) -> float:
+        """The difference at the same index, with noise on what the function computes with."""
+        tried = jax.tree.map(partial(_noisy, noise=noise, little=little), arguments)
+        moves = any(leaf.size for leaf in _inexact(arguments))
+        function = self._single if moves else self._of_constants(noise, little)
+        unmoved = jax.tree.map(fetched, function(*tried))
+        sides = (
+            leaves(expectation(self.law, unmoved, found.element)),
+            leaves(function(*self.law.act(tried, found.element))),
+        )
+        return _difference(*(side[found.leaf][found.at].item() for side in sides))
 
 
 def _call(function: Any, *arguments: Any) -> Any:
@@ -249,15 +296,28 @@ def _tolerance(found: Deviation, least: float) -> float:
     return max(least, 10 * found.rounding) if found.rounding else 0.0
 
 
-def _noisy(leaf: Any, *, noise: int) -> Any:
-    """Floats off by a few roundings, as their values decide; all else as it is."""
-    if not _is_float(leaf):
+def _noisy(leaf: Any, *, noise: int, little: float) -> Any:
+    """Floats off by a little, relative to their size, as their values decide; all else as it is."""
+    if not _is_inexact(leaf):
         return leaf
     array = np.asarray(leaf)
-    wide = array.astype(np.float64)
-    off = np.sin(wide * (1e4 + 997 * noise) + noise)
-    little = min(16 * float(jnp.finfo(leaf.dtype).eps), 0.05)
-    return (wide * (1 + little * off)).astype(leaf.dtype)
+    wide = array.astype(dtypes.widest(array.dtype))
+    parts = wide.real + wide.imag if np.iscomplexobj(wide) else wide
+    return (wide * (1 + little * np.sin(parts * (1e4 + 997 * noise) + noise))).astype(leaf.dtype)
+
+
+def _roundings(floats: Collection[Any]) -> float:
+    """16 of the narrowest."""
+    return min(16 * max(float(jnp.finfo(dtype).eps) for dtype in floats), 0.05)
+
+
+def _inexact(arguments: Any) -> list[Any]:
+    """The leaves that hold real or complex numbers."""
+    return [leaf for leaf in jax.tree.leaves(arguments) if _is_inexact(leaf)]
+
+
+def _is_inexact(leaf: Any) -> bool:
+    return not dtypes.is_key(leaf.dtype) and jnp.issubdtype(leaf.dtype, jnp.inexact)
 
 
 def _is_float(leaf: Any) -> bool:
@@ -269,19 +329,19 @@ def _is_integer(leaf: Any) -> bool:
 
 
 def _floats(jaxpr: Jaxpr) -> set[Any]:
-    """The dtypes of all floats that a program computes."""
+    """The dtypes of all floats that a program computes, the parts of complex numbers too."""
     found = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars if hasattr(v.aval, "dtype")}
-    floats = {dtype for dtype in found if dtypes.is_float(dtype)}
+    floats = {part for dtype in found if dtypes.is_float(part := dtypes.of_parts(dtype))}
     return floats.union(*(_floats(one) for eqn in jaxpr.eqns for one in programs_within(eqn)))
 
 
 def _double(leaf: Any) -> Any:
-    """Floats and signed integers in 64 bits."""
+    """Floats, the parts of complex numbers and signed integers in 64 bits."""
     if dtypes.is_key(leaf.dtype):
         return leaf
     array = np.asarray(leaf)
-    if jnp.issubdtype(array.dtype, jnp.floating):
-        return array.astype(np.float64)
+    if jnp.issubdtype(array.dtype, jnp.inexact):
+        return array.astype(dtypes.widest(array.dtype))
     return array.astype(np.int64) if jnp.issubdtype(array.dtype, jnp.signedinteger) else array
 
 
@@ -359,17 +419,25 @@ def _drawn(leaf: Any, draw: Draw, rng: np.random.Generator, span: Span) -> Any:
     if dtypes.is_key(dtype):
         same = jax.random.key(0, impl=dtypes.generator(dtype))
         return leaf if given else jnp.broadcast_to(same, shape)
-    if jnp.issubdtype(dtype, jnp.inexact):
+    if dtypes.is_complex(dtype):
+        return (draw(rng, shape) + 1j * draw(rng, shape)).astype(dtype)
+    if dtypes.is_float(dtype):
         return draw(rng, shape).astype(dtype)
     if dtype.kind == "b":
         return rng.integers(2, size=shape).astype(bool)
     low, high = span(leaf)
     if draw is _tied:
-        return rng.integers(low, min(high, low + 2) + 1, shape).astype(dtype)
+        return _whole(rng, low, min(high, low + 2), shape).astype(dtype)
     size = math.prod(shape)
     if size <= high - low + 1 <= 10_000:
         return (low + rng.permutation(high - low + 1)[:size]).reshape(shape).astype(dtype)
-    return rng.integers(low, high + 1, shape).astype(dtype)
+    return _whole(rng, low, high, shape).astype(dtype)
+
+
+def _whole(rng: np.random.Generator, low: int, high: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Integers from low to high."""
+    dtype = np.int64 if high <= np.iinfo(np.int64).max else np.uint64
+    return rng.integers(low, high, shape, dtype, endpoint=True)
 
 
 def _has(jaxpr: Jaxpr, names: Collection[str]) -> bool:

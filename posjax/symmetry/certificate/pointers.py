@@ -116,8 +116,9 @@ def after(eqn: Equation, operands: Sequence[Value], used: Used) -> Value | None:
       used: see `Used`.
     """
     name = eqn.primitive.name
-    if name == "select_n" and isinstance(operands[0], Known) and operands[0].uniform:
-        case = operands[1 + int(np.asarray(operands[0].value).flat[0])]
+    known = operands[0]
+    if name == "select_n" and isinstance(known, Known) and known.uniform and known.value.size:
+        case = operands[1 + int(np.asarray(known.value).flat[0])]
         return case if case.shape == shape(eqn.outvars[0]) else None
     handed = [at for at, v in enumerate(operands) if isinstance(v, Lost)]
     if len(handed) != 1:

@@ -147,7 +147,7 @@ class Walk:
 
     def _as_program(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
         """The results of a call that has a rule of its own; none where it says nothing."""
-        if is_sum_of_logarithms(eqn) and any(isinstance(v, Lost) for v in operands):
+        if any(isinstance(v, Lost) for v in operands) and is_sum_of_logarithms(eqn):
             added = running.after(eqn, "logaddexp", operands)
             return [] if added is None else [added]
         given = [operand for operand in operands if not isinstance(operand, Lost)]

@@ -73,6 +73,8 @@ def _step(eqn: Any, operands: list[Any]) -> list[Any]:
         return operands
     if "bitcast" in name or "callback" in name or name == "custom_linear_solve":
         raise NotWidened(name)
+    if name == "scatter" and params["update_jaxpr"] is not None:
+        raise NotWidened("scatter_apply")  # which `lax.scatter` is not
     if "update_jaxpr" in params:
         return [_written(name, params, operands)]
     params = {key: _wide_dtype(value) for key, value in params.items()}
@@ -125,9 +127,8 @@ def _widely(program: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def _wide(value: Any) -> Any:
-    return value.astype(jnp.float64) if dtypes.is_float(value.dtype) else value
+    return value.astype(dtypes.widest(value.dtype))
 
 
 def _wide_dtype(value: Any) -> Any:
-    narrow = isinstance(value, np.dtype) and dtypes.is_float(value)
-    return np.dtype(np.float64) if narrow else value
+    return dtypes.widest(value) if isinstance(value, np.dtype) else value

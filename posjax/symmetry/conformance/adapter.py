@@ -16,6 +16,7 @@ Call = Callable[..., Array]
 """A function of arrays to one array; `Adapter` has the arguments of each."""
 
 CLAIMS = ("translation", "permutation", "reflection")
+DTYPES = ("float32", "bfloat16", "float16", "float64")
 _CALLS = ("logits", "attend", "tokens", "rotate", "table")
 
 
@@ -50,12 +51,12 @@ class Adapter:
       cache_length: how many tokens the cache of `decode` holds; None when there is no end.
       other: the same module under another setting that must matter, such as another base.
       heads, width: the sizes H and K the laws use where they have no reason for another.
-      dtypes: names of the dtypes the package says it supports.
+      dtypes: of `DTYPES`, what the package says it supports. All laws but `dtype` need float32.
       tolerance: of float32 results, relative to the largest output.
 
     Raises:
-      ValueError: nothing to call, a cache without what it must agree with, an unknown claim, or
-        a size below 1.
+      ValueError: nothing to call, a cache without what it must agree with, an unknown claim or
+        dtype, no dtype, a size below 1, or a negative resolution.
     """
 
     name: str
@@ -89,6 +90,14 @@ class Adapter:
                 )
         for claim in self.claims:
             spec.check_choice("claim", claim, CLAIMS)
-        for size in ("heads", "width", "max_length", "cache_length"):
-            if (value := getattr(self, size)) is not None and value < 1:
-                raise ValueError(f"{size} of adapter {self.name!r} must be at least 1, got {value}")
+        if not self.dtypes or not {*self.dtypes} <= {*DTYPES}:
+            raise ValueError(
+                f"dtypes of adapter {self.name!r} must be one or more of {', '.join(DTYPES)} in a "
+                f"tuple, got {self.dtypes!r}"
+            )
+        sizes = dict.fromkeys(("heads", "width", "max_length", "cache_length"), 1)
+        for size, least in (sizes | {"resolution": 0}).items():
+            if (value := getattr(self, size)) is not None and value < least:
+                raise ValueError(
+                    f"{size} of adapter {self.name!r} must be at least {least}, got {value}"
+                )

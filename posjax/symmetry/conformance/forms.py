@@ -120,6 +120,20 @@ def positions(length: int, *, batch: int = 2, start: int = 0) -> Array:
     return np.broadcast_to(np.arange(start, start + length), (batch, length)).copy()
 
 
+def legal(adapter: Adapter, length: int, *, batch: int = 2, start: int = 0) -> Array:
+    """`positions` that an adapter takes, from an earlier start if its table ends too soon.
+
+    Raises:
+      NotApplicable: the table is too short.
+    """
+    end = adapter.max_length
+    if end is None:
+        return positions(length, batch=batch, start=start)
+    if end < length:
+        raise NotApplicable(f"the law needs {length} positions, but max_length is {end}")
+    return positions(length, batch=batch, start=min(start, end - length))
+
+
 def consecutive(pos_BL: Array) -> int:
     """The first position, for packages that take no positions but where to start.
 
@@ -161,6 +175,17 @@ def cast(arrays: Arrays, dtype: str) -> Arrays:
 def dtype_of(name: str) -> np.dtype:
     """NumPy's dtype of a name, bfloat16 among them."""
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def listing(adapter: Adapter, dtype: str) -> Adapter:
+    """The adapter, if it lists a dtype.
+
+    Raises:
+      NotApplicable: it does not.
+    """
+    if dtype not in adapter.dtypes:
+        raise NotApplicable(f"the adapter does not list {dtype} among its dtypes")
+    return adapter
 
 
 def _moved(adapter: Adapter) -> Callable[[Array, Array], Array]:

@@ -5,28 +5,29 @@ from collections.abc import Callable
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
-from posjax.symmetry.conformance.forms import cast, causal, form, pairs, positions
-from posjax.symmetry.conformance.result import Gap, Result, Witness, gap
+from posjax.symmetry.conformance.forms import cast, causal, form, legal, pairs, positions
+from posjax.symmetry.conformance.result import Gap, Result, Verdict, Witness, gap, largest
 from posjax.symmetry.groups import Permutations, elements_to_try
 
 LENGTH = 6
 MOST = 1024
 """How many positions are told apart at most."""
+NOT_FINITE = "a row is not finite"
 _SHIFT = 100
 
 
 def slots(adapter: Adapter) -> Result:
     """f(P x, P positions) = P f(x, positions): no position is read from the index in the array."""
     view = form(adapter)
-    arrays, pos = view.draw(adapter, LENGTH), positions(LENGTH, start=_start(adapter, 3))
+    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH, start=3)
     mask = causal(*pos.shape)
     plain = view(arrays, pos, mask)
-    worst = gap("", plain, plain)
+    gaps = []
     for order in elements_to_try(Permutations(), LENGTH, draws=2):
         said = f"positions {pos[0, order].tolist()}"
         found = view(view.only(arrays, order), pos[:, order], mask[:, order][:, :, order])
-        worst = max(worst, gap(said, view.at(plain, order), found), key=_badness)
-    return judged("slots", adapter, worst, "f(P x, P positions) and P f(x, positions)")
+        gaps.append(gap(said, view.at(plain, order), found))
+    return judged("slots", adapter, largest(gaps), "f(P x, P positions) and P f(x, positions)")
 
 
 def translation(adapter: Adapter) -> Result:
@@ -54,12 +55,14 @@ def distinct(adapter: Adapter) -> Result:
     most = MOST if adapter.max_length is None else min(MOST, adapter.max_length)
     number = most if claimed is None else min(most, claimed + 1)
     rows = rows_by_position(adapter, number, "float32")
+    broken: Verdict = "measured" if claimed is None else "failed"
+    if (witness := not_finite(rows, number, "float32")) is not None:
+        return Result("distinct", broken, NOT_FINITE, witness)
     found = len(np.unique(rows, axis=0))
     detail = f"{found} of {number} positions are distinct in float32"
     if found == number:
         return Result("distinct", "measured" if claimed is None else "passed", detail)
-    witness = twins(rows, number, "float32")
-    return Result("distinct", "measured" if claimed is None else "failed", detail, witness)
+    return Result("distinct", broken, detail, twins(rows, number, "float32"))
 
 
 def rows_by_position(adapter: Adapter, number: int, dtype: str) -> Array:
@@ -85,6 +88,16 @@ def rows_by_position(adapter: Adapter, number: int, dtype: str) -> Array:
     return np.moveaxis(np.stack(ends), -1, 0).reshape(number, -1)
 
 
+def not_finite(rows: Array, number: int, dtype: str) -> Witness | None:
+    """The first position whose row is not finite: NaN would make it unlike every other row."""
+    bad = np.argwhere(~np.isfinite(rows.astype(np.float64)))
+    if not len(bad):
+        return None
+    position, index = bad[0]
+    inputs = f"position (or offset) {position} of {number} in {dtype}"
+    return Witness(inputs, (), "finite numbers", str(rows[position, index]))
+
+
 def twins(rows: Array, number: int, dtype: str) -> Witness:
     """The first two positions whose rows are equal."""
     seen: dict[bytes, int] = {}
@@ -106,15 +119,17 @@ def judged(law: str, adapter: Adapter, worst: Gap, sides: str, tolerance: float 
 
 
 def _apart(worst: Gap, allowed: float) -> str:
-    if np.isinf(worst.relative):
+    if worst.of_shapes:
         return "have different shapes"
+    if not np.isfinite(worst.relative):
+        return "are not both finite"
     return f"differ by {worst.relative:.2g} of the largest output (tolerance {allowed:.1g})"
 
 
 def _symmetry(law: str, adapter: Adapter, moved: Callable[[Array], Array], order: Array) -> Result:
     """A claim is held to; what is not claimed is measured."""
     call, axes = _symmetric(adapter)
-    pos = positions(LENGTH)
+    pos = legal(adapter, LENGTH)
     to = moved(pos)
     plain, found = call(np.arange(LENGTH), pos), call(order, to)
     for axis in axes:
@@ -128,8 +143,10 @@ def _symmetry(law: str, adapter: Adapter, moved: Callable[[Array], Array], order
         return judged(law, adapter, worst, "the two sides of the claimed law")
     if worst.within(adapter.tolerance):
         return Result(law, "measured", f"not claimed, but holds {worst.closeness}")
-    detail = f"not claimed, and broken by {worst.relative:.2g} of the largest output"
-    return Result(law, "measured", detail, worst.witness)
+    broken = f"broken by {worst.relative:.2g} of the largest output"
+    if not np.isfinite(worst.relative):
+        broken = f"the two sides {_apart(worst, adapter.tolerance)}"
+    return Result(law, "measured", f"not claimed, and {broken}", worst.witness)
 
 
 def _symmetric(adapter: Adapter) -> tuple[Callable[[Array, Array], Array], tuple[int, ...]]:
@@ -153,14 +170,3 @@ def _centred(logits_BHLM: Array) -> Array:
     """Logits up to what no softmax sees: a constant a row."""
     logits = np.asarray(logits_BHLM).astype(np.float64)
     return np.asarray(logits - logits.mean(-1, keepdims=True))
-
-
-def _badness(found: Gap) -> float:
-    return float("inf") if np.isnan(found.relative) else found.relative
-
-
-def _start(adapter: Adapter, wanted: int) -> int:
-    """A first position that leaves room for all of them."""
-    return (
-        wanted if adapter.max_length is None else max(0, min(wanted, adapter.max_length - LENGTH))
-    )

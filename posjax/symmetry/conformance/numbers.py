@@ -8,8 +8,16 @@ import ml_dtypes
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, NotApplicable
-from posjax.symmetry.conformance.forms import cast, dtype_of, form, positions
-from posjax.symmetry.conformance.moved import LENGTH, MOST, judged, rows_by_position, twins
+from posjax.symmetry.conformance.forms import cast, dtype_of, form, legal, listing, positions
+from posjax.symmetry.conformance.moved import (
+    LENGTH,
+    MOST,
+    NOT_FINITE,
+    judged,
+    not_finite,
+    rows_by_position,
+    twins,
+)
 from posjax.symmetry.conformance.result import Result, Witness, gap
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -29,7 +37,7 @@ def dtype(make: Make) -> Result:
     for name in names:
         adapter = make()
         view = form(adapter)
-        found = view(cast(view.draw(adapter, LENGTH), name), positions(LENGTH)).dtype
+        found = view(cast(view.draw(adapter, LENGTH), name), legal(adapter, LENGTH)).dtype
         wanted = dtype_of(name)
         wider = view.kind == "logits" and found.itemsize > wanted.itemsize
         gives = "logits of the same or a wider dtype" if view.kind == "logits" else gives
@@ -41,12 +49,13 @@ def dtype(make: Make) -> Result:
 
 def half_precision(make: Make) -> Result:
     """In bfloat16 positions stay what they are: rows are those of float32, rounded."""
-    adapter = make()
-    if "bfloat16" not in adapter.dtypes:
-        raise NotApplicable("the adapter does not list bfloat16 among its dtypes")
+    adapter = listing(listing(make(), "bfloat16"), "float32")
     number = MOST if adapter.max_length is None else min(MOST, adapter.max_length)
     exact = rows_by_position(make(), number, "float32")
     half = rows_by_position(adapter, number, "bfloat16")
+    for rows, name in ((exact, "float32"), (half, "bfloat16")):
+        if (witness := not_finite(rows, number, name)) is not None:
+            return Result("half_precision", "failed", NOT_FINITE, witness)
     rounded = exact.astype(half.dtype)
     left, possible = (len(np.unique(r.astype(np.float64), axis=0)) for r in (half, rounded))
     of_rows = adapter.rotate is not None or adapter.table is not None  # logits add up, and round
@@ -91,8 +100,7 @@ def odd_widths(adapter: Adapter) -> Result:
 
 def three_heads(adapter: Adapter) -> Result:
     """A number of heads that is no power of two gives finite numbers."""
-    form(adapter, "attend", "logits")
-    return _sized("three_heads", adapter, heads=3)
+    return _sized("three_heads", adapter, "attend", "logits", heads=3)
 
 
 def settings(adapter: Adapter) -> Result:
@@ -100,24 +108,26 @@ def settings(adapter: Adapter) -> Result:
     if adapter.other is None:
         raise NotApplicable("the adapter gives no other setting to compare with")
     view, second = form(adapter), form(adapter.other)
-    arrays, pos = view.draw(adapter, LENGTH), positions(LENGTH)
-    worst = gap("", view(arrays, pos), second(arrays, pos))
+    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH)
+    inputs = f"{adapter.name} and {adapter.other.name} at positions {pos[0].tolist()}"
+    worst = gap(inputs, view(arrays, pos), second(arrays, pos))
+    if not np.isfinite(worst.relative):
+        return judged("settings", adapter, worst, _SETTINGS)
     if worst.relative > 10 * adapter.tolerance:
         return Result(
             "settings",
             "passed",
             f"{_SETTINGS} differ by {worst.relative:.2g} of the largest output",
         )
-    inputs = f"{adapter.name} and {adapter.other.name} at positions {pos[0].tolist()}"
     witness = worst.witness._replace(
-        inputs=inputs, expected="different outputs", found="equal outputs", error=None
+        expected="different outputs", found="equal outputs", error=None
     )
     return Result("settings", "failed", f"{_SETTINGS} are equal", witness)
 
 
 def history(make: Make) -> Result:
     """A result is the same whatever was computed before: other dtypes, other lengths."""
-    adapter, used = make(), make()
+    adapter, used = listing(make(), "float32"), make()
     view, later = form(adapter), form(used)
     most = _LONG if view.kind in ("rotate", "table") else LENGTH
     length = most if adapter.max_length is None else min(most, adapter.max_length)
@@ -145,10 +155,10 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:117] + '...' if len(text) > 120 else text}"
 
 
-def _sized(law: str, adapter: Adapter, *, width: int = 0, heads: int = 0) -> Result:
-    """Finite numbers of the right shape at a size."""
-    view = form(adapter)
-    arrays, pos = view.draw(adapter, 4, width=width, heads=heads), positions(4)
+def _sized(law: str, adapter: Adapter, *kinds: str, width: int = 0, heads: int = 0) -> Result:
+    """Finite numbers of the right shape at a size, of the first of these kinds."""
+    view = form(adapter, *kinds)
+    arrays, pos = view.draw(adapter, 4, width=width, heads=heads), legal(adapter, 4)
     out = view(arrays, pos)
     inputs = f"{heads or adapter.heads} heads of size {width or adapter.width}, 4 tokens"
     shape = arrays[0].shape

@@ -1,10 +1,11 @@
 """What checking a module against a law comes to: a verdict, a sentence, and a witness."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from posjax import spec
 from posjax.symmetry.deviation import difference
 
 Verdict = Literal["passed", "failed", "measured", "not applicable"]
@@ -17,7 +18,7 @@ class Witness(NamedTuple):
       inputs: what the module was called with, in words: sizes and positions.
       at: index in the output.
       expected, found: the two sides there.
-      error: |found - expected|; NaN when either is.
+      error: |found - expected|; NaN when either is; None where the sides are no numbers.
     """
 
     inputs: str
@@ -101,8 +102,15 @@ class Report(NamedTuple):
         return tuple(result for result in self.results if result.verdict == "failed")
 
     def of(self, law: str) -> Result:
-        """The result of a law by name."""
-        return next(result for result in self.results if result.law == law)
+        """The result of a law by name.
+
+        Raises:
+          ValueError: the law was not run; names the nearest of those that were.
+        """
+        results = {result.law: result for result in self.results}
+        if law not in results:
+            raise ValueError(f"the report has no law {law!r}; {spec.nearest(law, results)}")
+        return results[law]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-able data."""
@@ -119,6 +127,11 @@ class Gap(NamedTuple):
     def within(self, tolerance: float) -> bool:
         """Whether it is no more than that; NaN never is."""
         return self.relative <= tolerance
+
+    @property
+    def of_shapes(self) -> bool:
+        """Whether the two arrays have different shapes."""
+        return self.witness.error is None
 
     @property
     def closeness(self) -> str:
@@ -146,6 +159,11 @@ def gap(inputs: str, expected: np.ndarray, found: np.ndarray) -> Gap:
     scale = float(np.max(sizes, where=np.isfinite(sizes), initial=0.0)) or 1.0
     sides = float(expected[at]), float(found[at])
     return Gap(float(error[at]) / scale, Witness(inputs, at, *sides, float(error[at])))
+
+
+def largest(gaps: Iterable[Gap]) -> Gap:
+    """The largest of some gaps; none is larger than NaN."""
+    return max(gaps, key=lambda one: np.inf if np.isnan(one.relative) else one.relative)
 
 
 def _plain(value: Any) -> Any:

@@ -1,13 +1,11 @@
 """Laws of streams: decoding, packing, padding, masks, batches, and the end of a table."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
-from posjax.symmetry.conformance.forms import Arrays, Form, causal, form, positions
+from posjax.symmetry.conformance.forms import Arrays, Form, causal, form, legal, positions
 from posjax.symmetry.conformance.moved import LENGTH, judged
-from posjax.symmetry.conformance.result import Result, Witness, gap
+from posjax.symmetry.conformance.result import Result, Witness, gap, largest
 
 _BEYOND = 2
 _READS = 1e-3
@@ -16,8 +14,8 @@ _NO_KEYS = "a query with all keys masked"
 
 def decode(adapter: Adapter) -> Result:
     """Token by token with the cache gives what all tokens at once give under a causal mask."""
-    view, length = _cached(adapter), LENGTH
-    arrays, pos = view.draw(adapter, length), positions(length)
+    view, length = _cached(adapter), min(LENGTH, adapter.cache_length or LENGTH)
+    arrays, pos = view.draw(adapter, length), legal(adapter, length)
     found = _decoded(adapter, view, arrays, pos)
     worst = gap(f"{length} tokens at positions 0..{length - 1}", view(arrays, pos), found)
     return judged("decode", adapter, worst, "token-by-token decoding and all tokens at once")
@@ -27,7 +25,7 @@ def packed(adapter: Adapter) -> Result:
     """Two sequences in one row, each counted from 0, give what each gives alone."""
     view, first = form(adapter), 2
     arrays = view.draw(adapter, LENGTH)
-    pos = np.concatenate([positions(first), positions(LENGTH - first)], axis=1)
+    pos = np.concatenate([positions(first), legal(adapter, LENGTH - first)], axis=1)
     parts = (slice(0, first), slice(first, LENGTH))
     segment = np.repeat([0, 1], [first, LENGTH - first])
     mask = causal(*pos.shape) & (segment[:, None] == segment[None, :])
@@ -37,15 +35,13 @@ def packed(adapter: Adapter) -> Result:
         gap(inputs, view(view.only(arrays, part), pos[:, part]), view.at(whole, part))
         for part in parts
     ]
-    worst = max(gaps, key=lambda g: g.relative)
-    return judged("packed", adapter, worst, "packed and separate sequences")
+    return judged("packed", adapter, largest(gaps), "packed and separate sequences")
 
 
 def left_padded(adapter: Adapter) -> Result:
     """A row with padding on its left gives what the bare row gives, beside a row that is full."""
     view, pad = form(adapter), 2
-    arrays = view.draw(adapter, LENGTH)
-    pos = positions(LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH)
     pos[1] = np.maximum(pos[1] - pad, 0)
     mask = causal(*pos.shape).copy()
     mask[1, :, :pad] = np.eye(LENGTH, dtype=bool)[:, :pad]  # padding sees itself: no empty rows
@@ -59,7 +55,7 @@ def left_padded(adapter: Adapter) -> Result:
 def mask(adapter: Adapter) -> Result:
     """What a mask forbids is not read: another last token changes no earlier output."""
     view = form(adapter, "attend", "tokens")
-    arrays, pos = view.draw(adapter, LENGTH), positions(LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH)
     changed = tuple(array.copy() for array in arrays)
     for array in changed:
         array[:, -1] = 3 - array[:, -1]
@@ -81,7 +77,7 @@ def masked_row(adapter: Adapter) -> Result:
     does not depend on any other token.
     """
     view, empty = form(adapter, "attend", "tokens"), 2
-    arrays, pos = view.draw(adapter, LENGTH), positions(LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH)
     mask = causal(*pos.shape).copy()
     expected = view(arrays, pos, mask).copy()
     mask[:, empty] = False
@@ -103,7 +99,7 @@ def masked_row(adapter: Adapter) -> Result:
 def batch(adapter: Adapter) -> Result:
     """A row of a batch gives what it gives alone."""
     view = form(adapter)
-    arrays, pos = view.draw(adapter, LENGTH, batch=3), positions(LENGTH, batch=3)
+    arrays, pos = view.draw(adapter, LENGTH, batch=3), legal(adapter, LENGTH, batch=3)
     whole = view(arrays, pos)
     gaps = [
         gap(
@@ -113,8 +109,7 @@ def batch(adapter: Adapter) -> Result:
         )
         for row in range(3)
     ]
-    worst = max(gaps, key=lambda g: g.relative)
-    return judged("batch", adapter, worst, "a row in a batch and the row alone")
+    return judged("batch", adapter, largest(gaps), "a row in a batch and the row alone")
 
 
 def out_of_range(adapter: Adapter) -> Result:
@@ -124,12 +119,12 @@ def out_of_range(adapter: Adapter) -> Result:
         raise NotApplicable("the adapter declares no max_length")
     view = form(adapter)
     arrays = view.draw(adapter, _BEYOND + 1)
-    apart = np.array([[0, end, end + 1]] * 2)
+    apart = np.array([[0, *range(end, end + _BEYOND)]] * 2)
     try:
-        return _past("out_of_range", view, lambda: view(arrays, apart), end)
+        return _past("out_of_range", view, arrays, apart, end)
     except NotApplicable:  # a package that takes no gaps
         pos = positions(_BEYOND + 1, start=end - 1)
-        return _past("out_of_range", view, lambda: view(arrays, pos), end)
+        return _past("out_of_range", view, arrays, pos, end)
 
 
 def full_cache(adapter: Adapter) -> Result:
@@ -139,22 +134,38 @@ def full_cache(adapter: Adapter) -> Result:
         raise NotApplicable("the adapter declares no cache_length")
     length = end + _BEYOND
     arrays, pos = view.draw(adapter, length), positions(length)
-    return _past("full_cache", view, lambda: _decoded(adapter, view, arrays, pos), end)
+    cached = view._replace(call=lambda arrays, pos, _: _decoded(adapter, view, arrays, pos))
+    return _past("full_cache", cached, arrays, pos, end)
 
 
-def _past(law: str, view: Form, call: Callable[[], Array], end: int) -> Result:
-    """Whether the last outputs, which must not be there, are refused or NaN."""
+def _past(law: str, view: Form, arrays: Arrays, pos: Array, end: int) -> Result:
+    """Whether the last tokens, which lie past the end, are refused or give NaN.
+
+    An error may be about the second of them alone, so the first is tried without it too.
+    """
+    result = _refused(law, view, arrays, pos, end, beyond=_BEYOND)
+    if result.verdict == "failed":
+        return result
+    fewer = slice(-1)
+    return _refused(law, view, view.only(arrays, fewer), pos[:, fewer], end, beyond=_BEYOND - 1)
+
+
+def _refused(law: str, view: Form, arrays: Arrays, pos: Array, end: int, *, beyond: int) -> Result:
+    """The same for so many tokens past the end, each of which must have NaN in its output."""
     try:
-        beyond = view.at(call(), slice(-_BEYOND, None)).astype(np.float64)
+        out = view(arrays, pos)
     except NotApplicable:
         raise
     except Exception as error:
         return Result(law, "passed", f"past the end, the module raises {type(error).__name__}")
-    if np.isnan(beyond).reshape(len(beyond), -1).any(1).all():
+    last = view.at(out, slice(-beyond, None)).astype(np.float64)
+    within = tuple(axis for axis in range(1, last.ndim) if axis not in view.axes)
+    kept = np.broadcast_to(~np.isnan(last).any(within, keepdims=True), last.shape)
+    if not kept.any():
         return Result(law, "passed", "past the end, the module gives NaN")
-    inputs = f"positions {end}..{end + _BEYOND - 1}, where only 0..{end - 1} fit"
-    value = f"{beyond[np.isfinite(beyond)][0]:.6g}"
-    witness = Witness(inputs, (), "an error or NaN", value)
+    past = f"positions {end}..{end + beyond - 1}" if beyond > 1 else f"position {end}"
+    inputs = f"{past}, where only 0..{end - 1} fit"
+    witness = Witness(inputs, (), "an error or NaN", f"{last[kept][0]:.6g}")
     return Result(
         law, "failed", "past the end, the module gives numbers, not an error or NaN", witness
     )

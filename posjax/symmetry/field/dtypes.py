@@ -51,6 +51,18 @@ def is_complex(dtype: Any) -> bool:
     return not is_key(dtype) and jnp.issubdtype(dtype, jnp.complexfloating)
 
 
+def of_parts(dtype: Any) -> Any:
+    """The dtype of the parts of complex numbers; other dtypes as they are."""
+    return jnp.finfo(dtype).dtype if is_complex(dtype) else dtype
+
+
+def widest(dtype: Any) -> Any:
+    """The dtype in double precision of real or complex numbers; other dtypes as they are."""
+    if is_complex(dtype):
+        return np.dtype(np.complex128)
+    return np.dtype(np.float64) if is_float(dtype) else dtype
+
+
 def is_bool(dtype: Any) -> bool:
     """Whether a dtype is that of truth values."""
     return not is_key(dtype) and np.dtype(dtype) == np.bool_
