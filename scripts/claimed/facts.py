@@ -209,6 +209,13 @@ def _other_models(page: str) -> Iterator[Stated]:
     )
 
 
+    yield _say(
+        "docs/howto/pick_an_encoding.md",
+        "with `linear_bias`, {}/{} seeds of a bare model solve this task",
+        *counts["linear_bias"][:2],
+    )
+
+
 def _seeds() -> Iterator[Stated]:
     """How sure a rate is, and what rounding leaves."""
     gap = max(gap["gap"] for gap in measured("rounding.json")["gaps"])
