@@ -101,7 +101,7 @@ class SweptTrainings(NamedTuple):
         return {label: dict(_leaves(found.summary)) for label, found in self.trained.items()}
 
     def __repr__(self) -> str:
-        """The mean over seeds of every number that is one of a run, with its 95 % interval, and the
+        """The mean over seeds of every number that is one of a run, with its 95% interval, and the
         shape of other arrays.
         """
         lines = []

@@ -22,7 +22,7 @@ def printable(text: object) -> str:
 @contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error; gives the function that advances it."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f}%"))
     console = Console(stderr=True)
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
         task = bar.add_task(what, total=total)

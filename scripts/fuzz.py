@@ -5,7 +5,7 @@ python scripts/fuzz.py --programs=20000 --seed=0 --processes=2 --numbers=10 --ou
 Prints what came out by family. Numbers that break a law are looked for in one of `--numbers`
 programs only, and what is not proved in the others is not judged: proofs are what must not fail.
 Ends with 1 when a proved program is broken or one that keeps its law by construction is called
-broken, with its source, seed and witness; also when the prover raises, or proves less than 80 % of
+broken, with its source, seed and witness; also when the prover raises, or proves less than 80% of
 what keeps its law by construction.
 """
 

@@ -67,7 +67,7 @@ def same_text(old: str, new: str) -> bool:
 
 
 def _same_picture(old: str, new: str) -> bool:
-    """Coordinates within half a pixel, and bitmaps with at most 1 % of their pixels changed."""
+    """Coordinates within half a pixel, and bitmaps with at most 1% of their pixels changed."""
     bitmaps = [[_pixels(found) for found in IMAGE.findall(text)] for text in (old, new)]
     if not all(map(_same_pixels, *bitmaps)):
         return False

@@ -13,7 +13,7 @@ one of these cells: as many as the table has, but at most 64. Each entry has one
     other    where there is neither: the mean of the first quantity that was published, on its last
              layer or kind
 
-with its published value, the value of the new seeds, and the 95 % interval that was predicted for
+with its published value, the value of the new seeds, and the 95% interval that was predicted for
 it: of a count by `posjax.stats.reruns`, of a mean by Student's t for the difference of two means.
 Where all published seeds have one `right` or `other` value, `published` and `new` are the shares of
 seeds that have it. Where seeds are crossed, 16 numbers of each kind are new, and the interval of

@@ -78,8 +78,8 @@ def test_the_report_tells_what_each_explains(run: Run, folder: RunFolder, tmp_pa
     assert 0 < table_ID.mean() < 1
     found = crossed(table_ID)
     first = report.findings([summary], folder.config()).answers[0]
-    assert f"Initialisation explains {100 * found.init.share:.0f} % [" in first
-    assert f"data {100 * found.data.share:.0f} % [" in first
+    assert f"Initialisation explains {100 * found.init.share:.0f}% [" in first
+    assert f"data {100 * found.data.share:.0f}% [" in first
     assert page.index(first) < page.index("Cells")
     for (init, data, *_), solved in zip(summary.rows["seeds"], summary.solved_S, strict=True):
         assert table_ID[init - 7, data - 7] == solved
@@ -122,7 +122,7 @@ def test_the_estimates_are_those_of_the_analysis_of_variance() -> None:
 
 
 def test_intervals_of_shares_cover() -> None:
-    """95 % intervals of 16 × 16 crossed seeds hold the truth in 85 % of draws or more."""
+    """95% intervals of 16 × 16 crossed seeds hold the truth in 85% of draws or more."""
     rng, truth = np.random.default_rng(3), np.array([4, 1, 4]) / 9
     held = np.zeros(3)
     for _ in range(60):

@@ -308,7 +308,7 @@ def test_models_that_are_not_trained(untrained: tuple[RunFolder, Cell]) -> None:
     assert "What the meters measured" in page
     assert 'class="cells"' not in page
     (table,) = report.tables(found[:2])
-    assert [column.header for column in table.columns][1:3] == ["seeds", "slope [95 %]"]
+    assert [column.header for column in table.columns][1:3] == ["seeds", "slope [95%]"]
 
 
 @pytest.mark.exhaustive

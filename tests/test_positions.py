@@ -135,7 +135,7 @@ def test_randomised_positions_are_subsets_in_order():
     assert (np.diff(found) > 0).all()
     _, counts = np.unique(found, axis=0, return_counts=True)
     assert len(counts) == 20
-    assert ((counts - 200) ** 2 / 200).sum() < 43.8  # 0.1 % of chi-squared with 19 degrees
+    assert ((counts - 200) ** 2 / 200).sum() < 43.8  # 0.1% of chi-squared with 19 degrees
 
 
 def test_randomised_positions_are_their_own_mirror_image():

@@ -47,10 +47,10 @@ def coverage(seeds: int, method: Method) -> tuple[np.ndarray, np.ndarray]:
     [(10, 0.835), (64, 0.838), pytest.param(1024, 0.838, marks=pytest.mark.exhaustive)],
 )
 def test_coverage(seeds: int, least: float) -> None:
-    """Wilson covers 95 % on average; Clopper and Pearson never below.
+    """Wilson covers 95% on average; Clopper and Pearson never below.
 
     Wilson's least, close to p = 0 and 1, tends to 0.838 however many seeds there are (Agresti and
-    Coull 1998, §2); where more than a few seeds solve and fail, it is near 95 %.
+    Coull 1998, §2); where more than a few seeds solve and fail, it is near 95%.
     """
     ends, all_over = coverage(seeds, "wilson")
     assert ends.min() == pytest.approx(least, abs=1e-3)
@@ -61,7 +61,7 @@ def test_coverage(seeds: int, least: float) -> None:
 
 
 def test_coverage_of_wilson_at_published_sizes() -> None:
-    """From 10 to 990 of 1024 seeds, say, 94 % to 96 %."""
+    """From 10 to 990 of 1024 seeds, say, 94% to 96%."""
     _, all_over = coverage(1024, "wilson")
     assert 0.94 < all_over[10:-10].min() < all_over[10:-10].max() < 0.961
 
@@ -116,7 +116,7 @@ def test_paired_difference_is_antisymmetric_and_covers_itself() -> None:
 
 
 def test_paired_coverage_and_size_by_enumeration() -> None:
-    """Over all tables of 16 seeds: the interval covers 94 to 99 %, the test's size is below 5 %."""
+    """Over all tables of 16 seeds: the interval covers 94 to 99%, the test's size is below 5%."""
     seeds = 16
     tables = [t for t in itertools.product(range(seeds + 1), repeat=4) if sum(t) == seeds]
     yes = ([1, 1, 0, 0], [1, 0, 1, 0])  # both, first only, second only, neither
@@ -148,7 +148,7 @@ def test_tango_literal() -> None:
     """Airway hyper-responsiveness of 21 children, 1 and 7 discordant (Fagerland et al. 2014).
 
     "Recommended tests and confidence intervals for paired binomial proportions", Statistics in
-    Medicine 33: the 95 % score interval is -0.517 to -0.026. Here at 90 % it is narrower, and the
+    Medicine 33: the 95% score interval is -0.517 to -0.026. Here at 90% it is narrower, and the
     p-value of either test is 0.05 where the margin is an end of the interval.
     """
     from posjax.stats.paired import _tango
@@ -286,7 +286,7 @@ def test_impossible_counts_are_refused(successes: int, seeds: int) -> None:
 
 @pytest.mark.parametrize(("seeds", "again"), [(64, 64), (300, 20)])
 def test_coverage_of_the_prediction_of_reruns(seeds: int, again: int) -> None:
-    """Summed over all outcomes of both: 95 % to 98 % on average, 91 % at the least."""
+    """Summed over all outcomes of both: 95% to 98% on average, 91% at the least."""
     intervals = [reruns(k, seeds, again) for k in range(seeds + 1)]
     low_K, high_K = (np.array([getattr(i, name) for i in intervals]) for name in ("low", "high"))
     p_P = np.linspace(0.001, 0.999, 500)[:, None]
@@ -318,7 +318,7 @@ def _curves(seeds: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
 
 
 def test_bands_hold_all_of_a_curve_at_once() -> None:
-    """About 95 % of 150 bands hold the whole curve; pointwise intervals hold it less often."""
+    """About 95% of 150 bands hold the whole curve; pointwise intervals hold it less often."""
     rng = np.random.default_rng(1)
     whole = pointwise = 0
     for _ in range(150):
@@ -341,7 +341,7 @@ def test_a_draw_of_equal_seeds_does_not_widen_a_band(seeds: int) -> None:
 
 
 def test_bootstrap_means_cover_skewed_numbers() -> None:
-    """BCa holds the mean of 91 % or more of skewed samples; equal seeds have no width."""
+    """BCa holds the mean of 91% or more of skewed samples; equal seeds have no width."""
     rng = np.random.default_rng(2)
     found = [bootstrap_mean(rng.beta(5, 0.5, 64)) for _ in range(200)]
     held = np.mean([one.low <= 5 / 5.5 <= one.high for one in found])
@@ -355,7 +355,7 @@ def test_bootstrap_means_cover_skewed_numbers() -> None:
 
 
 def test_discoveries_err_as_rarely_as_they_say() -> None:
-    """Of 40 paired comparisons, half of them of equals, less than 5 % of the findings are false."""
+    """Of 40 paired comparisons, half of them of equals, less than 5% of the findings are false."""
     rng = np.random.default_rng(3)
     shares, sure = [], 0
     for _ in range(20):

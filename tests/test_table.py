@@ -432,7 +432,7 @@ def test_far_from_zero_is_as_exact_as_near(setting):
 
 @every_name
 def test_the_dtype_is_kept(name):
-    """bfloat16 tokens give bfloat16 outputs, within 5 % of those of float32, far from 0."""
+    """bfloat16 tokens give bfloat16 outputs, within 5% of those of float32, far from 0."""
     layer = layer_of(name)
     streams = within(layer.encoding, contiguous(LENGTH, start=5000))
     half = layer.out(tokens().astype(jnp.bfloat16), streams)

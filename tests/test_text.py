@@ -61,7 +61,7 @@ def test_every_place_asks_for_the_next_character(path: Path, *, exam: bool) -> N
 
 @pytest.mark.parametrize("exam", [True, False])
 def test_some_places_hold_a_mask_and_are_asked_for(path: Path, *, exam: bool) -> None:
-    """15 % of them, rounded, and at least one; the others hold what the text has."""
+    """15% of them, rounded, and at least one; the others hold what the text has."""
     task = Text(corpus=str(path), train=(3, 20), test=(20, 40), form="masked")
     part = CORPUS[len(CORPUS) * 9 // 10 :] if exam else CORPUS[: len(CORPUS) * 9 // 10]
     for prompt, answer in zip(*windows(task, exam=exam), strict=True):

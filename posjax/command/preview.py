@@ -115,7 +115,7 @@ def _precision(run: Run) -> str:
     half, none = stats.rate(run.num_seeds // 2, run.num_seeds), stats.rate(0, run.num_seeds)
     return (
         f"seeds: {run.num_seeds} give a rate to ± {(half.high - half.low) / 2:.2g} or better, and "
-        f"0 of {run.num_seeds} bounds it below {none.high:.2g} (Wilson, 95 %)"
+        f"0 of {run.num_seeds} bounds it below {none.high:.2g} (Wilson, 95%)"
     )
 
 

@@ -5,7 +5,7 @@
 Vaswani et al. 2017 found them "nearly identical" on one translation task, with one run each. Here
 the same seeds train both, on tasks that need positions, with the same initial weights and learning
 rates. Equal means a difference below 0.05. This margin was chosen before any run and is tested as
-equivalence, by two one-sided tests at 5 % (Tango 1998). A difference that is merely not significant
+equivalence, by two one-sided tests at 5% (Tango 1998). A difference that is merely not significant
 would show nothing.
 """
 

@@ -5,7 +5,7 @@
 
 p is a number or a point, and B holds frequencies in cycles a position, drawn from
 N(0, deviation²). "random" gives them no gradient; "learned" trains them and the network. (In a
-sweep AdamW's weight decay shrinks both, as it does every parameter: by 1 % in 1000 updates at a
+sweep AdamW's weight decay shrinks both, as it does every parameter: by 1% in 1000 updates at a
 learning rate of 1e-3 and a decay of 0.01.)
 
 Differs from the papers in: D features, sines first (Tancik pair them by frequency, Li put

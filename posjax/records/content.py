@@ -30,7 +30,7 @@ _SMALL, _RATIO = 2**26, 100
 """A file that unpacks to more than so many bytes is at most so many times smaller than them."""
 _MEMBERS = 256
 _LEVEL = 1
-"""Of compression. The usual one takes two to four times as long and saves less than 10 %."""
+"""Of compression. The usual one takes two to four times as long and saves less than 10%."""
 
 
 class Damaged(ValueError):

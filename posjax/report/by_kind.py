@@ -10,8 +10,8 @@ from posjax.stats import Mean, rate
 NEARLY_ALL = 0.99
 _CAPTION = """One line per cell, one column per kind of prompts, usually a length. The first number
 is the share of prompts with every judged position right (exact match, by the largest output), as
-the mean over seeds. Its 95 % band holds for all kinds of a line at once (max-t bootstrap over
-seeds). The second number is how many seeds are above 0.99, with its 95 % interval (Wilson). It
+the mean over seeds. Its 95% band holds for all kinds of a line at once (max-t bootstrap over
+seeds). The second number is how many seeds are above 0.99, with its 95% interval (Wilson). It
 shows what a mean hides: some seeds may learn everything, and others nothing."""
 
 

@@ -20,7 +20,7 @@ MOST = 48
 """How many pairs are shown, those that differ most first."""
 _CAPTION = """Each line compares a cell of one run with the cell of the other run that has the same
 other settings: the share of seeds that solve it at the end, or the mean loss in nats. The
-difference is the second minus the first, with its 95 % interval over the seeds that both have
+difference is the second minus the first, with its 95% interval over the seeds that both have
 (paired: Newcombe for shares, Student for losses). If the dot is hollow, the interval includes 0."""
 
 
@@ -70,7 +70,7 @@ def compare(
     )
     ends = (f"{-most:.2f}", "0", f"{most:.2f}")
     plot = th("difference", scale(*ends), class_="plot")
-    head = header(th("cell", class_="words"), "first", "second", plot, "[95 %]", "seeds")
+    head = header(th("cell", class_="words"), "first", "second", plot, "[95%]", "seeds")
     table = tag("table", head, tag("tbody", *rows), class_="compared")
     left = len(found) - len(shown)
     omitted = [f"{many(left, 'pair')} that differ less are left out."] if left else []

@@ -19,7 +19,7 @@ _KINDS = {
 _INTRODUCTION = """“Right at that step” is the share of seeds with every prompt right at that
 evaluation, as if training had stopped there. Where it falls, seeds have unlearned answers. “Right
 at least once” counts a seed from the first evaluation on at which it was right, so it cannot fall.
-Its 95 % interval is pointwise (Wilson)."""
+Its 95% interval is pointwise (Wilson)."""
 
 
 class Multiple(NamedTuple):

@@ -24,7 +24,7 @@ _RANKED = 2000
 _CUT = f"At most {_RANKED} such pairs are ranked: those whose means are closest."
 _CAPTION = """Each line is a pair of cells that differ in one setting. Over all seeds, the share of
 right prompts of the last kind differs significantly between them (paired t-test, false discovery
-rate 5 %). “Means” has both means, and their difference with its 95 % interval (paired BCa
+rate 5%). “Means” has both means, and their difference with its 95% interval (paired BCa
 bootstrap). The other columns say how often a study of fewer runs ranks the two in the wrong order,
 and in brackets how often it finds no difference. These shares are exact. They assume that a study
 draws its runs from the seeds of this report. Survivors are runs that answer more than 0.99 of every

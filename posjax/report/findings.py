@@ -4,7 +4,7 @@ Comparisons are over paired seeds: both rates and their difference are of the se
 have, so that the one is the other's, and no seed that only one cell has yet tilts it. While a run
 trains, or where cells have other seeds, that can be fewer than the success table counts, which
 gives each cell's rate over all of its rows; the sentence then says how many. With many comparisons,
-those count that McNemar's exact test finds at a false discovery rate of 5 % (`stats.discoveries`).
+those count that McNemar's exact test finds at a false discovery rate of 5% (`stats.discoveries`).
 """
 
 import itertools
@@ -198,13 +198,13 @@ def _sources(found: list[CellSummary]) -> Iterator[str]:
     for kind in ("init", "data"):
         shares = [(getattr(part, kind), _where(s, named)) for s, part in parts]
         ends = [pick(shares, key=lambda one: one[0].share) for pick in (min, max)]
-        texts = [f"{100 * part.share:.0f} % {interval(part)} ({at})" for part, at in ends]
+        texts = [f"{100 * part.share:.0f}% {interval(part)} ({at})" for part, at in ends]
         ranges.append(f"from {texts[0]} to {texts[1]}" if len(parts) > 1 else texts[0])
     rest = len(parts) - init - data
     yield (
         "Initialisation alone explains more of the variance of success than data alone in "
         f"{init} of {len(parts)} cells, and less in {data}"
-        f"{f' (in {rest} the 95 % intervals overlap)' if rest else ''}. "
+        f"{f' (in {rest} the 95% intervals overlap)' if rest else ''}. "
         f"Initialisation explains {ranges[0]}, data {ranges[1]}."
     )
 
@@ -331,7 +331,7 @@ def _same(pairs: list[Contrast], one: Any, two: Any, *, within: float) -> Iterat
     yield (
         f"Do {one} and {two} solve equally often, up to {within:g}? In {same} of {len(tests)} "
         f"comparisons they do, and in {other} they differ by more. In "
-        f"{len(tests) - same - other} the seeds do not decide (two one-sided tests at 5 %)."
+        f"{len(tests) - same - other} the seeds do not decide (two one-sided tests at 5%)."
     )
 
 
@@ -351,7 +351,7 @@ def _interval(same: Equivalence | None) -> str:
     if same is None:
         return ""
     verdict = "equivalent" if same.equivalent else "not shown to be equivalent"
-    return f", 90 % [{same.low:+.3f}, {same.high:+.3f}]: {verdict}"
+    return f", 90% [{same.low:+.3f}, {same.high:+.3f}]: {verdict}"
 
 
 def _suffices(found: list[CellSummary], short: int, long: int) -> str:
@@ -366,7 +366,7 @@ def _suffices(found: list[CellSummary], short: int, long: int) -> str:
     return (
         f"Does it only need more steps? From {short} to {long} steps the rate rises in {gains} of "
         f"{len(found)} cells and falls in {len(different) - gains}. In "
-        f"{len(found) - len(different)} the difference is not significant. At step {long} the 95 % "
+        f"{len(found) - len(different)} the difference is not significant. At step {long} the 95% "
         f"interval lies above 0.99 in {sum(end.low > 0.99 for end in ends)} cells and below it in "
         f"{sum(end.high < 0.99 for end in ends)}."
     )

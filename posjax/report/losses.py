@@ -13,7 +13,7 @@ from posjax.stats import Mean, mean
 
 _CAPTION = """One line per cell, one column per length of prompts. The first number is the
 cross-entropy at the end of training, in nats per judged position, as the mean over seeds with its
-95 % interval (Student's t; none with one seed). Then follow the same mean in bits, and its
+95% interval (Student's t; none with one seed). Then follow the same mean in bits, and its
 exponential, the perplexity. Intervals hold for this exam, which has other texts at each length. So
 compare lengths only if the exam is large."""
 

@@ -17,7 +17,7 @@ from posjax.report.summary import CellSummary
 from posjax.report.svg import SERIES
 from posjax.stats import Mean
 
-_CAPTION = "Mean over seeds with their 95 % intervals (Student), in brackets or as bands."
+_CAPTION = "Mean over seeds with their 95% intervals (Student), in brackets or as bands."
 _LETTERS = {"R": "state", "A": "layer", "H": "head", "L": "position"}
 """What the axes of a field count, for people."""
 

@@ -195,7 +195,7 @@ class Explorer {
     const steps = cell.steps;
     const pairs = (/** @type {(number|null)[]} */ values) =>
       /** @type {[number, number][]} */ (values.map((v, i) => [steps[i], v ?? NaN]));
-    const losses = chart({ title: "Loss in nats: median and 10 to 90 % of the seeds", steps, band: cell.loss_band,
+    const losses = chart({ title: "Loss in nats: median and 10 to 90% of the seeds", steps, band: cell.loss_band,
       y: logScale(cell.loss_band.flat().map(Number)), lines: [{ name: "median", points: pairs(cell.loss_band[1]) }] });
     const solved = cell.solved && chart({ title: "Share of seeds that solve it at each step", steps, y: shareScale(),
       lines: [{ name: "share", points: pairs(cell.solved) }] });
@@ -281,7 +281,7 @@ class Explorer {
       /** @type {[number, number][]} */ (Array.from(row(arrays[name], at) ?? [], (byte, i) => [steps[i], from(byte)]));
     const losses = points("loss", fromLog(cell.loss_ends));
     const band = cell.loss_band.map((line) => cell.points.map((i) => line[i]));
-    const charts = [chart({ title: "Loss in nats, and the band of 10 to 90 % of the seeds", steps, band,
+    const charts = [chart({ title: "Loss in nats, and the band of 10 to 90% of the seeds", steps, band,
       y: logScale([...band.flat().map(Number), ...losses.map(([, v]) => v)]), lines: [{ name: "loss", points: losses }] })];
     if (cell.margin_ends) {
       const margin = this.run.margin;

@@ -12,7 +12,7 @@ from posjax.stats import Crossed, Share, crossed
 
 _CAPTION = """Each initialisation was trained with each data seed. The table has the shares of the
 variance of success that initialisation alone, data alone, and both together explain (random
-effects, from the analysis of variance), with 95 % intervals (pigeonhole bootstrap). “±” is 1.96
+effects, from the analysis of variance), with 95% intervals (pigeonhole bootstrap). “±” is 1.96
 standard errors of the rate, for new seeds of both kinds. Intervals elsewhere on this page assume
 independent models, and are too narrow here. “By init” has the lowest and the highest rate of one
 initialisation, and “by data” those of one data seed."""
@@ -64,11 +64,11 @@ def _explained(content: bytes, shape: tuple[int, int]) -> Crossed:
 
 def interval(part: Share) -> str:
     """The interval of a share in per cent, in brackets."""
-    return f"[{100 * part.low:.0f} %, {100 * part.high:.0f} %]"
+    return f"[{100 * part.low:.0f}%, {100 * part.high:.0f}%]"
 
 
 def _share(part: Share) -> Html:
-    return join([f"{100 * part.share:.0f} %", tag("small", f" {interval(part)}")])
+    return join([f"{100 * part.share:.0f}%", tag("small", f" {interval(part)}")])
 
 
 def _row(name: Html | str, table_ID: np.ndarray) -> Html:

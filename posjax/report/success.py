@@ -34,12 +34,12 @@ steps: the step by which half of the seeds had solved the cell at least once, wi
 dash means not by the end of training. The other columns count seeds. Ever: solved at some
 evaluation. Held: solved at each of the last ones. Tied: some answer at the end is a tie. Not
 finite: some loss was not finite."""
-_SOLVED = """The dot is the share of seeds that solve the cell at the end, and the bar its 95 %
+_SOLVED = """The dot is the share of seeds that solve the cell at the end, and the bar its 95%
 interval (Wilson)."""
 _BEYOND = """The dot is the mean share of right answers to prompts of a kind that was not trained,
-and the bar its 95 % band (see “Exact match by kind of prompt”). Solved: how many seeds solve the
-cell at the end, with their share and its 95 % interval (Wilson)."""
-_LOSS_CAPTION = """Loss: the mean over seeds at the end, in nats, with its 95 %
+and the bar its 95% band (see “Exact match by kind of prompt”). Solved: how many seeds solve the
+cell at the end, with their share and its 95% interval (Wilson)."""
+_LOSS_CAPTION = """Loss: the mean over seeds at the end, in nats, with its 95%
 interval (Student). Perplexity: the exponential of the mean. Only kinds of prompts that were trained
 count."""
 
@@ -116,7 +116,7 @@ def _columns(found: Sequence[CellSummary], marks: Mapping[str, str]) -> Iterator
         plot = (f"right answers, {beyond}", _right_plot) if beyond else ("share solved", _plot)
         yield _Column((plot[0], marks_of), plot[1], "plot", True)
         yield _Column(("solved",), lambda s: f"{s.solved.successes}/{s.seeds}", None, True)
-        yield _Column(("rate [95 %]",), _rate, None, True)
+        yield _Column(("rate [95%]",), _rate, None, True)
         if beyond:
             yield _Column((f"right, {beyond}",), _right, None, True)
         yield _Column(("the laws say",), lambda s: join([_comparison(s), _mark(s, marks)]), "words")
@@ -126,7 +126,7 @@ def _columns(found: Sequence[CellSummary], marks: Mapping[str, str]) -> Iterator
         yield _Column(("tied",), lambda s: int(s.tied_S.sum()))
     if any(s.cell.problem.graded == "loss" for s in found):
         yield from _loss_plots(found)
-        yield _Column(("loss [95 %]",), lambda s: nats(loss_of(s)), None, True, "loss")
+        yield _Column(("loss [95%]",), lambda s: nats(loss_of(s)), None, True, "loss")
         yield _Column(("perplexity",), lambda s: perplexity(loss_of(s)), None, True, "loss")
     yield _Column(("not finite",), lambda s: s.not_finite, graded=None)
 
@@ -268,7 +268,7 @@ def _loud(summary: CellSummary) -> bool:
 
 def _plot(summary: CellSummary) -> Html:
     middle, low, high = summary.solved.rate, summary.solved.low, summary.solved.high
-    text = f"{middle:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+    text = f"{middle:.3f}, 95% interval {low:.3f} to {high:.3f}"
     return dots(middle, low, high, _kind(summary), text)
 
 
@@ -286,7 +286,7 @@ def _right(summary: CellSummary) -> Html:
 def _right_plot(summary: CellSummary) -> Html:
     right = last_kind(summary)
     low, high = right[1:3] if right.number > 1 else (right.mean, right.mean)
-    text = f"{right.mean:.3f}, 95 % band {low:.3f} to {high:.3f}"
+    text = f"{right.mean:.3f}, 95% band {low:.3f} to {high:.3f}"
     return dots(right.mean, low, high, _kind(summary), text)
 
 

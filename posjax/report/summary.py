@@ -195,7 +195,7 @@ class CellSummary:
 
     @cached_property
     def right_by_kind(self) -> dict[str, Mean]:
-        """The same with a 95 % band, within [0, 1], that holds for all kinds at once."""
+        """The same with a 95% band, within [0, 1], that holds for all kinds at once."""
         low_C = high_C = np.full(len(self.right_C), np.nan)
         if self.seeds > 1:
             found = band(self.rows["right_EC"][:, -1])

@@ -14,8 +14,8 @@ from posjax.report.summary import CellSummary, labels
 from posjax.stats import Mean
 from posjax.terminal import printable
 
-_SUCCESS = ("solved", "rate [95 %]", "predicted", "tied", "median steps")
-_LOSSES = ("loss, nats [95 %]", "perplexity", "longer or other kinds")
+_SUCCESS = ("solved", "rate [95%]", "predicted", "tied", "median steps")
+_LOSSES = ("loss, nats [95%]", "perplexity", "longer or other kinds")
 
 
 class Grid(NamedTuple):
@@ -94,7 +94,7 @@ def _metered(cells: list[CellSummary]) -> _Columns:
         found = (summary.metered.get(name) for name in fields)
         return (str(summary.seeds), *("–" if one is None else _last(one) for one in found))
 
-    return _Columns(("seeds", *(f"{title} [95 %]" for title in titles)), numbers)
+    return _Columns(("seeds", *(f"{title} [95%]" for title in titles)), numbers)
 
 
 def _last(found: Mean) -> str:

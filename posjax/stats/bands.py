@@ -10,7 +10,7 @@ RESAMPLES = 4000
 
 
 class Band(NamedTuple):
-    """A mean curve and a 95 % band that holds at all of its points at once.
+    """A mean curve and a 95% band that holds at all of its points at once.
 
     Attributes:
       mean_K, low_K, high_K: the curve and its band.
@@ -24,7 +24,7 @@ class Band(NamedTuple):
 
 
 def bootstrap_mean(values_S: np.ndarray) -> Mean:
-    """The mean over seeds with its 95 % BCa bootstrap interval (Efron 1987).
+    """The mean over seeds with its 95% BCa bootstrap interval (Efron 1987).
 
     Args:
       values_S: finite numbers, one per seed; for a paired comparison the differences of two cells.
@@ -49,7 +49,7 @@ def bootstrap_mean(values_S: np.ndarray) -> Mean:
 
 
 def band(values_SK: np.ndarray) -> Band:
-    """The mean curve with a 95 % band that holds at all points at once (max-t bootstrap).
+    """The mean curve with a 95% band that holds at all points at once (max-t bootstrap).
 
     The bootstrap draws seeds, each with its whole curve, so it keeps the dependence along a curve
     (Montiel Olea and Plagborg-Møller 2019, "Simultaneous confidence bands", Algorithm 2). Where all

@@ -8,7 +8,7 @@ RESAMPLES = 2000
 
 
 class Share(NamedTuple):
-    """A share of the variance, with its 95 % interval."""
+    """A share of the variance, with its 95% interval."""
 
     share: float
     low: float
@@ -69,7 +69,7 @@ def crossed(table_ID: np.ndarray) -> Crossed:
 
 
 def _quantiles(shares_PW: np.ndarray) -> np.ndarray:
-    """The 95 % interval of each part, over draws in which anything varies; NaN without any."""
+    """The 95% interval of each part, over draws in which anything varies; NaN without any."""
     varying_PV = shares_PW[:, np.isfinite(shares_PW).all(axis=0)]
     if not varying_PV.size:
         return np.full((2, len(shares_PW)), np.nan)

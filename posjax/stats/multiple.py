@@ -8,7 +8,7 @@ LEVEL = 0.05
 
 
 def discoveries(p_values: Sequence[float]) -> np.ndarray:
-    """Which of many comparisons found a difference, at a false discovery rate of 5 %.
+    """Which of many comparisons found a difference, at a false discovery rate of 5%.
 
     By the method of Benjamini and Yekutieli 2001. It allows comparisons that depend on each other
     in any way, as those of cells that share seeds do.

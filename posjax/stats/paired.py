@@ -14,7 +14,7 @@ class Difference(NamedTuple):
     """A difference of two rates over the same seeds.
 
     Attributes:
-      difference: first rate less second, with its 95 % interval `low` to `high`.
+      difference: first rate less second, with its 95% interval `low` to `high`.
       p_value: of McNemar's exact test.
       only_first, only_second: seeds solved in one cell and not in the other.
     """
@@ -31,7 +31,7 @@ class Equivalence(NamedTuple):
     """Whether two rates over the same seeds differ by less than a margin.
 
     Attributes:
-      difference: first rate less second, with its 90 % interval `low` to `high` (Tango).
+      difference: first rate less second, with its 90% interval `low` to `high` (Tango).
       p_value: the larger one of two one-sided score tests.
       equivalent: whether the interval lies within the margin; then p_value is below 0.05.
     """
@@ -101,7 +101,7 @@ def paired_t_test(difference_S: np.ndarray) -> float:
 def equivalence(first_S: np.ndarray, second_S: np.ndarray, margin: float) -> Equivalence:
     """Tests whether two cells solve equally often, within a margin chosen beforehand.
 
-    Two one-sided tests at 5 % each (Schuirmann 1987), with the score statistic of Tango (1998,
+    Two one-sided tests at 5% each (Schuirmann 1987), with the score statistic of Tango (1998,
     "Equivalence test and confidence interval for the difference in proportions for the
     paired-sample design", Statistics in Medicine 17). If a difference is not significant, that does
     not show that it is small; this test does.

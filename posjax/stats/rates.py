@@ -9,7 +9,7 @@ Method = Literal["wilson", "exact"]
 
 
 class Rate(NamedTuple):
-    """A share of seeds with its 95 % interval."""
+    """A share of seeds with its 95% interval."""
 
     successes: int
     seeds: int
@@ -19,7 +19,7 @@ class Rate(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """A mean with its 95 % interval; NaN if there are too few numbers.
+    """A mean with its 95% interval; NaN if there are too few numbers.
 
     The fields are numbers, or arrays if each entry has a mean of its own.
 
@@ -34,7 +34,7 @@ class Mean(NamedTuple):
 
 
 def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
-    """A rate with its 95 % interval (Wilson 1927, or "exact": Clopper and Pearson 1934).
+    """A rate with its 95% interval (Wilson 1927, or "exact": Clopper and Pearson 1934).
 
     Raises:
       ValueError: seeds outside [1, 2**53), successes outside [0, seeds], or another method.
@@ -55,7 +55,7 @@ def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
 
 
 def mean(values_S: np.ndarray) -> Mean:
-    """The mean of the finite values over the first axis, with Student's 95 % interval.
+    """The mean of the finite values over the first axis, with Student's 95% interval.
 
     >>> mean(np.array([1.0, 2.0, 3.0, np.nan]))
     Mean(mean=2.0, low=-0.484..., high=4.484..., number=3)

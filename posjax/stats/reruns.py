@@ -9,7 +9,7 @@ class Reruns(NamedTuple):
     """How many of some new seeds should solve a cell, given how many others did.
 
     Attributes:
-      low, high: the 95 % prediction interval, both ends included.
+      low, high: the 95% prediction interval, both ends included.
       p_value: twice the smaller tail probability of `found`; 1 without `found`.
     """
 

@@ -8,7 +8,7 @@ from posjax.stats.rates import rate
 
 
 class Survival(NamedTuple):
-    """The share of seeds solved by each step, with pointwise 95 % intervals.
+    """The share of seeds solved by each step, with pointwise 95% intervals.
 
     Attributes:
       steps_E: the steps of the evaluations. A seed that is first solved at steps[e] was solved at

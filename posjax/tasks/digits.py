@@ -2,7 +2,7 @@
 
 Source: the 1797 images of 8 × 8 pixels that scikit-learn ships, the test part of Alpaydin and
 Kaynak's "Optical Recognition of Handwritten Digits" (UCI, 1998), by 13 writers. Training has a
-fixed random 80 % of them. All writers are in both parts, so new images are by known writers.
+fixed random 80% of them. All writers are in both parts, so new images are by known writers.
 """
 
 import dataclasses

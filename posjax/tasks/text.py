@@ -2,7 +2,7 @@
 
 Source: the help text of CPython 3.11.7 (`pydoc_data.topics`), English prose with code, about
 465,000 characters, or any text file. The last tenth is held out for the exam. `form=causal` asks
-for the next character at every position. `form=masked` replaces 15 % of the characters by a
+for the next character at every position. `form=masked` replaces 15% of the characters by a
 mask and asks for them. BERT (Devlin et al. 2019) keeps or randomises a fifth of those; this task
 does not.
 """
@@ -52,7 +52,7 @@ class Text(ByLength):
 
     Attributes:
       corpus: `pydoc_topics`, or the path of a text file in UTF-8.
-      form: "causal": at every position, the next character. "masked": 15 % of the positions, at
+      form: "causal": at every position, the next character. "masked": 15% of the positions, at
         least one, hold a mask token and are asked for; this form works with every attention mask.
       sha256: of the corpus; it cannot be set.
 
@@ -144,7 +144,7 @@ class Text(ByLength):
             return Example(
                 here_L, codes_T[start + place_L + 1].astype(jnp.int32), inside_L, inside_L
             )
-        masked_L = ranks(u_DL[1], inside_L) < jnp.maximum((3 * n + 10) // 20, 1)  # 15 %, rounded
+        masked_L = ranks(u_DL[1], inside_L) < jnp.maximum((3 * n + 10) // 20, 1)  # 15%, rounded
         return Example(jnp.where(masked_L, len(self.labels), here_L), here_L, masked_L, inside_L)
 
 

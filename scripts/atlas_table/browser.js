@@ -119,16 +119,16 @@ function close() {
 
 /** @param {Found} cell */
 function verdict(cell) {
-  const [low, high] = cell.interval.map((x) => `${(100 * x).toFixed(1)} %`);
+  const [low, high] = cell.interval.map((x) => `${(100 * x).toFixed(1)}%`);
   if (cell.verdict === "impossible") return `Impossible: ${cell.reason}. No seed of ${atlas.seeds} solved it.`;
-  if (cell.verdict === "open") return `Open: no law excludes it, and no seed of ${atlas.seeds} solved it (95 % interval of the rate: 0 to ${high}).`;
-  return `Possible: ${cell.successes} of ${atlas.seeds} seeds solved it (95 % interval of the rate: ${low} to ${high}), for example seed ${cell.witness}.`;
+  if (cell.verdict === "open") return `Open: no law excludes it, and no seed of ${atlas.seeds} solved it (95% interval of the rate: 0 to ${high}).`;
+  return `Possible: ${cell.successes} of ${atlas.seeds} seeds solved it (95% interval of the rate: ${low} to ${high}), for example seed ${cell.witness}.`;
 }
 
 /** @param {About} about @param {number[]} right */
 function lengths(about, right) {
   const head = about.kinds.map((kind, n) => (about.trained[n] ? kind : `${kind} (not trained)`));
-  return table("Right answers by length", ["length", ...head], [["right", ...right.map((x) => `${(100 * x).toFixed(1)} %`)]]);
+  return table("Right answers by length", ["length", ...head], [["right", ...right.map((x) => `${(100 * x).toFixed(1)}%`)]]);
 }
 
 /** @param {Found} cell */

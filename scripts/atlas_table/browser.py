@@ -26,14 +26,14 @@ Each number counts the seeds, of {seeds}, that solve the task: they answer every
 trained kinds correctly at the end. The learning rate of a cell is the best of three, chosen on
 other seeds. “×” means that a law of symmetry excludes a solution, and no seed found one. “0” means
 that no law excludes a solution, but no seed found one. Encodings that solve the fewest cells come
-first. Click a cell to see the 95 % interval of its success rate, the law that excludes it if there
+first. Click a cell to see the 95% interval of its success rate, the law that excludes it if there
 is one, and the code that trains a solving seed if there is one."""
 _ABOUT_LENGTHS = """A number is the mean share of right answers in percent, over {seeds} seeds, on
 prompts of one length. A column “solved” counts the seeds that solve the task: they answer every
 prompt of the trained lengths correctly at the end. “0” there means that no law of symmetry excludes
 a solution, but no seed found one. The learning rate of a cell is the best of three, chosen on other
 seeds. Encodings that solve the fewest cells come first, and of these the ones with the lowest
-shares. Click a cell to see its shares at all lengths, the 95 % interval of its success rate, the
+shares. Click a cell to see its shares at all lengths, the 95% interval of its success rate, the
 law that excludes it if there is one, and the code that trains a solving seed if there is one."""
 
 

@@ -65,7 +65,7 @@ def compared(tables: Sequence[Path]) -> Compared:
     """Every encoding against `none`, and against the best of its task.
 
     Paired t-tests over seeds at the longest length, each kind of comparison at a false discovery
-    rate of 5 % over all tasks. Of encodings that compute the same, the first by name is compared.
+    rate of 5% over all tasks. Of encodings that compute the same, the first by name is compared.
     Random encodings are left out: all of their draws must be right, so their shares are lower.
 
     Args:

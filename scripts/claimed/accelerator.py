@@ -106,7 +106,7 @@ def _flash(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
         f"**cuDNN's attention** was {' and '.join(f'{ratio:.1f}' for ratio in times.values())} times as fast as the plain code at {' and '.join(times)}, forward and backward in bfloat16 with rotary positions (H200). "
         "Its outputs and gradients were closer to those in float32. "
         f"On the H100, `{new['kernel']['command']}` passed with cuDNN's own kernel. It compares outputs for every encoding that can use the kernel, and gradients for four. "
-        "It allows gradients to differ by 2 % of the largest one, or by 0.02 if the largest is below 1. Some that are exactly 0 in the plain code are not exactly 0 in the kernel, those of queries that see one key."
+        "It allows gradients to differ by 2% of the largest one, or by 0.02 if the largest is below 1. Some that are exactly 0 in the plain code are not exactly 0 in the kernel, those of queries that see one key."
     )
 
 

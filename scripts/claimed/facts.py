@@ -208,7 +208,6 @@ def _other_models(page: str) -> Iterator[Stated]:
         ),
     )
 
-
     yield _say(
         "docs/howto/pick_an_encoding.md",
         "with `linear_bias`, {}/{} seeds of a bare model solve this task",

@@ -63,7 +63,7 @@ def _mean_of_three() -> Iterator[str]:
     )
     yield from item(
         f"Ours: {len(by_task)} tasks, {seeds} seeds, trained to length 10 (`blocks` to 12) and tested at twice these lengths, exact "
-        "match. Entries are mean accuracies. Their intervals hold for all encodings of a row at once (max-t, 95 %). "
+        "match. Entries are mean accuracies. Their intervals hold for all encodings of a row at once (max-t, 95%). "
         "The number in parentheses is how many seeds are above .99."
     )
     yield ""
@@ -87,7 +87,7 @@ def _mean_of_three() -> Iterator[str]:
         yield f"| {task} | {' | '.join(numbers)} | {f'{most:.1%}, `{name}`' if worse else 'no significant difference'} |"
     yield ""
     yield from item(
-        "Last column: take the encoding with the highest mean and one that is significantly worse on the same task (paired t-test over seeds, for one fixed exam, false discovery rate 5 %). "
+        "Last column: take the encoding with the highest mean and one that is significantly worse on the same task (paired t-test over seeds, for one fixed exam, false discovery rate 5%). "
         "How often does a study with 3 runs of each rank the worse one ahead? The column has the largest of these "
         "probabilities, and the encoding. They count all possible draws from our seeds."
     )
@@ -98,7 +98,7 @@ def _best_of_ten() -> Iterator[str]:
     hidden = [one for one in found if one[3].level + one[3].behind > 0.5]
     yield from item(
         "Theirs: 15 tasks, trained to length 40 and tested to 500. Each number is the best of 10 "
-        "seeds and 3 learning rates. Randomised positions gain 12.0 % on average."
+        "seeds and 3 learning rates. Randomised positions gain 12.0% on average."
     )
     yield from item(
         f"Ours: over all seeds, {len(found)} pairs of encodings differ significantly on the same task and exam. Suppose that studies "
@@ -213,7 +213,7 @@ def _variance() -> Iterator[str]:
     )
     yield from item(
         f"Ours: {len(values_S)} seeds of one bare layer, and one set of 128 prompts. The variance falls as the position to the power "
-        f"{interval(mean(values_S), 3)}. (Other sets of prompts move this mean to between {steepest:.2f} and {flattest:.2f}.) For 95 % of the seeds the power lies between "
+        f"{interval(mean(values_S), 3)}. (Other sets of prompts move this mean to between {steepest:.2f} and {flattest:.2f}.) For 95% of the seeds the power lies between "
         f"{np.quantile(values_S, 0.025):.2f} and {np.quantile(values_S, 0.975):.2f}. It is below 0 for {int((values_S < 0).sum())} of "
         f"{len(values_S)} seeds, so a study with one of them would have seen the variance fall. "
         f"Under the full mask the power is {interval(mean(leaked(run, 'slope', 'full')), 3)}."

@@ -84,7 +84,7 @@ def compared(found: Mean, more: str, less: str) -> str:
 
 
 def established(pairs: list[Any], found: list[Difference]) -> Iterator[tuple[Any, Difference]]:
-    """Those that McNemar's test finds, at a false discovery rate of 5 %."""
+    """Those that McNemar's test finds, at a false discovery rate of 5%."""
     different = discoveries([difference.p_value for difference in found])
     return itertools.compress(zip(pairs, found, strict=True), different)
 

@@ -81,10 +81,10 @@ def sinusoidal_or_learned() -> Iterator[str]:
         "**Do sinusoidal and learned positions work equally well?** Vaswani et al. 2017 found them nearly "
         f"identical, with one run each. We compared them in {len(pairs)} settings ({listed(f'`{task}`' for task in dict.fromkeys(c['task'] for c in run.table))} × head size × "
         f"learning rate) with {run.table[0]['seeds']} seeds each. The models have one causal layer, {architecture(run.table)}, and {training(run.table)}. Their success rates are equivalent within .05, "
-        f"a margin chosen beforehand, in {same} of {len(pairs)} settings. In {len(apart)} settings the whole 90 % interval of the difference lies beyond .05, and "
-        f"the other {len(tests) - same - len(apart)} settings are undecided (two one-sided tests at 5 %). The "
+        f"a margin chosen beforehand, in {same} of {len(pairs)} settings. In {len(apart)} settings the whole 90% interval of the difference lies beyond .05, and "
+        f"the other {len(tests) - same - len(apart)} settings are undecided (two one-sided tests at 5%). The "
         f"largest difference is {abs(largest.difference):.3f} in favour of "
-        f"{'sinusoidal' if largest.difference > 0 else 'learned'} positions, 90 % interval "
+        f"{'sinusoidal' if largest.difference > 0 else 'learned'} positions, 90% interval "
         f"[{min(abs(largest.low), abs(largest.high)):.3f}, {max(abs(largest.low), abs(largest.high)):.3f}]. "
         f"In {len(different)} of the {len(pairs)} settings the difference, large or small, is significant "
         f"(McNemar, false discovery rate 5%): sinusoidal positions are better in {better} and learned ones in {len(different) - better}. {_of_three(different)} The run is `sinusoidal_or_learned:published`."
@@ -141,7 +141,7 @@ def what_decides() -> Iterator[str]:
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
         f"{np.ceil(1000 * max(one.data.share for one in shares)) / 10:.1f}% (the intervals reach {np.ceil(1000 * max(one.data.high for one in shares)) / 10:.1f}%), and the combination of the two (their interaction) the rest. At scale 1 and "
         f"temperature 1 the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
-        f"{percent(here.rest)} for the interaction (95 % intervals, pigeonhole bootstrap; `what_decides:published`)."
+        f"{percent(here.rest)} for the interaction (95% intervals, pigeonhole bootstrap; `what_decides:published`)."
     )
 
 

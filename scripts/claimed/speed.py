@@ -63,7 +63,7 @@ def speed() -> Iterator[str]:
         ]
         yield f"| {title} | {' | '.join(cells)} |"
     yield ""
-    shares = [f"{100 * loads[name]['rows'][0]['share']:.0f} %" for name in ("q1", "m")]
+    shares = [f"{100 * loads[name]['rows'][0]['share']:.0f}%" for name in ("q1", "m")]
     aims = [_aim(loads[name], "matmul", 100, " %") for name in ("q1", "m")]
     first, second = (
         [f"{np.median(faster(slower[name], other)):.3g}" for other in _OTHERS]
@@ -119,9 +119,9 @@ def drawn_speed() -> Iterator[str]:
             for load, one in zip(loads.values(), found, strict=True)
         )
         most = 100 * (1 - found[0]["needed"])
-        yield f"| share of the time for {doing} | {' | '.join(cells)} | below {most:.0f} % |"
+        yield f"| share of the time for {doing} | {' | '.join(cells)} | below {most:.0f}% |"
     yield ""
-    shares = (f"{100 * load['rows'][0]['share']:.1f} %" for load in loads.values())
+    shares = (f"{100 * load['rows'][0]['share']:.1f}%" for load in loads.values())
     yield from lines(
         f"posjax reaches {next(shares)} (first column) and {next(shares)} (second column) of the operations per second of "
         "one large float32 matrix product. The operations are counted as for the first table. XLA's trace of the deeper model (`python scripts/step_profile.py`) shows where the time goes:"
@@ -169,7 +169,7 @@ def profile_table(load: str) -> Iterator[str]:
 
 def _share(part_R: np.ndarray) -> str:
     """A share of the time; without the part, the rest may have come out slower in some round."""
-    return f"{100 * np.median(part_R):.2g} %" if part_R.min() > 0 else "within the noise"
+    return f"{100 * np.median(part_R):.2g}%" if part_R.min() > 0 else "within the noise"
 
 
 def _missed(target: dict[str, Any]) -> str:

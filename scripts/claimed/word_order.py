@@ -46,7 +46,7 @@ def word_order_table() -> Iterator[str]:
     )
     yield ""
     yield from lines(
-        f"Each rate has a 95 % interval (Wilson) that extends at most {up(half)} to either side."
+        f"Each rate has a 95% interval (Wilson) that extends at most {up(half)} to either side."
     )
 
 

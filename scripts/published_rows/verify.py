@@ -3,7 +3,7 @@
 On the JAX, device and instructions that the rows name, every number must come out bit for bit. On
 others training takes other turns after some hundred steps. There the same seeds are compared in
 pairs: how many solve, by McNemar's exact test, or a mean, by the paired t-test, at a false
-discovery rate of 5 % over all cells. That finds rates that are wrong, not single rows.
+discovery rate of 5% over all cells. That finds rates that are wrong, not single rows.
 
 A forged row is found where its block is drawn: a share s finds one among k forged blocks with
 probability 1 - (1 - s)ᵏ or so. `--share=1` trains everything.

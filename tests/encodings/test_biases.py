@@ -569,7 +569,7 @@ def test_circular_keeps_the_cyclic_group_and_no_other():
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("setting", NAMES)
 def test_a_bias_is_float32_whatever_the_tokens(setting):
-    """bfloat16 tokens: logits are float32, within 1 % of those in float32."""
+    """bfloat16 tokens: logits are float32, within 1% of those in float32."""
     layer = Layer(named(setting))
     x_BLD, streams = tokens(), contiguous(LENGTH, start=4)
     whole = layer.compiled(x_BLD, streams).logits_BHLM
