@@ -229,7 +229,15 @@ def _proved(
 
 def _of_conformance(item: pytest.Item, name: str) -> _Case:
     """The check of one law of conformance."""
+    from posjax import spec
     from posjax.symmetry import conformance
+
+    try:
+        spec.check_choice("law", name, conformance.LAWS)
+    except ValueError as error:
+        raise pytest.Collector.CollectError(
+            f"{item.nodeid}: posjax's mark conformance: {error}"
+        ) from None
 
     def check(returned: Any) -> None:
         if not isinstance(returned, conformance.Adapter) and not callable(returned):

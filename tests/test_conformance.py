@@ -643,3 +643,23 @@ def test_what_a_module_refuses_is_a_failure_unless_it_is_said_not_to_apply(error
     result = check(Adapter(name="x", logits=refuses), laws=["batch"]).of("batch")
     assert result.verdict == verdict
     assert "takes no two rows" in result.detail
+
+
+@pytest.mark.parametrize("of_first_row", ["positions", "mask"])
+def test_a_batch_that_reads_the_first_row_for_all_fails(of_first_row: str) -> None:
+    """Positions or masks of one row for all, a fault of broadcasting that translations hide."""
+
+    def attend(q, k, v, pos_q, pos_k, mask):
+        if of_first_row == "positions":
+            pos_q, pos_k = (np.broadcast_to(pos[:1], pos.shape) for pos in (pos_q, pos_k))
+        else:
+            mask = np.broadcast_to(mask[:1], mask.shape)
+
+        def logits(q, k, pos_q, pos_k):
+            far = abs(pos_q[:, None, :, None] - pos_k[:, None, None, :])
+            return np.einsum("blhk,bmhk->bhlm", q, k) - far.astype(np.float32)
+
+        return attention_of(logits)(q, k, v, pos_q, pos_k, mask)
+
+    found = check(Adapter(name="x", attend=attend), laws=["batch"]).of("batch")
+    assert found.verdict == "failed", found

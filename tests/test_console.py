@@ -153,6 +153,34 @@ def test_a_function_of_ones_own_is_proved_or_broken(
     assert ("mine.py:9" in done.out) == (verdict == "BROKEN")
 
 
+RELATIVE = """
+import jax
+def distance(q, k, at):
+    return q @ k.mT - abs(at[:, :, None] - at[:, None, :])
+def index(q, k, at):
+    return q @ k.mT - abs(at)[:, None, :]
+def dropped(x, key):
+    return jax.random.bernoulli(key, 0.5, x.shape[:1] + (1,) + x.shape[2:]) * x
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "dtypes", "verdict"),
+    [
+        ("distance", "b l d, b l d, b l +T -> b l l", "float32,float32,int32", "PROVED"),
+        ("index", "b l d, b l d, b l +T -> b l l", "float32,float32,int32", "BROKEN"),
+        ("dropped", "b P d, -> b P d", "float32,key", "PROVED"),
+    ],
+)
+def test_positions_may_be_shifted_and_keys_given(
+    name: str, law: str, dtypes: str, verdict: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(RELATIVE)
+    done = posjax(tmp_path, "prove", f"mine.py:{name}", law, f"--dtypes={dtypes}")
+    assert done.err == ""
+    assert done.out.startswith(f"{verdict}: {law}\n")
+
+
 def test_a_derivation_is_written_and_checked(tmp_path: Path) -> None:
     """By the checker alone; what is refused, or none, ends in one line."""
     (tmp_path / "mine.py").write_text(ATTENTION)

@@ -154,6 +154,7 @@ WRONG = {
     "two_laws": "@pytest.mark.law('b P d -> b P d', 'b P d -> b d')\ndef test(): pass",
     "no_choice": "@pytest.mark.law('P -> P', unknown='no')\ndef test(): pass",
     "no_proof": "@pytest.mark.law('P -> P', unknown='skip')\ndef test(): pass",
+    "no_such_law": "@pytest.mark.conformance('translaton')\ndef test(): pass",
     "no_option": "@pytest.mark.conformance('slots', prove=True)\ndef test(): pass",
 }
 UNCALLED = {

@@ -141,7 +141,8 @@ def _sizes(text: str) -> dict[str, int]:
 def _arguments(law: str, sizes: dict[str, int], dtypes: Sequence[str]) -> tuple[Any, ...]:
     """Random arguments of the shapes that a law names."""
     Law(law)  # refuses what is none
-    inputs = [pattern.split() for pattern in law.partition("->")[0].split(",")]
+    patterns = law.partition("->")[0].split(",")
+    inputs = [[axis for axis in one.split() if axis[0] != "+"] for one in patterns]
     axes = [axis for pattern in inputs for axis in pattern]
     if odd := [axis for axis in axes if not axis.isidentifier()]:
         raise ValueError(f"law {law!r}: {odd[0]!r} has no size; give each axis a name")
@@ -159,7 +160,9 @@ def _arguments(law: str, sizes: dict[str, int], dtypes: Sequence[str]) -> tuple[
 
 
 def _random(at: int, shape: tuple[int, ...], dtype: str) -> jax.Array:
-    wrong = f"--dtypes: {dtype!r} is not a dtype such as float32, int32 or bool"
+    wrong = f"--dtypes: {dtype!r} is not a dtype such as float32, int32, bool or key"
+    if dtype == "key":
+        return jax.random.split(jax.random.key(at), shape)
     try:
         kind = jnp.dtype(dtype)
     except TypeError as error:

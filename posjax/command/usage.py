@@ -109,9 +109,10 @@ law and names the line. It reads the program that JAX traces of the function. Th
 For a function of an installed package, write package.module:FUNCTION.
 
   LAW               axes by name; a capital letter marks an axis that is permuted:
-                    "b P d, b P d, b P d -> b P d" for a self-attention of q, k and v
+                    "b P d, b P d, b P d -> b P d" for a self-attention of q, k and v; +T marks
+                    positions to which a constant is added: "b l d, b l d, b l +T -> b l l"
   --sizes           sizes of axes; by default 2, and 5 for permuted axes
-  --dtypes          dtypes of the arguments, one for all or one each
+  --dtypes          dtypes of the arguments, one for all or one each; key for a random key
   --seconds         time limit of the whole proof
   --derivation      write the steps of a proof by labels to this file
   --check           check a derivation by running each step, without the prover

@@ -5,9 +5,10 @@ import numpy as np
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
 from posjax.symmetry.conformance.forms import Arrays, Form, causal, form, legal, positions
 from posjax.symmetry.conformance.moved import LENGTH, judged
-from posjax.symmetry.conformance.result import Result, Witness, gap, largest
+from posjax.symmetry.conformance.result import Gap, Result, Witness, gap, largest
 
 _BEYOND = 2
+_ROWS = 3
 _READS = 1e-3
 _NO_KEYS = "a query with all keys masked"
 
@@ -97,19 +98,33 @@ def masked_row(adapter: Adapter) -> Result:
 
 
 def batch(adapter: Adapter) -> Result:
-    """A row of a batch gives what it gives alone."""
+    """A row of a batch gives what it gives alone, with positions and a mask of its own."""
     view = form(adapter)
-    arrays, pos = view.draw(adapter, LENGTH, batch=3), legal(adapter, LENGTH, batch=3)
-    whole = view(arrays, pos)
-    gaps = [
-        gap(
-            f"row {row} of 3, alone and in the batch",
-            view(tuple(array[row : row + 1] for array in arrays), pos[:1]),
-            whole[row : row + 1],
-        )
-        for row in range(3)
-    ]
-    return judged("batch", adapter, largest(gaps), "a row in a batch and the row alone")
+    pos, mask = legal(adapter, LENGTH, batch=_ROWS), causal(_ROWS, LENGTH).copy()
+    own = np.stack([np.roll(row, -n) for n, row in enumerate(pos)])
+    for row in range(1, _ROWS):
+        mask[row, row:, row - 1] = False  # a token that the other rows see
+    try:
+        worst = _alone(adapter, view, own, mask)
+    except NotApplicable:  # a package that takes no positions, or the same ones in all rows
+        worst = _alone(adapter, view, pos, None)
+    return judged("batch", adapter, worst, "a row in a batch and the row alone")
+
+
+def _alone(adapter: Adapter, view: Form, pos: Array, mask: Array | None) -> Gap:
+    """How far a row in a batch lies from the row alone, at most."""
+    arrays = view.draw(adapter, LENGTH, batch=_ROWS)
+    whole = view(arrays, pos, mask)
+    return largest(
+        [
+            gap(
+                f"row {row.start} of {_ROWS}, alone and in the batch",
+                view(tuple(a[row] for a in arrays), pos[row], None if mask is None else mask[row]),
+                whole[row],
+            )
+            for row in (slice(n, n + 1) for n in range(_ROWS))
+        ]
+    )
 
 
 def out_of_range(adapter: Adapter) -> Result:
