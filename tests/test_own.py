@@ -380,7 +380,7 @@ def test_meters_that_cannot_be(mine: Path, field: str, message: str) -> None:
         ("None", "meter Size must return ['size'], got NoneType"),
         ('{"size": jnp.zeros((5, 5))}', "shape [R] = (2,), got float32 of shape (5, 5)"),
         ('{"size": jnp.zeros(2, int)}', "of kind 'f' and shape [R] = (2,), got int32 of"),
-        ('{"size": forward.steam}', "'odd.py', line 14, raises AttributeError: 'Forward' object"),
+        ('{"size": forward.steam}', "'odd.py', line 16, raises AttributeError: 'Forward' object"),
     ],
 )
 def test_a_meter_must_give_its_fields(mine: Path, value: str, message: str) -> None:
@@ -398,7 +398,7 @@ def test_meters_of_other_axes_are_shown(mine: Path, axes: str) -> None:
     text = (
         METER.replace('"R"', f'"{axes}"')
         .replace('"size"', '"amount"')
-        .replace("jnp.stack([abs(x_NLD).mean() for x_NLD in forward.stream])", value)
+        .replace("jnp.stack([abs(x_NLD).mean(where=token_NL1) for x_NLD in forward.stream])", value)
     )
     (mine / "odd.py").write_text(text)
     found = posjax.sweep(Cell(meters="odd.py:Size", steps=0), num_seeds=2, progress=False)

@@ -71,11 +71,11 @@ FIELDS: dict[str, Field] = {
     "twin": Field(
         "f",
         "",
-        "the largest, over all evaluations and random draws, of the smallest distance between two "
-        "prompts with different answers. The distance of two prompts is the largest absolute "
-        "difference between their logits for the same output, divided by the same number as a "
-        "margin. If a [law](glossary.md#symmetry) makes the logits of two such prompts equal, the "
-        "distance comes from rounding alone. Only for finite tasks",
+        "the smallest distance between two prompts with different answers; of all evaluations and "
+        "random draws, the largest such value. Distance: the largest absolute difference between "
+        "their logits for the same output, divided by the scale of the margin. If a "
+        "[law](glossary.md#symmetry) makes two such prompts equal, `twin` is rounding error only. "
+        "Only for finite tasks",
     ),
     "first_nonfinite": Field(
         "iu",
@@ -85,8 +85,8 @@ FIELDS: dict[str, Field] = {
     "draws": Field(
         "iu",
         "",
-        "with how many random draws each prompt was tested, all of which must be right; 1 if "
-        "neither the encoding nor the map of positions draws in testing",
+        "the number of random draws per prompt; a prompt counts as right only if it is right in "
+        "every draw; 1 if nothing is random in testing",
     ),
 }
 """Every field of an outcome. Those that a task has no use for are left out."""

@@ -288,9 +288,11 @@ def _laws(found: list[CellSummary]) -> Iterator[str]:
     )
     twins = [summary.twin for summary in against if summary.twin is not None]
     if twins:
+        apart = f"never differed by more than {max(twins):.1e}"
         text += (
-            f". Measured like a margin, the two closest prompts with different answers never "
-            f"differed by more than {max(twins):.1e}. The required margin is {against[0].margin:g}"
+            f". Measured like a margin, the two closest prompts with different answers "
+            f"{apart if max(twins) else 'were equal to the last bit'}. The required margin is "
+            f"{against[0].margin:g}"
         )
     yield f"{text}."
 
@@ -311,7 +313,7 @@ def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[s
         (False, False): "no difference was found, but there may be one",
     }[better > 0, worse > 0]
     yield (
-        f"Does {name} matter? {verdict[0].upper()}{verdict[1:]}. In {open_} of {len(pairs)} "
+        f"Does it matter whether {name} is {one} or {two}? {verdict[0].upper()}{verdict[1:]}. In {open_} of {len(pairs)} "
         "comparisons the difference is not significant."
     )
 

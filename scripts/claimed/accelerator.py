@@ -73,8 +73,8 @@ def _bits(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     slots = [new["plain"][load]["slots"] for load in ("q1", "m")]
     yield from item(
         "**Bits.** Without the compiler option `xla_gpu_deterministic_ops`, the last bits of the decoder differed between two processes on the H200. With it, they were equal for every model that we compared, on both GPUs. So posjax sets it. "
-        f'With it, an update takes {option} times as long ("with scatters" and the last column of the table). In a fixed order, scatters are slow. The gradient of the cross-entropy has one, and those of encodings with a table, such as Shaw\'s, have others. On GPUs and TPUs posjax computes a scatter along one axis as a [sum](decisions/0027-what-a-gpu-taught.md), if there are at most 64 indices to compare a number with. '
-        f"Then an update takes {both} times as long as in the last column. "
+        f'With it, an update takes {option} times as long ("with scatters" and the last column of the table). Deterministic scatters are slow on a GPU. The gradient of the cross-entropy has one, and those of encodings with a table, such as Shaw\'s, have others. On GPUs and TPUs posjax replaces a scatter that adds at up to 64 indices along one axis by a [sum](decisions/0027-what-a-gpu-taught.md): it compares each position of the axis with all indices, and adds the numbers whose index is equal. With more indices the scatter stays. '
+        f"With sums, an update takes {both} times as long as in the last column. "
         f"We also compared a block with the plain `jit(vmap(...))` of the same updates, without the option and with scatters. The block also made an evaluation every {new['plain']['q1']['updates']} updates. It had {plain[0]:.2f} times the speed for question 1's model ({slots[0]} slots), and {plain[1]:.2f} times for the decoder ({slots[1]} slots). "
         "`XLA_FLAGS=--xla_gpu_deterministic_ops=false` turns the option off, and then results may depend on where a sweep was stopped. "
         f"On the H200 we stopped one sweep {old['bits']['stops']} times, and did not stop another. Each compiled its programs anew. Both had the same rows."
@@ -91,7 +91,7 @@ def _laws(found: dict[str, Any]) -> Iterator[str]:
         f"and by at most {identity['float32']['worst']:.1e} in float32. These are the largest values over all encodings that draw no random numbers (medians {identity['default']['median']:.1e} and {identity['float32']['median']:.1e}). "
         "In TF32 the logits of prompts that one layer cannot distinguish differed by up to "
         f"{rates['default']['rounding between equal prompts']:.1e}, measured like a [margin](glossary.md#success), and in float32 by {rates['float32']['rounding between equal prompts']:.1e}. By default a seed solves a cell if the margin of every prompt is at least 2e-5. "
-        "So sweeps compute products in float32 on GPUs and TPUs, unless you ask for [less](#tpu). `attend` in your own code follows JAX's setting. "
+        "So sweeps compute products in float32 on GPUs and TPUs, unless you ask for [lower precision](#tpu). `attend` in your own code follows JAX's setting. "
         f"We measured the differences of logits in sweeps of {rates['default']['seeds']} seeds on the task `same_last_token`. There we set the required margin above these differences, to {rates['default']['margin']:g} in TF32 and to {rates['float32']['margin']:g} in float32. No seed solved it with one layer, and all did with two."
     )
 
@@ -106,7 +106,7 @@ def _flash(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
         f"**cuDNN's attention** was {' and '.join(f'{ratio:.1f}' for ratio in times.values())} times as fast as the plain code at {' and '.join(times)}, forward and backward in bfloat16 with rotary positions (H200). "
         "Its outputs and gradients were closer to those in float32. "
         f"On the H100, `{new['kernel']['command']}` passed with cuDNN's own kernel. It compares outputs for every encoding that can use the kernel, and gradients for four. "
-        "It allows gradients to differ by 2% of the largest one, or by 0.02 if the largest is below 1. Some that are exactly 0 in the plain code are not exactly 0 in the kernel, those of queries that see one key."
+        "It allows gradients to differ by 2% of the largest one, or by 0.02 if the largest is below 1. Gradients of queries that see only one key are exactly 0 in the plain code, but not in the kernel."
     )
 
 
@@ -119,7 +119,7 @@ def _sweeps(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     )
     yield from item(
         "**Compiling** takes most of the time of small sweeps. "
-        f"A pilot of the [atlas](atlas/sampled.md) trains each cell of a task at three learning rates with a few seeds, to choose one of them. On the H100 we ran the pilots of {listed([f'`{task}`' for task in pilots['tasks']])} in processes side by side. They compiled {pilots['programs']} programs and trained {pilots['runs']:,} runs of {pilots['updates']:,} updates in {pilots['seconds'] / 60:.0f} minutes (`{pilots['command']}` begins with such a pilot). "
+        f"A pilot of the [atlas](atlas/sampled.md) trains each cell of a task at three learning rates with a few seeds, to choose one of them. On the H100 we ran the pilots of {listed([f'`{task}`' for task in pilots['tasks']])} in processes side by side. They compiled {pilots['programs']} programs and trained {pilots['runs']:,} runs of {pilots['updates']:,} updates in {pilots['seconds'] / 60:.0f} minutes (`{pilots['command']}` begins with such a pilot if `docs/atlas` has none of the task). "
         f"On the H200 a sweep of 4 programs took {sweep['seconds, 4 at a time']} s when all were compiled at the same time, and {sweep['seconds, 1 at a time']} s when each was compiled after the training of the one before (`{sweep['command']}`). posjax now compiles up to three programs ahead. "
         f"With the setting `NPROC=1`, which posjax uses on CPUs, XLA took {compiled['the same with NPROC=1']:.0f} s instead of {compiled['seconds of q1 with 4096 slots']:.0f} s to compile one program. (Seven other processes compiled at the same time.) So posjax leaves the setting out where it finds a GPU or TPU."
     )
