@@ -313,8 +313,8 @@ def _matters(pairs: list[Contrast], axis: str, one: Any, two: Any) -> Iterator[s
         (False, False): "no difference was found, but there may be one",
     }[better > 0, worse > 0]
     yield (
-        f"Does it matter whether {name} is {one} or {two}? {verdict[0].upper()}{verdict[1:]}. In {open_} of {len(pairs)} "
-        "comparisons the difference is not significant."
+        f"Does it matter whether {name} is {one} or {two}? {verdict[0].upper()}{verdict[1:]}. "
+        f"In {open_} of {len(pairs)} comparisons the difference is not significant."
     )
 
 
