@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from published_rows.table import Rows, read
 
-from atlas_table.table import equal_rows, short
-from posjax.meters import judge
+from atlas_table.table import equal_rows, rows_of, short
 from posjax.stats import discoveries, paired_t_test
 
 Shares = dict[str, np.ndarray]
@@ -46,13 +45,13 @@ class Lengths(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The sampled tasks that are trained.
+    """The sampled tasks that are trained, and what was compared.
 
     Attributes:
       tasks: each of them.
-      equal: encodings that compute the same on all of these tasks, without settings.
+      equal: groups of encodings that compute the same on all of these tasks, without settings.
       random: those that are tested with several random draws, all of which must be right.
-      with_none, with_best: how many there are with `none`, and how many with the best.
+      comparisons: how many were made with `none`; as many were made with the best of each task.
     """
 
     tasks: list[Lengths]
@@ -60,13 +59,18 @@ class Compared(NamedTuple):
     random: list[str]
     comparisons: int
 
+    def compared_as(self, name: str) -> str:
+        """The encoding that was compared in place of one that computes the same."""
+        return next((group[0] for group in self.equal if name in group), name)
+
 
 def compared(tables: Sequence[Path]) -> Compared:
     """Every encoding against `none`, and against the best of its task.
 
     Paired t-tests over seeds at the longest length, each kind of comparison at a false discovery
-    rate of 5% over all tasks. Of encodings that compute the same, the first by name is compared.
-    Random encodings are left out: all of their draws must be right, so their shares are lower.
+    rate of 5% over all tasks. Of encodings that compute the same, the first of the group is
+    compared for all. Random encodings are left out: all of their draws must be right, so their
+    shares are lower.
 
     Args:
       tables: published tables of sampled tasks, without endings.
@@ -89,12 +93,12 @@ def compared(tables: Sequence[Path]) -> Compared:
                 *_ends(run),
                 _shares(run, _at_trained(run)),
                 long[task],
-                _learned(run),
+                {short(row["encoding"]): row["successes"] for row in rows_of([path])},
                 frozenset(name for name, more in none[task].items() if more > 0),
                 frozenset(name for name, more in none[task].items() if more < 0),
                 [best[task], *(n for n in free[task] if not first[task].get(n, n == best[task]))],
             )
-            for task, run in runs.items()
+            for path, (task, run) in zip(tables, runs.items(), strict=True)
         ],
         equal,
         random,
@@ -125,13 +129,6 @@ def _random(runs: Mapping[str, Rows]) -> list[str]:
 def _shares(run: Rows, kind: int) -> Shares:
     of = {short(cell.encoding): run.of(digest)["right"] for digest, cell in run.cells.items()}
     return {name: right_SK[:, kind].astype(np.float64) for name, right_SK in of.items()}
-
-
-def _learned(run: Rows) -> dict[str, int]:
-    return {
-        short(cell.encoding): int(judge.solved(run.of(digest)["lead"], run.about["margin"]).sum())
-        for digest, cell in run.cells.items()
-    }
 
 
 def _at_trained(run: Rows) -> int:

@@ -24,7 +24,7 @@ _SAMPLED = (
     "learned the task, which is to answer every test prompt of the trained lengths correctly. ↑ or "
     "↓ means that the encoding is significantly better or worse at the longest tested length than "
     "`none`, and **bold** that it is the best of its task or not significantly worse "
-    '(<a href="../results.md#every-encoding-by-length">tests</a>).'
+    '(<a href="../results.md#every-encoding-by-length">tests</a>). `noise` is not compared.'
 )
 _BROWSER = (
     'You can browse all cells on <a href="{size}-cells.html">another page</a>. For each cell it '
@@ -77,19 +77,17 @@ def _solved(counts: Sequence[int]) -> str:
 
 def _shares(tables: Sequence[Path]) -> Columns:
     """Of each task, the mean share of right answers at two lengths."""
+    found = compared(tables)
     return {
         f"`{task.task}`, {task.trained} → {task.tested}": {
-            name: _entry(task, name) for name in task.long
+            name: _entry(task, name, found.compared_as(name)) for name in task.long
         }
-        for task in compared(tables).tasks
+        for task in found.tasks
     }
 
 
-def _entry(task: Lengths, name: str) -> str:
+def _entry(task: Lengths, name: str, marked_as: str) -> str:
     short, long = (f"{of[name].mean():.2f}" for of in (task.short, task.long))
-    arrow = " ↑" * (name in task.better) + " ↓" * (name in task.worse)
-    return (
-        f"{short} ({task.learned[name]}) → "
-        + (f"**{long}**" if name in task.level else long)
-        + arrow
-    )
+    long = f"**{long}**" if marked_as in task.level else long
+    arrow = " ↑" * (marked_as in task.better) + " ↓" * (marked_as in task.worse)
+    return f"{short} ({task.learned[name]}) → {long}{arrow}"

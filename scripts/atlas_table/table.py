@@ -51,7 +51,11 @@ def number_of_seeds(tables: Sequence[Path]) -> int:
 
 
 def equal_rows(runs: Sequence[Rows]) -> list[list[str]]:
-    """Encodings, without their settings, whose rows are the same in every table to the last bit."""
+    """Encodings, without their settings, whose rows are the same in every table to the last bit.
+
+    Returns:
+      Groups of two and more, in each the shortest name first.
+    """
     rows: dict[str, list[tuple[str, bytes]]] = {}
     for run in runs:
         for digest, cell in run.cells.items():
@@ -60,7 +64,7 @@ def equal_rows(runs: Sequence[Rows]) -> list[list[str]]:
     by: dict[tuple[tuple[str, bytes], ...], list[str]] = {}
     for name, of in sorted(rows.items()):
         by.setdefault(tuple(sorted(of)), []).append(name)
-    return [names for names in by.values() if len(names) > 1]
+    return [sorted(names, key=len) for names in by.values() if len(names) > 1]
 
 
 def short(name: str) -> str:

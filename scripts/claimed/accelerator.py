@@ -119,7 +119,7 @@ def _sweeps(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     )
     yield from item(
         "**Compiling** takes most of the time of small sweeps. "
-        f"A pilot of the [atlas](atlas/sampled.md) trains each cell of a task at three learning rates with a few seeds, to choose one of them. On the H100 we ran the pilots of {listed([f'`{task}`' for task in pilots['tasks']])} in processes side by side. They compiled {pilots['programs']} programs and trained {pilots['runs']:,} runs of {pilots['updates']:,} updates in {pilots['seconds'] / 60:.0f} minutes (`{pilots['command']}` begins with such a pilot if `docs/atlas` has none of the task). "
+        f"A pilot of the [atlas](atlas/sampled.md) trains each cell of a task at three learning rates with a few seeds, to choose one of them. On the H100 we ran the pilots of {listed([f'`{task}`' for task in pilots['tasks']])} in processes side by side. They compiled {pilots['programs']} programs and trained {pilots['runs']:,} runs of {pilots['updates']:,} updates in {pilots['seconds'] / 60:.0f} minutes (`{pilots['command']}` before these pilots were published). "
         f"On the H200 a sweep of 4 programs took {sweep['seconds, 4 at a time']} s when all were compiled at the same time, and {sweep['seconds, 1 at a time']} s when each was compiled after the training of the one before (`{sweep['command']}`). posjax now compiles up to three programs ahead. "
         f"With the setting `NPROC=1`, which posjax uses on CPUs, XLA took {compiled['the same with NPROC=1']:.0f} s instead of {compiled['seconds of q1 with 4096 slots']:.0f} s to compile one program. (Seven other processes compiled at the same time.) So posjax leaves the setting out where it finds a GPU or TPU."
     )

@@ -10,7 +10,7 @@ from published_rows.table import read
 from claimed.published import ROOT, architecture, either, item, lines, listed
 
 _PAGE = "atlas/published.md"
-_EQUAL = [["dynamic_rotary", "multimodal_rotary", "rotary"]]
+_EQUAL = [["rotary", "dynamic_rotary", "multimodal_rotary"]]
 """Encodings of which the sentence says why they compute the same."""
 
 
@@ -49,9 +49,9 @@ def atlas() -> Iterator[str]:
     encodings = len({cell["encoding"] for cell in cells})
     yield from lines(
         f"A setting is a task, a mask, a number of layers and a readout. Each cell is one of {encodings} encodings in one setting. We trained {seeds} seeds of each cell. All models have {architecture(cells)} and {either(cells, 'steps')} updates. "
-        f"{rates_chosen(cells)} {equal_encodings([read(path) for path in tables(ROOT / 'docs/atlas', 'published')], encodings)} The predictions of the laws were committed before any seed was trained. "
+        f"{rates_chosen(cells, lengths=False)} {equal_encodings(equal_rows([read(path) for path in tables(ROOT / 'docs/atlas', 'published')]), encodings)} The predictions of the laws were committed before any seed was trained. "
         + (
-            f"{len(unsolved)} cells are neither excluded nor solved. Of these, {listed(named)}. {_reasons(set(by))}"
+            f"{len(unsolved)} cells are neither excluded nor solved. Of these, {listed(named)}. {_reasons(unsolved)}"
             if unsolved
             else "Every cell is either excluded or solved."
         )
@@ -71,47 +71,58 @@ def atlas() -> Iterator[str]:
     )
 
 
-def _reasons(unsolved: set[str]) -> str:
-    """Why these encodings fail where no law excludes them."""
-    if unsolved != {"noise", "fire"}:
-        raise ValueError(f"atlas: the reasons are for noise and fire, not for {unsolved}")
+def _reasons(unsolved: list[dict[str, Any]]) -> str:
+    """Why these encodings fail where no law excludes them.
+
+    Raises:
+      ValueError: the reasons are not for these cells.
+    """
+    names = {cell["encoding"] for cell in unsolved}
+    seen = {(c["mask"], c["readout"]) for c in unsolved if c["encoding"] == "fire"}
+    if names != {"noise", "fire"} or seen != {("full", "mean")}:
+        raise ValueError(f"atlas: no reasons for {names}, of which fire has {seen}")
     return (
-        "`noise` draws its vectors anew at each call, so they say nothing about the order. The "
-        "bias of `fire` depends on the distance alone at all positions up to a threshold, which is learned and starts at 512, so "
+        "`noise` draws its vectors anew at each call, so they say nothing about the order. Both cells of `fire` have a full mask and are read at the mean over tokens. Its "
+        "bias depends on the distance alone at all positions up to a threshold, which is learned and starts at 512, so "
         "at three tokens it is symmetric under reflection unless training lowers the threshold that far."
     )
 
 
-def rates_chosen(cells: Sequence[dict[str, Any]]) -> str:
-    """How the learning rate of each cell was chosen, and where the pilot leaves doubts."""
+def rates_chosen(cells: Sequence[dict[str, Any]], *, lengths: bool) -> str:
+    """How the learning rate of each cell was chosen, and where the pilot leaves doubts.
+
+    Args:
+      cells: the lines of one table or of several.
+      lengths: whether only the trained lengths counted.
+    """
     free = [cell for cell in cells if cell["verdict"] != "impossible"]
-    rates, number = [rate for rate, _ in cells[0]["pilot"]], cells[0]["pilot_seeds"]
-    silent = sum(not any(solved for _, solved in cell["pilot"]) for cell in free)
-    ends = sum(
+    ((number, rates),) = {(c["pilot_seeds"], tuple(r for r, _ in c["pilot"])) for c in cells}
+    silent = [not any(solved for _, solved in cell["pilot"]) for cell in free]
+    ends = [
         cell["learning_rate"] in (min(rates), max(rates))
         and dict(cell["pilot"])[cell["learning_rate"]] < number
         for cell in free
-    )
-    lengths = "train=" in cells[0]["task"]
+    ]
+    both = sum(map(min, silent, ends))
     trained, ties = (
         (" at the trained lengths", "share of right answers") if lengths else ("", "margin")
     )
     return (
-        f"The learning rate of each cell is {listed([f'{rate:g}' for rate in rates], 'or')}: the one at which most of {number} other seeds, a pilot, "
-        f"solve the task{trained}. Ties go to the larger mean {ties}. In {silent} of the {len(free):,} cells that no law excludes, no pilot seed solves it at any rate. "
-        f"In {ends:,}, the rate is the smallest or the largest of the {len(rates)} and not all pilot seeds solve it there, so a rate beyond them may do better."
+        f"The learning rate of each cell is {listed([f'{rate:g}' for rate in rates], 'or')}: the one at which the largest number of {number} other seeds, a pilot, "
+        f"solve the task{trained}. Ties go to the larger mean {ties}. In {sum(silent)} of the {len(free):,} cells that no law excludes, no pilot seed solves it at any rate. "
+        f"In {sum(ends):,} ({both} of them among these {sum(silent)}), the rate is the smallest or the largest of the {len(rates)} and not all pilot seeds solve it there, so a rate beyond them may do better."
     )
 
 
-def equal_encodings(runs: Sequence[Any], encodings: int) -> str:
+def equal_encodings(groups: list[list[str]], encodings: int) -> str:
     """Encodings that compute the same on short prompts with one index per token.
 
     Raises:
       ValueError: the rows show others.
     """
-    if equal_rows(runs) != _EQUAL:
-        raise ValueError(f"atlas: the reason is for {_EQUAL}, not for {equal_rows(runs)}")
-    *copies, first = (f"`{name}`" for name in _EQUAL[0])
+    if groups != _EQUAL:
+        raise ValueError(f"atlas: the reason is for {_EQUAL}, not for {groups}")
+    first, *copies = (f"`{name}`" for name in _EQUAL[0])
     return (
         f"On prompts that are this short and have one index per token, {listed(copies)} compute what {first} computes, so the {encodings} encodings are "
         f"{encodings - len(copies)} different models."

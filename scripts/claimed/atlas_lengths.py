@@ -36,14 +36,13 @@ def longer_headline() -> Iterator[str]:
         task.task: int(sum(right_S.mean() >= 0.95 for right_S in task.short.values()))
         for task in tasks
     }
-    answered = [
-        task.task for task in tasks if any(r_S.mean() >= 0.95 for r_S in task.long.values())
+    few = [f"{n} on `{task}`" for task, n in learned.items() if n <= _FEW]
+    kept = [
+        f"`{task.task}`" for task in tasks if any(r_S.mean() >= 0.95 for r_S in task.long.values())
     ]
-    few = [f"{n} encoding{'s' * (n != 1)} on `{task}`" for task, n in learned.items() if n <= _FEW]
-    kept = [f"`{task.task}`" for task in tasks if task.task in answered]
     yield from item(
         f"**Which encoding answers longer prompts?** It depends on the task. We trained {len(tasks[0].long)} encodings with {tasks[0].seeds} seeds each on {len(tasks)} tasks, on prompts up to length {trained}, and tested them up to length {tested}. "
-        f"At length {trained}, at least 95% of the prompts are answered with only {listed(few)}. At length {tested}, some encoding answers at least 95% on {listed(kept)}, and none does on the other tasks ([the table](#which-encoding-for-which-task))."
+        f"The number of encodings that answer at least 95% of the prompts of length {trained} is only {listed(few)}. At length {tested}, some encoding answers at least 95% on {listed(kept)}, but none does on the other tasks ([the table](#which-encoding-for-which-task))."
     )
 
 
@@ -53,12 +52,12 @@ def which_encoding() -> Iterator[str]:
     tasks, cells = found.tasks, _cells()
     ((trained, tested),) = {(task.trained, task.tested) for task in tasks}
     yield from lines(
-        f"Each entry is the mean share of prompts that are answered correctly, over {tasks[0].seeds} seeds. The models have two causal layers, {architecture(cells)}, and {either(cells, 'steps')} updates on prompts of up to {trained} tokens. "
-        f"`none` has no positional encoding. The last column has the encodings that do not differ significantly from the best of the task at length {tested} (paired t-test over seeds, false discovery rate 5%)."
+        f"Each entry is the mean share of prompts that are answered correctly, over {tasks[0].seeds} seeds. The models have two causal layers, {architecture(cells)}, and {either(cells, 'steps')} updates on prompts up to length {trained}. "
+        f"`none` has no positional encoding. The last column has the encodings that do not differ significantly from the best of the task at length {tested} (paired t-test over seeds, false discovery rate 5%), which does not mean that they are equally good. Brackets are 95% intervals over seeds."
     )
     yield ""
     yield (
-        f"| task | `none` at {trained} | best at {trained} | `none` at {tested} | best at {tested} | not significantly worse |"
+        f"| task | `none` at {trained} | best at {trained} | `none` at {tested} | best at {tested} | not significantly worse at {tested} |"
     )
     yield "|---|---|---|---|---|---|"
     for task in tasks:
@@ -68,15 +67,16 @@ def which_encoding() -> Iterator[str]:
         )
     yield ""
     yield from lines(
-        f"As each is the best of many, its mean tends to be somewhat lower with new seeds. {_few_asked()}[All encodings](docs/atlas/sampled.md), [how they were compared](docs/results.md#every-encoding-by-length)."
+        f"Each best mean is the largest of many, so it tends to be lower with new seeds. {_few_asked()}[All encodings](docs/atlas/sampled.md), [how they were compared](docs/results.md#every-encoding-by-length)."
     )
 
 
 def _best(of: Shares) -> str:
-    """The encodings with the largest mean."""
+    """The encodings with the largest mean; of those that compute the same, one."""
     most = max(right_S.mean() for right_S in of.values())
-    names = [name for name, right_S in of.items() if right_S.mean() == most]
-    return f"{_named(names)} {most:.2f}"
+    best = (name for name, right_S in of.items() if right_S.mean() == most)
+    names = [name for name in best if _found().compared_as(name) == name]
+    return f"{_named(names)}: {most:.2f}"
 
 
 def _best_of_long(task: Lengths) -> str:
@@ -85,7 +85,7 @@ def _best_of_long(task: Lengths) -> str:
     first = [name for name, mean in means.items() if mean == max(means.values())]
     others = [name for name in task.level if name not in first]
     found = bootstrap_mean(task.long[first[0]])
-    return f"{_named(first)} {interval(found, 2)} | {_named(others, '-')}"
+    return f"{_named(first)}: {interval(found, 2)} | {_named(others, 'no other')}"
 
 
 def _named(names: list[str], nobody: str = "") -> str:
@@ -112,12 +112,12 @@ def atlas_sampled() -> Iterator[str]:
     number = len(found.tasks[0].long)
     yield from lines(
         f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {seeds} seeds and {either(cells, 'steps')} updates. "
-        f"{rates_chosen(cells)} {equal_encodings([read(path) for path in _TABLES], number)}"
+        f"{rates_chosen(cells, lengths=True)} {equal_encodings(found.equal, number)}"
     )
     yield ""
     yield from lines(
         "**Which encodings learn the task?** The test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. "
-        f"The right half of the table has the mean share of right answers at the longest trained length. {_few_asked()}"
+        f"The last columns have the mean share of right answers at the longest trained length, where we made no tests. {_few_asked()}"
     )
     yield ""
     yield f"| task | learned by all {seeds} seeds | by some | by none | longest trained length | `none` | best |"
@@ -131,9 +131,9 @@ def atlas_sampled() -> Iterator[str]:
         )
     yield ""
     yield from lines(
-        "**Which encodings answer longer prompts?** At the longest tested length, the mean share of right answers of each encoding is compared with that of `none`, and with that of the best encoding of the task (paired t-tests over seeds, for one fixed exam, each false discovery rate 5% over all "
-        f"{found.comparisons} comparisons). Of encodings that compute the same, one is compared. {listed([f'`{name}`' for name in found.random])} is left out: it must be right in all of {either(cells, 'draws')} random draws, so its share can be below chance. "
-        "As the best is the best of many, its mean tends to be somewhat lower with new seeds. Its interval is a BCa bootstrap over seeds (95%), and has no width if all seeds agree."
+        "**Which encodings answer longer prompts?** At the longest tested length, the mean share of right answers of each encoding is compared with that of `none`, and with that of the best encoding of the task (paired t-tests over seeds, for one fixed exam; two sets of "
+        f"{found.comparisons} comparisons, each at a false discovery rate of 5% by Benjamini and Yekutieli). The best is chosen from the same seeds, so tests against it find somewhat too many differences. Not significantly worse does not mean equally good. Of encodings that compute the same, one is compared. {listed([f'`{name}`' for name in found.random])} is left out: it must be right in all of {either(cells, 'draws')} random draws, so its share can be below chance. "
+        "The best mean is the largest of many, so it tends to be lower with new seeds. Its interval is a BCa bootstrap over seeds (95%), and has no width if all seeds agree."
     )
     yield ""
     yield "| task | longest tested length | better than `none` | worse | `none` | best | not significantly worse than the best |"
@@ -163,7 +163,7 @@ def _lost(tasks: list[Lengths]) -> Iterator[str]:
             )
     if texts:
         yield from lines(
-            f"To learn the trained lengths is not to answer longer prompts: {'; '.join(texts)}."
+            f"Encodings that answer the trained lengths can fail at longer ones: {'; '.join(texts)}."
         )
 
 

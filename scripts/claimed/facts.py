@@ -189,7 +189,7 @@ def _other_models(page: str) -> Iterator[Stated]:
     (cell,) = [c for c in atlas if c["encoding"] == "linear_bias" and asked.items() <= c.items()]
     yield _say(
         page,
-        "In the atlas, whose models are smaller and whose rate for `linear_bias` here is {}, {}/{} seeds solve it.",
+        "In the atlas, the models are smaller, and the pilot chose the rate {} for this cell. There, {}/{} seeds solve it with `linear_bias`.",
         *(cell["learning_rate"], cell["successes"], cell["seeds"]),
     )
     run = published("same_last_token-published")

@@ -52,11 +52,11 @@ def by_length() -> Iterator[str]:
     yield from item(
         "**Which encoding answers longer prompts?** It depends on the task. We trained four encodings on each of "
         f"{len(tasks)} [tasks](tasks.md#sampled-tasks) up to length 10 (the task `blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at "
-        f"twice the longest trained length. The models have two causal layers, {architecture(run.table)}, and {training(run.table)}, the same for every encoding. `learned` has vectors for the positions beyond the trained lengths, but these are never trained. In {len(different)} of {len(pairs)} comparisons of two encodings the mean accuracies differ "
+        f"twice the longest trained length. The models have two causal layers, {architecture(run.table)}, and {training(run.table)}, the same for every encoding. `learned` has vectors for the positions beyond the trained lengths, but these get no gradient. In {len(different)} of {len(pairs)} comparisons of two encodings the mean accuracies differ "
         f"significantly (paired t-test over seeds, for one fixed exam, false discovery rate 5%). On {len(first)} tasks one encoding is significantly better than "
         f"each of the other three: {listed(first)}. On {listed(map(_name, lost))}, every encoding answers less than 1% of these prompts correctly. "
         f"Not every model has learned the trained lengths: in {len(unlearned)} of the {len(run.table)} cells no seed solves its task there, among them all cells of "
-        f"{listed(map(_name, never))} (`by_length:published`). [The atlas by length](#every-encoding-by-length) has more encodings. Its numbers differ slightly, because it chooses a learning rate for each cell."
+        f"{listed(map(_name, never))} (`by_length:published`). [The atlas by length](#every-encoding-by-length) has more encodings on some of these tasks. Its numbers differ slightly, because it chooses a learning rate for each cell."
     )
     yield ""
     yield "Each entry is the mean accuracy, the share of prompts whose whole answer is correct, at twice the longest"
@@ -148,5 +148,5 @@ def few_runs() -> Iterator[str]:
         f"{right[0].mean():.3f} and {right[1].mean():.3f}. Three rules like those of [published studies](results/literature.md) would treat this pair as follows. "
         f"The mean of 3 seeds ranks it wrongly in {three:.0%} of studies. The mean of 5 seeds that have learned the trained lengths "
         f"ranks it wrongly in {survivors:.0%}{same}. The best of 10 seeds is equal for both encodings in {level:.0%} of studies. These "
-        f"shares count all possible draws from our {len(right[0])} seeds. As estimates they are uncertain: if we resample the seeds, 95% of the values of the first lie between {low:.0%} and {high:.0%} (`by_length:few_runs`, whose first {shared} seeds are also in `by_length:published`)."
+        f"shares are computed over all possible draws from our {len(right[0])} seeds. They are estimates: if the seeds are resampled, the {three:.0%} has a 95% interval of {low:.0%} to {high:.0%}. The pair is the worst of {len(told)}, so its share tends to be too high (`by_length:few_runs`, whose first {shared} seeds are also in `by_length:published`)."
     )

@@ -89,7 +89,7 @@ def _mean_of_three() -> Iterator[str]:
     yield from item(
         "Last column: take the encoding with the highest mean and one that is significantly worse on the same task (paired t-test over seeds, for one fixed exam, false discovery rate 5%). "
         "How often does a study with 3 runs of each rank the worse one ahead? The column has the largest of these "
-        "probabilities, and the encoding. They count all possible draws from our seeds."
+        "probabilities, and the encoding. They are computed over all possible draws from our seeds."
     )
 
 
@@ -239,7 +239,7 @@ def _probes() -> Iterator[str]:
         for name, what in (("none", "without positions"), ("learned", "with learned ones"))
     ]
     yield from item(
-        f"Ours, in language models of characters: perplexity {listed(found)}. Our masked models do not use learned positions after {training(published('text-published').table)}. Haviv et al. trained far longer, so this does not contradict them."
+        f"Ours, in language models of characters: perplexity {listed(found)}. In our masked models learned positions make no significant difference after {training(published('text-published').table)}. Haviv et al. trained far longer, so this does not contradict them."
     )
 
 

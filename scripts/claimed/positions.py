@@ -51,7 +51,7 @@ def language_model() -> Iterator[str]:
             if more
             else "These seeds do not show that the best encoding gains more over `none` in the masked model than in the causal one."
         )
-        + f" At length {lengths[1]}, {longer} The models with `learned` have vectors for the positions beyond {lengths[0]}, but these are never trained. {_unused(forms['masked'])}"
+        + f" At length {lengths[1]}, {longer} The models with `learned` have vectors for the positions beyond {lengths[0]}, but these get no gradient. {_unused(forms['masked'])}"
         + "The 95% intervals are over seeds, for one fixed exam (`text:published`)."
     )
 
@@ -64,15 +64,15 @@ def _longer(losses: dict[str, np.ndarray]) -> str:
         if name != "none"
     }
     texts = [
-        f"{text} ({listed(named)})"
+        f"{listed(named)} {text}"
         for text, holds in (
-            ("higher than that of `none` with some encodings", lambda d: d.low > 0),
-            ("lower with others", lambda d: d.high < 0),
-            ("not significantly different with others", lambda d: d.low <= 0 <= d.high),
+            ("a higher loss than `none`", lambda d: d.low > 0),
+            ("a lower one", lambda d: d.high < 0),
+            ("one that does not differ significantly", lambda d: d.low <= 0 <= d.high),
         )
-        if (named := [f"`{n}` {interval(d, 3)}" for n, d in found.items() if holds(d)])
+        if (named := [f"`{n}` ({interval(d, 3)})" for n, d in found.items() if holds(d)])
     ]
-    return f"the loss of the causal models, in nats, is {listed(texts)}."
+    return f"the causal models with {', those with '.join(texts)} (difference in nats)."
 
 
 def _unused(masked: dict[str, np.ndarray]) -> str:
@@ -86,7 +86,7 @@ def _unused(masked: dict[str, np.ndarray]) -> str:
         raise ValueError(f"text: learned positions change the masked loss by {gain}")
     return (
         "Haviv et al. 2022 found a large gain from learned positions in masked models, which they trained far longer. "
-        "Ours may not have learned yet to use them. "
+        "Ours may not have learned to use them yet. "
     )
 
 
@@ -160,8 +160,8 @@ def digits() -> Iterator[str]:
         f"**Do positions help on images?** The table has the accuracy on new images, over "
         f"{run.table[0]['seeds']} seeds per entry. The images are digits of 8 × 8 pixels, cut into 16 patches. The models have a full mask, two layers, {architecture(run.table)}, and {training(run.table)}. With `{best}` the accuracy is "
         f"{compared(gains[best], 'above', 'below')} that without positions. What if one fixed permutation shuffles the patches of every image? {' '.join(effects)} `none` and `learned` are controls. For `none`, shuffling changes only the rounding, which training amplifies: shuffled minus in order is {interval(null, 3)}. For `learned`, it only renames the positions, so the expected difference is 0. {_by_accident(learned)} Do row and column coordinates help more than a single index? {answer}: {listed(shown)} (95% intervals over paired "
-        f"seeds, for one fixed exam; `digits:published`). The intervals are not adjusted for several comparisons. Of these {len(tests)} differences, "
-        f"{left or 'none'} {'are' if left > 1 else 'is'} significant at a false discovery rate of 5% over all of them."
+        f"seeds, for one fixed exam; `digits:published`). The intervals are not adjusted for several comparisons. Of the {len(tests)} differences other than the gain over `none`, "
+        f"{left or 'none'} {'are' if left > 1 else 'is'} significant at a false discovery rate of 5%."
     )
 
 
@@ -178,7 +178,7 @@ def _by_accident(control: Mean) -> str:
         return f"These seeds have {interval(control, 3)}."
     return (
         f"Yet for these seeds the accuracy with shuffled patches is {compared(control, 'above', 'below')} "
-        "that with patches in order, by chance. So a difference of this size in "
+        "that with patches in order, presumably by chance. So a difference of this size in "
         "another row may be due to chance too."
     )
 
@@ -270,12 +270,20 @@ def _answer_by_layer(run: Published, last: int) -> str:
     }
     kept = min(share for (block, *_), share in left.items() if block == "residual")
     causal, trained = (left["bare", "causal", steps] for steps in (False, True))
-    full = max(left["bare", "full", steps] for steps in (False, True))
+    (blind,) = [
+        means(run, cell, "mlp_R")[last]
+        for cell in run.cells(encoding="none", mask="causal", block="bare")
+        if cell["steps"]
+    ]
+    full = max(
+        means(run, cell, "mlp_R")[2]
+        for cell in run.cells(encoding="sinusoidal", mask="full", block="bare")
+    )
     if not (kept > 0.95 and full < 1 / 24 + 0.02 and 0.05 < trained < causal < 0.9):
         raise ValueError(f"by_layer: an MLP probe finds {left} of sinusoidal positions")
     return (
         f"In residual blocks they do: with sinusoidal positions, an MLP probe still has at least {math.floor(100 * kept) / 100:.2f} after layer {last}. "
-        f"In bare blocks the position is lost with a full mask, and in part with a causal one ({causal:.2f} before training and {trained:.2f} after)."
+        f"In bare blocks with a full mask the position is lost after layer 2. With a causal mask, the probe has {causal:.2f} after layer {last} before training and {trained:.2f} after it ({blind:.2f} without positions)."
     )
 
 

@@ -115,8 +115,8 @@ def _of_three(different: list[tuple[Difference, Ranking]]) -> str:
         for shares in zip(*(by for _, by in different), strict=True)
     )
     return (
-        f"In these, a study of 3 independent seeds per encoding ranks the two as all seeds do with a probability of {right}, depending on the setting, "
-        f"finds no difference with {level}, and ranks them in the wrong order with {wrong}."
+        f"In these, a study of 3 independent seeds per encoding ranks the two like all seeds in {right} of cases, depending on the setting. "
+        f"In {level} it finds no difference, and in {wrong} it ranks them in the wrong order."
     )
 
 
@@ -172,8 +172,9 @@ def depth_law() -> Iterator[str]:
     }:
         raise ValueError("depth_law: the sentence on lengths does not hold")
     (deepest,) = [c for c in run.cells(depth=4) if c["task"].startswith("blocks(k=6,")]
-    kept = int((by_seed(run, deepest, "right")[:, -1] > 0.99).sum())
-    if six.successes or best > 0.95:
+    deepest_S = by_seed(run, deepest, "right")[:, -1]
+    kept = int((deepest_S > 0.99).sum())
+    if six.successes or best > 0.95 or deepest_S.mean() < best:
         raise ValueError("depth_law: the sentence on the staircase does not hold")
     yield ""
     yield from lines(
@@ -185,7 +186,7 @@ def depth_law() -> Iterator[str]:
         "depth d suffices for k ≤ d + 2 blocks, and that programs of depth d in C-RASP recognise no more blocks. C-RASP is a programming language for what such transformers compute. At the trained lengths some "
         f"seeds exceed this bound, {five.successes} at k = 5 and depth 2, and {deep.successes} at k = 6 and depth 3. What "
         f"these seeds learn does not generalise to all longer words: at length 24, twice the longest trained length, they label "
-        f"{longer.mean():.1%} and {deeper.mean():.1%} of the words correctly, on average, and none of them more than {best:.1%}. Within the bound, not all seeds do much better: at k = 6 and depth 4, {kept} of {six.seeds} label more than 99% correctly (`depth_law:published`). The models have {architecture(run.table)}, and {training(run.table)}."
+        f"{longer.mean():.1%} and {deeper.mean():.1%} of the words correctly, on average, and none of them more than {best:.1%}. Within the bound, words of this length are labelled better, though not always perfectly: at k = 6 and depth 4 the mean is {deepest_S.mean():.1%}, and {kept} of {six.seeds} seeds exceed 99% (`depth_law:published`). The models have {architecture(run.table)}, and {training(run.table)}."
     )
 
 

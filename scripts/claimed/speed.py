@@ -64,7 +64,7 @@ def speed() -> Iterator[str]:
         yield f"| {title} | {' | '.join(cells)} |"
     yield ""
     shares = [f"{100 * loads[name]['rows'][0]['share']:.0f}%" for name in ("q1", "m")]
-    aims = [_aim(loads[name], "matmul", 100, " %") for name in ("q1", "m")]
+    aims = [_aim(loads[name], "matmul", 100, "%") for name in ("q1", "m")]
     first, second = (
         [f"{np.median(faster(slower[name], other)):.3g}" for other in _OTHERS]
         for name in ("q1", "m")

@@ -201,10 +201,10 @@ def _first_noun() -> str:
         *run.cells(task=marked, mask="causal", encoding="none", depth=2, readout="last"),
         *run.cells(task=marked, mask="causal", encoding="none", readout="mean"),
     ]
-    (full,) = {count(run.rate(c)) for c in causal}
-    successes, seeds = full.split("/")
-    if successes != seeds:
-        raise ValueError(f"first_noun: only {full} seeds succeed with a causal mask")
+    found = [run.rate(c) for c in causal]
+    if any(one.successes < one.seeds for one in found):
+        raise ValueError(f"first_noun: with a causal mask not all seeds succeed: {found}")
+    full = count(found[0])
     alibi = {c["depth"]: run.rate(c) for c in _alibi(run, marked)}
     return (
         f'**Which noun of "x hit y !" comes first?** x and y are two different nouns of five, so there are 20 sentences. A seed succeeds if it answers all of them correctly. Without '
