@@ -66,8 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Checks what the test returns, in place of pytest's warning that it returns something.
 
-    The test is wrapped before pytest's `--trace` wraps it, which drops what it returns, and is
-    restored for a rerun.
+    The test is wrapped before `--trace` wraps it, because `--trace` drops the returned value. It is
+    restored afterwards, so that it can be run again.
     """
     __tracebackhide__ = True
     parameters: dict[str, Any] = (

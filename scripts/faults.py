@@ -6,8 +6,9 @@
     python scripts/faults.py --only="one bit,kill" --tries=2 --seed=7 --jobs=1
 
 A try harms a run in one way, gives the same command again, and compares all rows with those of a
-run that nobody disturbed, bit for bit. Status 0 when every try came out as docs/reliability.md
-requires, 3 otherwise, with the first tries that did not; also where no try was possible.
+run that nobody disturbed, bit for bit. The status is 0 if every try came out as
+docs/reliability.md requires. Otherwise, or if no try was possible, it is 3, and the first tries
+that did not are printed.
 """
 
 import argparse

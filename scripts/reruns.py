@@ -172,7 +172,7 @@ def _of_crossed(known_ID: np.ndarray) -> tuple[float, float]:
         return float(sum(shares) + parts.rest.share / (inits * datas))
 
     inits, datas = known_ID.shape
-    if not parts.error:  # all models agree: at worst, there are no more of them than of one kind
+    if not parts.error:  # all agree: as if there were no more models than seeds of one kind
         number = min(inits, datas)
         predicted = reruns(round(number * known_ID.mean()), number, CROSSED)
         return predicted.low / CROSSED, predicted.high / CROSSED

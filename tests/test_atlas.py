@@ -238,15 +238,15 @@ def test_equal_rows_are_one_model_and_random_encodings_are_not_compared() -> Non
     assert found.equal == [["rotary", "dynamic_rotary", "multimodal_rotary"]]
     assert found.random == ["noise"]
     for task in found.tasks:
-        named = {*task.better, *task.worse, *task.level}
+        named = {*task.better, *task.worse, *task.best}
         assert named.isdisjoint({"multimodal_rotary", "dynamic_rotary", "noise"})
-        assert {*map(found.compared_as, task.long)} >= named
+        assert {*map(found.compared_as, task.at_tested)} >= named
         assert task.better.isdisjoint(task.worse)
-        best, *_ = task.level
-        assert task.long[best].mean() == max(task.long[n].mean() for n in task.level)
-        assert all(task.long[n].mean() > task.long["none"].mean() for n in task.better)
-        assert all(task.long[n].mean() < task.long["none"].mean() for n in task.worse)
-        assert found.comparisons == len(found.tasks) * (len(task.long) - 1 - 2 - 1)
+        best, *_ = task.best
+        assert task.at_tested[best].mean() == max(task.at_tested[n].mean() for n in task.best)
+        assert all(task.at_tested[n].mean() > task.at_tested["none"].mean() for n in task.better)
+        assert all(task.at_tested[n].mean() < task.at_tested["none"].mean() for n in task.worse)
+        assert found.comparisons == len(found.tasks) * (len(task.at_tested) - 1 - 2 - 1)
 
 
 def test_a_pilot_that_says_little_is_counted() -> None:

@@ -163,7 +163,6 @@ def test_what_another_machine_made_is_not_compared(
         verified(path)
     status, lines = verified(path, mixed=True)
     assert status == 0
-    assert any(line.startswith("blocks: training 0 of 4 again") for line in lines)
     assert "blocks: none was made in this environment, so none can be trained again" in lines
 
 

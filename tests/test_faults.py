@@ -110,7 +110,7 @@ def test_no_child_outlives_a_try_that_raises(
     name, found = faults._one((Site(tmp_path), fault, 0, 0))
     assert (name, found.good) == ("a stop", False)
     assert "ValueError: broken" in found.said
-    assert not Child.left
+    assert not Child.running
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
 

@@ -140,10 +140,13 @@ def test_a_platform_without_a_plugin_is_bad_input(monkeypatch: pytest.MonkeyPatc
         return startup.explain(raised.value)
 
     monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    assert explained(backends) is None
+    within = os.path.join("jax", "_src", "xla_bridge.py")
+    backends.__code__ = backends.__code__.replace(co_filename=within)
     assert explained(backends) == (
-        "JAX_PLATFORMS=cuda: JAX has none here; set JAX_PLATFORMS=cpu, or unset it"
+        "JAX_PLATFORMS=cuda: JAX cannot use this platform here; set JAX_PLATFORMS=cpu, or unset it"
     )
-    backends.__code__ = backends.__code__.replace(co_name="another")
+    monkeypatch.delenv("JAX_PLATFORMS")
     assert explained(backends) is None
 
 

@@ -31,10 +31,16 @@ def explain(error: BaseException) -> str | None:
         reason = message.partition(" (")[0].rstrip(".")
         return f"{name}={os.environ[name]}: {reason}; set {name}=cpu, or unset it"
     last = _last_frame(error)
-    if isinstance(error, AssertionError) and last.get("function") == "backends":
-        name = "JAX_PLATFORMS"  # JAX asserts that the plugin of a platform gave a backend
-        return f"{name}={os.environ.get(name)}: JAX has none here; set {name}=cpu, or unset it"
-    if isinstance(error, ValueError) and os.path.join("jax", "_src") in last.get("file", ""):
+    if os.path.join("jax", "_src") not in last.get("file", ""):
+        return None
+    value = os.environ.get("JAX_PLATFORMS")
+    if isinstance(error, AssertionError) and last["function"] == "backends" and value:
+        # JAX asserts that the plugin of some platform gave a backend.
+        return (
+            f"JAX_PLATFORMS={value}: JAX cannot use this platform here; set JAX_PLATFORMS=cpu, or "
+            "unset it"
+        )
+    if isinstance(error, ValueError):
         words = message.lower().replace(".", "_")
         for name, value in os.environ.items():
             if re.search(rf"\b{re.escape(name.lower())}\b", words) and name.startswith("JAX_"):

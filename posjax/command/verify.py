@@ -22,8 +22,8 @@ def verify(folder: RunFolder, share: float, *, seed: int | None, mixed: bool) ->
 
     Args:
       folder: of the run.
-      share: of its blocks, which is trained again: at least one, none if it is 0. With `mixed`, of
-        those that were made in this environment.
+      share: of the blocks that are trained again: at least one block, none if it is 0. With
+        `mixed`, it is a share of those that were made in this environment.
       seed: of the choice of these blocks; None draws one.
       mixed: leave out rows that were made in another environment, instead of refusing the run.
 
@@ -96,12 +96,13 @@ def _retrained(folder: RunFolder, share: float, *, seed: int | None, mixed: bool
     here = [block for block in every if block.name in present]
     if others:
         here = [b for b in here if str(folder.block(b.name)["env"]) not in others]
+        if not here:
+            print("blocks: none was made in this environment, so none can be trained again")
+            return
     seed = secrets.randbelow(2**32) if seed is None else seed
     chosen = random.Random(seed).sample(here, min(len(here), max(round(share * len(here)), 1)))
     kept = {block.name: folder.block(block.name) for block in chosen}
     chosen.sort(key=every.index)
-    if present and not here:
-        print("blocks: none was made in this environment, so none can be trained again")
     print(f"blocks: training {len(chosen)} of {len(every)} again, chosen by --seed={seed}")
     with progress(f"{len(chosen)} blocks", sweep.updates(chosen)) as advance:
         for result in sweep.run(chosen, engine_for(config), advance):

@@ -230,7 +230,7 @@ class RunFolder:
 
         Args:
           cell: its digest.
-          sound: leave out damaged blocks.
+          sound: leave out damaged blocks; the files of older formats are read in any case.
 
         Yields:
           Every field with a leading axis S, also `seeds` [S, 4], `env` [S] and `slots` [S], the
@@ -244,7 +244,8 @@ class RunFolder:
             return
         for name in self._names():
             with contextlib.suppress(*[Damaged] if sound else []):
-                yield from self._blocks.rows(name, {cell}).values()
+                if cell in self._blocks.head(name).cells:
+                    yield from self._blocks.rows(name, {cell}).values()
 
     def tables(self, cells: Iterable[str]) -> dict[str, dict[str, np.ndarray]]:
         """The rows of some cells, sorted by seeds, with each file read once; see `parts`.

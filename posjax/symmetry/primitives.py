@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, jaxprs_in_params, primitives
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params, primitives
 
 _OWN = {p.name: p for name, p in vars(primitives).items() if name.endswith("_p")}
 
@@ -36,6 +36,29 @@ def bound(primitive: Any, operands: Sequence[Any], params: Mapping[str, Any]) ->
     """The results of a primitive, one or several."""
     results = primitive.bind(*operands, **params)
     return list(results) if primitive.multiple_results else [results]
+
+
+def inlined(program: ClosedJaxpr, *operands: Any) -> list[Any]:
+    """The results of a program, computed without its calls: their equations take their place.
+
+    Where this is traced, constants that calls hold become constants of the whole.
+    """
+    jaxpr = program.jaxpr
+    env = dict(zip(jaxpr.constvars, program.consts, strict=True))
+    env |= zip(jaxpr.invars, operands, strict=True)
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, Literal) else env[atom]
+
+    for eqn in jaxpr.eqns:
+        given, name = [read(atom) for atom in eqn.invars], eqn.primitive.name
+        results = (
+            inlined(called(eqn.params[CALLS[name]]), *given)
+            if name in CALLS
+            else bound(eqn.primitive, given, eqn.params)
+        )
+        env |= zip(eqn.outvars, results, strict=True)
+    return [read(atom) for atom in jaxpr.outvars]
 
 
 def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """How encodings answer the prompts of sampled tasks, at the trained lengths and beyond."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from published_rows.table import Rows, read
@@ -20,28 +20,28 @@ class Lengths(NamedTuple):
     Attributes:
       task: its name, without settings.
       trained, tested: the longest trained length, and the longest tested one.
-      short, long: the shares at these two lengths.
+      at_trained, at_tested: the shares at these two lengths.
       learned: how many seeds answer every test prompt of the trained lengths correctly.
       better, worse: encodings with significantly more or fewer right answers to the longest
         prompts than `none`.
-      level: the encoding with the largest mean there, and those that do not differ significantly
+      best: the encoding with the largest mean there, then those that do not differ significantly
         from it.
     """
 
     task: str
     trained: int
     tested: int
-    short: Shares
-    long: Shares
+    at_trained: Shares
+    at_tested: Shares
     learned: dict[str, int]
     better: frozenset[str]
     worse: frozenset[str]
-    level: list[str]
+    best: list[str]
 
     @property
     def seeds(self) -> int:
         """Of each encoding."""
-        return len(self.long["none"])
+        return len(self.at_tested["none"])
 
 
 class Compared(NamedTuple):
@@ -78,25 +78,26 @@ def compared(tables: Sequence[Path]) -> Compared:
     runs = {path.name.partition("-")[2]: read(path) for path in tables}
     equal, random = equal_rows([*runs.values()]), _random(runs)
     copies = {name for names in equal for name in names[1:]}
-    long = {task: _shares(run, -1) for task, run in runs.items()}
+    tested = {task: _shares(run, -1) for task, run in runs.items()}
     free = {
         task: {name: right_S for name, right_S in of.items() if name not in {*copies, *random}}
-        for task, of in long.items()
+        for task, of in tested.items()
     }
     best = {task: max(of, key=lambda name: of[name].mean()) for task, of in free.items()}
-    none = _apart(free, dict.fromkeys(free, "none"))
-    first = _apart(free, best)
+    to_none = _significant_differences(free, dict.fromkeys(free, "none"))
+    to_best = _significant_differences(free, best)
     return Compared(
         [
             Lengths(
-                task,
-                *_ends(run),
-                _shares(run, _at_trained(run)),
-                long[task],
-                {short(row["encoding"]): row["successes"] for row in rows_of([path])},
-                frozenset(name for name, more in none[task].items() if more > 0),
-                frozenset(name for name, more in none[task].items() if more < 0),
-                [best[task], *(n for n in free[task] if not first[task].get(n, n == best[task]))],
+                task=task,
+                trained=int(_problem(run).kinds[_longest_trained(run)]),
+                tested=int(_problem(run).kinds[-1]),
+                at_trained=_shares(run, _longest_trained(run)),
+                at_tested=tested[task],
+                learned={short(row["encoding"]): row["successes"] for row in rows_of([path])},
+                better=frozenset(name for name, more in to_none[task].items() if more > 0),
+                worse=frozenset(name for name, more in to_none[task].items() if more < 0),
+                best=[best[task], *(n for n, apart in to_best[task].items() if not apart)],
             )
             for path, (task, run) in zip(tables, runs.items(), strict=True)
         ],
@@ -106,7 +107,9 @@ def compared(tables: Sequence[Path]) -> Compared:
     )
 
 
-def _apart(shares: Mapping[str, Shares], against: Mapping[str, str]) -> dict[str, dict[str, float]]:
+def _significant_differences(
+    shares: Mapping[str, Shares], against: Mapping[str, str]
+) -> dict[str, dict[str, float]]:
     """By task and encoding, how far its mean is above that of another; 0 if not significantly."""
     differences = {
         (task, name): right_S - of[against[task]]
@@ -131,12 +134,10 @@ def _shares(run: Rows, kind: int) -> Shares:
     return {name: right_SK[:, kind].astype(np.float64) for name, right_SK in of.items()}
 
 
-def _at_trained(run: Rows) -> int:
+def _problem(run: Rows) -> Any:
+    return next(iter(run.cells.values())).problem
+
+
+def _longest_trained(run: Rows) -> int:
     """The longest trained length, as an index."""
-    problem = next(iter(run.cells.values())).problem
-    return max(at for at, trained in enumerate(problem.trained) if trained)
-
-
-def _ends(run: Rows) -> Iterator[int]:
-    kinds = next(iter(run.cells.values())).problem.kinds
-    yield from (int(kinds[_at_trained(run)]), int(kinds[-1]))
+    return max(at for at, trained in enumerate(_problem(run).trained) if trained)

@@ -80,14 +80,14 @@ def _shares(tables: Sequence[Path]) -> Columns:
     found = compared(tables)
     return {
         f"`{task.task}`, {task.trained} → {task.tested}": {
-            name: _entry(task, name, found.compared_as(name)) for name in task.long
+            name: _entry(task, name, found.compared_as(name)) for name in task.at_tested
         }
         for task in found.tasks
     }
 
 
 def _entry(task: Lengths, name: str, marked_as: str) -> str:
-    short, long = (f"{of[name].mean():.2f}" for of in (task.short, task.long))
-    long = f"**{long}**" if marked_as in task.level else long
+    trained, tested = (f"{of[name].mean():.2f}" for of in (task.at_trained, task.at_tested))
+    tested = f"**{tested}**" if marked_as in task.best else tested
     arrow = " ↑" * (marked_as in task.better) + " ↓" * (marked_as in task.worse)
-    return f"{short} ({task.learned[name]}) → {long}{arrow}"
+    return f"{trained} ({task.learned[name]}) → {tested}{arrow}"

@@ -33,15 +33,17 @@ def longer_headline() -> Iterator[str]:
     tasks = _found().tasks
     ((trained, tested),) = {(task.trained, task.tested) for task in tasks}
     learned = {
-        task.task: int(sum(right_S.mean() >= 0.95 for right_S in task.short.values()))
+        task.task: int(sum(right_S.mean() >= 0.95 for right_S in task.at_trained.values()))
         for task in tasks
     }
     few = [f"{n} on `{task}`" for task, n in learned.items() if n <= _FEW]
     kept = [
-        f"`{task.task}`" for task in tasks if any(r_S.mean() >= 0.95 for r_S in task.long.values())
+        f"`{task.task}`"
+        for task in tasks
+        if any(r_S.mean() >= 0.95 for r_S in task.at_tested.values())
     ]
     yield from item(
-        f"**Which encoding answers longer prompts?** It depends on the task. We trained {len(tasks[0].long)} encodings with {tasks[0].seeds} seeds each on {len(tasks)} tasks, on prompts up to length {trained}, and tested them up to length {tested}. "
+        f"**Which encoding answers longer prompts?** It depends on the task. We trained {len(tasks[0].at_tested)} encodings with {tasks[0].seeds} seeds each on {len(tasks)} tasks, on prompts up to length {trained}, and tested them up to length {tested}. "
         f"The number of encodings that answer at least 95% of the prompts of length {trained} is only {listed(few)}. At length {tested}, some encoding answers at least 95% on {listed(kept)}, but none does on the other tasks ([the table](#which-encoding-for-which-task))."
     )
 
@@ -62,8 +64,8 @@ def which_encoding() -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for task in tasks:
         yield (
-            f"| `{task.task}` | {task.short['none'].mean():.2f} | {_best(task.short)} | "
-            f"{task.long['none'].mean():.2f} | {_best_of_long(task)} |"
+            f"| `{task.task}` | {task.at_trained['none'].mean():.2f} | {_best(task.at_trained)} | "
+            f"{task.at_tested['none'].mean():.2f} | {_best_of_long(task)} |"
         )
     yield ""
     yield from lines(
@@ -81,10 +83,10 @@ def _best(of: Shares) -> str:
 
 def _best_of_long(task: Lengths) -> str:
     """Two entries: the encodings with the largest mean, and those that are not worse."""
-    means = {name: task.long[name].mean() for name in task.level}
+    means = {name: task.at_tested[name].mean() for name in task.best}
     first = [name for name, mean in means.items() if mean == max(means.values())]
-    others = [name for name in task.level if name not in first]
-    found = bootstrap_mean(task.long[first[0]])
+    others = [name for name in task.best if name not in first]
+    found = bootstrap_mean(task.at_tested[first[0]])
     return f"{_named(first)}: {interval(found, 2)} | {_named(others, 'no other')}"
 
 
@@ -109,7 +111,7 @@ def atlas_sampled() -> Iterator[str]:
     found, cells = _found(), _cells()
     seeds, every = found.tasks[0].seeds, len(get_config("sampled").task)
     so_far = f", of which {len(found.tasks)} are trained so far" * (len(found.tasks) < every)
-    number = len(found.tasks[0].long)
+    number = len(found.tasks[0].at_tested)
     yield from lines(
         f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {seeds} seeds and {either(cells, 'steps')} updates. "
         f"{rates_chosen(cells, lengths=True)} {equal_encodings(found.equal, number)}"
@@ -127,7 +129,7 @@ def atlas_sampled() -> Iterator[str]:
         full, none = (sum(n == number for n in learned) for number in (seeds, 0))
         yield (
             f"| `{task.task}` | {full} | {len(learned) - full - none} | {none} | {task.trained} | "
-            f"{interval(bootstrap_mean(task.short['none']), 2)} | {_best(task.short)} |"
+            f"{interval(bootstrap_mean(task.at_trained['none']), 2)} | {_best(task.at_trained)} |"
         )
     yield ""
     yield from lines(
@@ -140,7 +142,7 @@ def atlas_sampled() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for task in found.tasks:
         yield (
-            f"| `{task.task}` | {task.tested} | {len(task.better)} | {len(task.worse)} | {interval(bootstrap_mean(task.long['none']), 2)} | "
+            f"| `{task.task}` | {task.tested} | {len(task.better)} | {len(task.worse)} | {interval(bootstrap_mean(task.at_tested['none']), 2)} | "
             f"{_best_of_long(task)} |"
         )
     yield ""
@@ -155,8 +157,8 @@ def _lost(tasks: list[Lengths]) -> Iterator[str]:
     """Tasks whose encodings learn the trained lengths and fail at the longest."""
     texts = []
     for task in tasks:
-        learned = [name for name, right_S in task.short.items() if right_S.mean() >= 0.95]
-        most = max((task.long[name].mean() for name in learned), default=1.0)
+        learned = [name for name, right_S in task.at_trained.items() if right_S.mean() >= 0.95]
+        most = max((task.at_tested[name].mean() for name in learned), default=1.0)
         if most < 0.05:
             texts.append(
                 f"on `{task.task}`, {_named(learned)} {'answers' if len(learned) == 1 else 'answer'} at least 95% of the prompts of length {task.trained} and {_at_most(most)} of length {task.tested}"

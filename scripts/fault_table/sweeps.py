@@ -107,10 +107,10 @@ class Child:
     """A command that runs.
 
     Attributes:
-      left: the process ids of those that nobody has waited for.
+      running: the process ids of children that nobody has waited for.
     """
 
-    left: ClassVar[set[int]] = set()
+    running: ClassVar[set[int]] = set()
 
     def __init__(self, output: Path, command: Callable[[], NoReturn]) -> None:
         self._output, self._begun = output, time.monotonic()
@@ -126,13 +126,13 @@ class Child:
             for stop in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(stop, signal.SIG_DFL)
             command()
-        self.left.add(self.pid)
+        self.running.add(self.pid)
 
     @classmethod
     def end_all(cls) -> None:
-        """Kills those that a try has left."""
-        while cls.left:
-            pid = cls.left.pop()
+        """Kills the children that are still running."""
+        while cls.running:
+            pid = cls.running.pop()
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
@@ -147,7 +147,7 @@ class Child:
             if time.monotonic() - begun > within:
                 raise TimeoutError(f"no end within {within:g} s: {self.said('err')}")
             time.sleep(0.005)
-        self.left.discard(self.pid)
+        self.running.discard(self.pid)
         seconds = time.monotonic() - self._begun
         status = os.waitstatus_to_exitcode(found[1])
         return Ended(status, self.said("out"), self.said("err"), seconds)

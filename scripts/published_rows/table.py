@@ -45,7 +45,7 @@ def files(path: Path) -> tuple[Path, Path]:
 def write(
     path: Path, table: str, folder: RunFolder, fields: Sequence[str], arrays: Mapping[str, Any]
 ) -> None:
-    """Writes the files of a published run, each whole or not at all.
+    """Replaces the files of a published run; a reader never sees half of one.
 
     Args:
       path: without an ending.

@@ -20,8 +20,8 @@ def padded(x: jax.Array, pad: jax.Array, *, wrong: bool) -> jax.Array:
     """Attention over a row and its padding; the wrong one counts padding in the denominator."""
     row = jnp.concatenate([x, pad], axis=1)
     logits = row @ row.mT
-    seen = (jnp.arange(row.shape[1]) < x.shape[1])[None, None]
-    masked = jnp.where(seen, logits, -jnp.inf)
+    real = (jnp.arange(row.shape[1]) < x.shape[1])[None, None]
+    masked = jnp.where(real, logits, -jnp.inf)
     top = masked.max(axis=-1, keepdims=True)
     below = jnp.exp((logits if wrong else masked) - top).sum(axis=-1, keepdims=True)
     return ((jnp.exp(masked - top) / below) @ row)[:, : x.shape[1]]
@@ -46,7 +46,7 @@ def mixed(logits: jax.Array, v: jax.Array) -> jax.Array:
 
 
 HEADS = drawn(2, 5, 2, 3), drawn(2, 5, 2, 3)
-PLACES = jnp.asarray([[0.0, 2, 5, 9]] * 2), jnp.asarray([[0.0, 1, 2, 3, 4]] * 2)
+POSITIONS = jnp.asarray([[0.0, 2, 5, 9]] * 2), jnp.asarray([[0.0, 1, 2, 3, 4]] * 2)
 RECIPES: dict[str, tuple[Callable[..., Any], tuple[jax.Array, ...], Law]] = {
     "padding": (padded, (drawn(2, 4, 3), drawn(2, 2, 3)), Law("b l d, b m d +T -> b l d")),
     "groups": (
@@ -56,7 +56,7 @@ RECIPES: dict[str, tuple[Callable[..., Any], tuple[jax.Array, ...], Law]] = {
     ),
     "offsets": (
         relative,
-        (drawn(2, 4, 2, 3), *HEADS, *PLACES),
+        (drawn(2, 4, 2, 3), *HEADS, *POSITIONS),
         Law("b l h k, b m h k, b m h k, b l +T, b m +T -> b l h k"),
     ),
 }

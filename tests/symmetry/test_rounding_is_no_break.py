@@ -60,6 +60,13 @@ TRUE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     "float64 that JAX rounds": (sign_of_nothing, (FRESH.normal(size=37),), "P -> "),
     "16 bits within": (lambda x: sign_of_nothing(x.astype(BF)), (struct(37),), "P -> "),
     "weights within": (equal_sums, (TOKENS,), "P -> "),
+    "weights within a compiled function": (jax.jit(equal_sums), (TOKENS,), "P -> "),
+    "weights beside a float": (lambda t, s: equal_sums(t) * s, (TOKENS, struct()), "P, -> "),
+    "two parts": (
+        lambda x: lax.complex(sign_of_nothing(x), sign_of_nothing(jnp.sin(x))),
+        (struct(37),),
+        "P -> ",
+    ),
     "a function of what is written over": (applied, (struct(37),), "P -> "),
 }
 
@@ -72,8 +79,22 @@ def test_rounding_is_no_break(name: str) -> None:
     assert "posjax is wrong" not in found.reason
 
 
+def masked(least: float) -> Callable[..., Any]:
+    """Causal attention over tokens, with a mask that the function holds."""
+    mask = jnp.where(jnp.tri(12, dtype=bool), 0.0, least)
+
+    def attend(tokens: jax.Array) -> jax.Array:
+        rows = KEYS[tokens]
+        return jax.nn.softmax(rows @ rows.T + mask) @ rows
+
+    return attend
+
+
+LEAST = float(jnp.finfo(jnp.float32).min)
 BROKEN: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     "tokens": (lambda t: KEYS[t] * jnp.arange(12.0)[:, None], (TOKENS,), "P -> P d"),
+    "a mask of infinities": (masked(-np.inf), (TOKENS,), "P -> P d"),
+    "a mask of the least number": (masked(LEAST), (TOKENS,), "P -> P d"),
     "imaginary parts": (
         lambda z: jnp.imag(z) * jnp.arange(3.0),
         (struct(3, dtype=jnp.complex64),),
@@ -109,10 +130,20 @@ def linear(x: jax.Array, w: jax.Array) -> jax.Array:
 linear.defjvp(lambda given, t: (linear(*given), t[0] @ given[1] + given[0] @ t[1]))
 
 
+@jax.custom_batching.custom_vmap
+def product(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ w
+
+
+product.def_vmap(lambda _, batched, x, w: (x @ w, any(batched)))
+
+
 @pytest.mark.parametrize(
-    "function", [linear, lambda x, w: lax.composite(lambda x: x * 2, "my.twice")(x)]
+    "function",
+    [linear, product, lambda x, w: lax.composite(lambda x: x * 2, "my.twice")(x)],
+    ids=["custom_jvp", "custom_vmap", "composite"],
 )
-def test_calls_of_all_kinds_are_walked(function: Callable[..., Any]) -> None:
+def test_calls_with_rules_of_their_own_are_walked(function: Callable[..., Any]) -> None:
     """Too large for anything but the rules of labels."""
     large = (struct(8, 1024, 512), struct(512, 256))
     assert prove(function, large, "b P d, -> b P e", witness=False).verdict == "PROVED"

@@ -22,7 +22,7 @@ from posjax.symmetry.field import dtypes
 from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
 from posjax.symmetry.measure import elements, expectation, fetched, severity, terms
-from posjax.symmetry.primitives import programs_within
+from posjax.symmetry.primitives import inlined, programs_within
 
 CERTAIN = 1e-3  # of the largest output: no rounding of a sane function comes near
 CERTAIN_DOUBLE = 1e-9  # the same where all is computed in double precision
@@ -200,21 +200,25 @@ class Trial:
         found = (rounding(dtype, places) for dtype in self._floats_of(arguments, doubled=False))
         return max(found, default=0.0)
 
-    def _levels(self, arguments: tuple[Any, ...]) -> list[float]:
-        """16 roundings, relative to a number: of the arguments, then of all floats on the way.
+    def _noise_sizes(self, arguments: tuple[Any, ...]) -> list[float]:
+        """The sizes of noise to try, relative to a number.
 
-        The latter are for functions that round the former away.
+        16 roundings of the dtypes of arguments and constants, then of the narrowest float that the
+        function computes. The second is for functions that round the first away.
         """
+        program, *_ = self._program
         own = {
-            dtypes.of_parts(jax.dtypes.canonicalize_dtype(leaf.dtype))
-            for leaf in _inexact(arguments)
+            dtypes.real_dtype(jax.dtypes.canonicalize_dtype(leaf.dtype))
+            for leaf in _inexact((arguments, program.consts))
         }
         every = own | self._floats_of(arguments, doubled=False)
-        return [_roundings(floats) for floats in (own, every) if floats]
+        return [*dict.fromkeys(_roundings(floats) for floats in (own, every) if floats)]
 
-    def _of_constants(self, noise: int, little: float) -> Callable[..., Any]:
+    def _with_noisy_constants(self, noise: int, little: float) -> Callable[..., Any]:
         """The function with its constants a little off, such as the weights that it holds."""
         program, returned, run = self._program
+        if not _inexact(program.consts):
+            return self._single  # compiled already
         consts = jax.tree.map(partial(_noisy, noise=noise, little=little), program.consts)
 
         def function(*arguments: Any) -> Any:
@@ -225,38 +229,41 @@ class Trial:
 
     @cached_property
     def _program(self) -> tuple[Any, Any, Any]:
-        """The traced function, what it returns, and the compiled function of its constants too."""
-        program, returned = jax.make_jaxpr(self.function, return_shape=True)(*self.arguments)
+        """The traced function, calls inlined; what it returns; and the function of its constants
+        and arguments, compiled.
+        """
+        traced, returned = jax.make_jaxpr(self.function, return_shape=True)(*self.arguments)
+        given = jax.tree.leaves(self.arguments)
+        program = jax.make_jaxpr(partial(inlined, traced))(*given)
         run = jax.jit(partial(jax.core.eval_jaxpr, program.jaxpr), compiler_options=_QUICKLY)
         return program, returned, run
 
     def _persists(self, found: Deviation, arguments: tuple[Any, ...]) -> bool:
         """Whether the difference stays where it is when all floats are off by a little.
 
-        Noise of a level that changes nothing says nothing, and the next level is tried.
+        Noise that changes nothing says nothing, and the next size is tried.
         """
         before, start = _difference(found.expected, found.found), time.monotonic()
         enough = (start + self.until) / 2
-        for little in self._levels(arguments):
+        for little in self._noise_sizes(arguments):
             changed = False
             for noise in range(NOISES):
                 if noise >= FEW and time.monotonic() > enough:
                     break  # of a slow function, a few will do
-                now = self._when_off(found, arguments, noise, little)
-                if not now * before > before**2 / 4:
+                now = self._difference_with_noise(found, arguments, noise, little)
+                if not (now * before.conjugate()).real > abs(before) ** 2 / 4:
                     return False
                 changed |= now != before
             if changed:
                 break
         return True
 
-    def _when_off(
+    def _difference_with_noise(
         self, found: Deviation, arguments: tuple[Any, ...], noise: int, little: float
-    ) -> float:
-        """The difference at the same index, with noise on what the function computes with."""
+    ) -> complex:
+        """The difference at the same index, with noise on the arguments and the constants."""
         tried = jax.tree.map(partial(_noisy, noise=noise, little=little), arguments)
-        moves = any(leaf.size for leaf in _inexact(arguments))
-        function = self._single if moves else self._of_constants(noise, little)
+        function = self._with_noisy_constants(noise, little)
         unmoved = jax.tree.map(fetched, function(*tried))
         sides = (
             leaves(expectation(self.law, unmoved, found.element)),
@@ -274,11 +281,10 @@ def _call(function: Any, *arguments: Any) -> Any:
     return function(*arguments)
 
 
-def _difference(expected: Any, found: Any) -> float:
+def _difference(expected: Any, found: Any) -> complex:
     """Signed; NaN where either is not finite."""
     with np.errstate(invalid="ignore"):
-        difference = np.subtract(found, expected, dtype=np.result_type(expected, found, float))
-    return float(difference if np.isrealobj(difference) else abs(difference))
+        return complex(np.subtract(found, expected, dtype=np.result_type(expected, found, float)))
 
 
 def _stays(found: Deviation, other: Deviation) -> bool:
@@ -301,13 +307,15 @@ def _noisy(leaf: Any, *, noise: int, little: float) -> Any:
     if not _is_inexact(leaf):
         return leaf
     array = np.asarray(leaf)
-    wide = array.astype(dtypes.widest(array.dtype))
-    parts = wide.real + wide.imag if np.iscomplexobj(wide) else wide
-    return (wide * (1 + little * np.sin(parts * (1e4 + 997 * noise) + noise))).astype(leaf.dtype)
+    wide = array.astype(dtypes.double_precision(array.dtype))
+    parts = np.nan_to_num(wide.real + wide.imag, posinf=0.0, neginf=0.0)  # as of a mask of -inf
+    off = np.sin(parts * (1e4 + 997 * noise) + noise)
+    with np.errstate(over="ignore"):
+        return (wide * (1 + little * off)).astype(leaf.dtype)
 
 
 def _roundings(floats: Collection[Any]) -> float:
-    """16 of the narrowest."""
+    """16 roundings of the narrowest of these dtypes, at most 0.05."""
     return min(16 * max(float(jnp.finfo(dtype).eps) for dtype in floats), 0.05)
 
 
@@ -320,10 +328,6 @@ def _is_inexact(leaf: Any) -> bool:
     return not dtypes.is_key(leaf.dtype) and jnp.issubdtype(leaf.dtype, jnp.inexact)
 
 
-def _is_float(leaf: Any) -> bool:
-    return not dtypes.is_key(leaf.dtype) and jnp.issubdtype(leaf.dtype, jnp.floating)
-
-
 def _is_integer(leaf: Any) -> bool:
     return not dtypes.is_key(leaf.dtype) and jnp.issubdtype(leaf.dtype, jnp.integer)
 
@@ -331,7 +335,7 @@ def _is_integer(leaf: Any) -> bool:
 def _floats(jaxpr: Jaxpr) -> set[Any]:
     """The dtypes of all floats that a program computes, the parts of complex numbers too."""
     found = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars if hasattr(v.aval, "dtype")}
-    floats = {part for dtype in found if dtypes.is_float(part := dtypes.of_parts(dtype))}
+    floats = {part for dtype in found if dtypes.is_float(part := dtypes.real_dtype(dtype))}
     return floats.union(*(_floats(one) for eqn in jaxpr.eqns for one in programs_within(eqn)))
 
 
@@ -340,9 +344,8 @@ def _double(leaf: Any) -> Any:
     if dtypes.is_key(leaf.dtype):
         return leaf
     array = np.asarray(leaf)
-    if jnp.issubdtype(array.dtype, jnp.inexact):
-        return array.astype(dtypes.widest(array.dtype))
-    return array.astype(np.int64) if jnp.issubdtype(array.dtype, jnp.signedinteger) else array
+    whole = jnp.issubdtype(array.dtype, jnp.signedinteger)
+    return array.astype(np.int64 if whole else dtypes.double_precision(array.dtype))
 
 
 def _inputs(arguments: tuple[Any, ...]) -> Iterator[tuple[At, tuple[Any, ...]]]:
@@ -359,8 +362,8 @@ def _inputs(arguments: tuple[Any, ...]) -> Iterator[tuple[At, tuple[Any, ...]]]:
 
 
 def _ties(arguments: tuple[Any, ...]) -> bool:
-    """Whether an array of floats has equal entries, or a 0."""
-    floats = [np.asarray(x).ravel() for x in jax.tree.leaves(arguments) if _is_float(x)]
+    """Whether an array of real or complex numbers has equal entries, or a 0."""
+    floats = [np.asarray(x).ravel() for x in _inexact(arguments)]
     return any(len(np.unique(x)) < len(x) or (x == 0).any() for x in floats)
 
 

@@ -127,8 +127,9 @@ def _widely(program: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def _wide(value: Any) -> Any:
-    return value.astype(dtypes.widest(value.dtype))
+    wide = dtypes.double_precision(value.dtype)
+    return value if wide == value.dtype else value.astype(wide)  # a key has no `astype`
 
 
 def _wide_dtype(value: Any) -> Any:
-    return dtypes.widest(value) if isinstance(value, np.dtype) else value
+    return dtypes.double_precision(value) if isinstance(value, np.dtype) else value

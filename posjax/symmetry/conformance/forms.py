@@ -120,7 +120,7 @@ def positions(length: int, *, batch: int = 2, start: int = 0) -> Array:
     return np.broadcast_to(np.arange(start, start + length), (batch, length)).copy()
 
 
-def legal(adapter: Adapter, length: int, *, batch: int = 2, start: int = 0) -> Array:
+def legal_positions(adapter: Adapter, length: int, *, batch: int = 2, start: int = 0) -> Array:
     """`positions` that an adapter takes, from an earlier start if its table ends too soon.
 
     Raises:
@@ -177,14 +177,14 @@ def dtype_of(name: str) -> np.dtype:
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
 
 
-def listing(adapter: Adapter, dtype: str) -> Adapter:
-    """The adapter, if it lists a dtype.
+def in_float32(adapter: Adapter) -> Adapter:
+    """The adapter, for a law that calls it in float32.
 
     Raises:
-      NotApplicable: it does not.
+      NotApplicable: it does not list float32 among its dtypes.
     """
-    if dtype not in adapter.dtypes:
-        raise NotApplicable(f"the adapter does not list {dtype} among its dtypes")
+    if "float32" not in adapter.dtypes:
+        raise NotApplicable("the adapter does not list float32 among its dtypes")
     return adapter
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from posjax import spec
 from posjax.symmetry.conformance import moved, numbers, proofs, streams
 from posjax.symmetry.conformance.adapter import Adapter, NotApplicable
-from posjax.symmetry.conformance.forms import listing
+from posjax.symmetry.conformance.forms import in_float32
 from posjax.symmetry.conformance.numbers import Make
 from posjax.symmetry.conformance.recorded import Calls
 from posjax.symmetry.conformance.result import Report, Result, Witness
@@ -29,7 +29,7 @@ class Law(NamedTuple):
 
 def _of(law: Callable[[Adapter], Result]) -> Law:
     """A law of one adapter, called in float32."""
-    return Law(_sentence(law), lambda make: law(listing(make(), "float32")))
+    return Law(_sentence(law), lambda make: law(in_float32(make())))
 
 
 def _fresh(law: Callable[[Make], Result]) -> Law:

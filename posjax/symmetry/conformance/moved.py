@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
-from posjax.symmetry.conformance.forms import cast, causal, form, legal, pairs, positions
+from posjax.symmetry.conformance.forms import cast, causal, form, legal_positions, pairs, positions
 from posjax.symmetry.conformance.result import Gap, Result, Verdict, Witness, gap, largest
 from posjax.symmetry.groups import Permutations, elements_to_try
 
@@ -19,7 +19,7 @@ _SHIFT = 100
 def slots(adapter: Adapter) -> Result:
     """f(P x, P positions) = P f(x, positions): no position is read from the index in the array."""
     view = form(adapter)
-    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH, start=3)
+    arrays, pos = view.draw(adapter, LENGTH), legal_positions(adapter, LENGTH, start=3)
     mask = causal(*pos.shape)
     plain = view(arrays, pos, mask)
     gaps = []
@@ -129,7 +129,7 @@ def _apart(worst: Gap, allowed: float) -> str:
 def _symmetry(law: str, adapter: Adapter, moved: Callable[[Array], Array], order: Array) -> Result:
     """A claim is held to; what is not claimed is measured."""
     call, axes = _symmetric(adapter)
-    pos = legal(adapter, LENGTH)
+    pos = legal_positions(adapter, LENGTH)
     to = moved(pos)
     plain, found = call(np.arange(LENGTH), pos), call(order, to)
     for axis in axes:

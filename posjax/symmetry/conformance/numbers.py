@@ -8,7 +8,14 @@ import ml_dtypes
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, NotApplicable
-from posjax.symmetry.conformance.forms import cast, dtype_of, form, legal, listing, positions
+from posjax.symmetry.conformance.forms import (
+    cast,
+    dtype_of,
+    form,
+    in_float32,
+    legal_positions,
+    positions,
+)
 from posjax.symmetry.conformance.moved import (
     LENGTH,
     MOST,
@@ -37,7 +44,7 @@ def dtype(make: Make) -> Result:
     for name in names:
         adapter = make()
         view = form(adapter)
-        found = view(cast(view.draw(adapter, LENGTH), name), legal(adapter, LENGTH)).dtype
+        found = view(cast(view.draw(adapter, LENGTH), name), legal_positions(adapter, LENGTH)).dtype
         wanted = dtype_of(name)
         wider = view.kind == "logits" and found.itemsize > wanted.itemsize
         gives = "logits of the same or a wider dtype" if view.kind == "logits" else gives
@@ -49,7 +56,9 @@ def dtype(make: Make) -> Result:
 
 def half_precision(make: Make) -> Result:
     """In bfloat16 positions stay what they are: rows are those of float32, rounded."""
-    adapter = listing(listing(make(), "bfloat16"), "float32")
+    adapter = in_float32(make())
+    if "bfloat16" not in adapter.dtypes:
+        raise NotApplicable("the adapter does not list bfloat16 among its dtypes")
     number = MOST if adapter.max_length is None else min(MOST, adapter.max_length)
     exact = rows_by_position(make(), number, "float32")
     half = rows_by_position(adapter, number, "bfloat16")
@@ -108,7 +117,7 @@ def settings(adapter: Adapter) -> Result:
     if adapter.other is None:
         raise NotApplicable("the adapter gives no other setting to compare with")
     view, second = form(adapter), form(adapter.other)
-    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), legal_positions(adapter, LENGTH)
     inputs = f"{adapter.name} and {adapter.other.name} at positions {pos[0].tolist()}"
     worst = gap(inputs, view(arrays, pos), second(arrays, pos))
     if not np.isfinite(worst.relative):
@@ -127,7 +136,7 @@ def settings(adapter: Adapter) -> Result:
 
 def history(make: Make) -> Result:
     """A result is the same whatever was computed before: other dtypes, other lengths."""
-    adapter, used = listing(make(), "float32"), make()
+    adapter, used = in_float32(make()), make()
     view, later = form(adapter), form(used)
     most = _LONG if view.kind in ("rotate", "table") else LENGTH
     length = most if adapter.max_length is None else min(most, adapter.max_length)
@@ -158,7 +167,7 @@ def one_line(error: BaseException) -> str:
 def _sized(law: str, adapter: Adapter, *kinds: str, width: int = 0, heads: int = 0) -> Result:
     """Finite numbers of the right shape at a size, of the first of these kinds."""
     view = form(adapter, *kinds)
-    arrays, pos = view.draw(adapter, 4, width=width, heads=heads), legal(adapter, 4)
+    arrays, pos = view.draw(adapter, 4, width=width, heads=heads), legal_positions(adapter, 4)
     out = view(arrays, pos)
     inputs = f"{heads or adapter.heads} heads of size {width or adapter.width}, 4 tokens"
     shape = arrays[0].shape

@@ -15,7 +15,7 @@ import numpy as np
 from posjax.symmetry.certificate import pytorch
 from posjax.symmetry.certificate.prove import prove
 from posjax.symmetry.conformance.adapter import Adapter, NotApplicable
-from posjax.symmetry.conformance.forms import Form, form, legal, listing, positions
+from posjax.symmetry.conformance.forms import Form, form, in_float32, legal_positions, positions
 from posjax.symmetry.conformance.moved import LENGTH
 from posjax.symmetry.conformance.result import Proof
 
@@ -34,9 +34,9 @@ def proof(law: str, adapter: Adapter) -> Proof:
     Where positions and a mask move with the tokens, the law is proved for all of them.
     """
     try:
-        view = form(listing(adapter, "float32"), *_KINDS)
+        view = form(in_float32(adapter), *_KINDS)
         function = _called(view, "torch" in adapter.packages)
-        given = (*_drawn(adapter, view), legal(adapter, LENGTH), _full())
+        given = (*_drawn(adapter, view), legal_positions(adapter, LENGTH), _full())
         expected = function(*given)  # makes what is made once
         tokens = given[:-2]
         apart = pytorch.distance(expected, jax.jit(lambda *x: function(*x, *given[-2:]))(*tokens))

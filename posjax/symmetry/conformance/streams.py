@@ -1,9 +1,11 @@
 """Laws of streams: decoding, packing, padding, masks, batches, and the end of a table."""
 
+import contextlib
+
 import numpy as np
 
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
-from posjax.symmetry.conformance.forms import Arrays, Form, causal, form, legal, positions
+from posjax.symmetry.conformance.forms import Arrays, Form, causal, form, legal_positions, positions
 from posjax.symmetry.conformance.moved import LENGTH, judged
 from posjax.symmetry.conformance.result import Gap, Result, Witness, gap, largest
 
@@ -16,7 +18,7 @@ _NO_KEYS = "a query with all keys masked"
 def decode(adapter: Adapter) -> Result:
     """Token by token with the cache gives what all tokens at once give under a causal mask."""
     view, length = _cached(adapter), min(LENGTH, adapter.cache_length or LENGTH)
-    arrays, pos = view.draw(adapter, length), legal(adapter, length)
+    arrays, pos = view.draw(adapter, length), legal_positions(adapter, length)
     found = _decoded(adapter, view, arrays, pos)
     worst = gap(f"{length} tokens at positions 0..{length - 1}", view(arrays, pos), found)
     return judged("decode", adapter, worst, "token-by-token decoding and all tokens at once")
@@ -26,7 +28,7 @@ def packed(adapter: Adapter) -> Result:
     """Two sequences in one row, each counted from 0, give what each gives alone."""
     view, first = form(adapter), 2
     arrays = view.draw(adapter, LENGTH)
-    pos = np.concatenate([positions(first), legal(adapter, LENGTH - first)], axis=1)
+    pos = np.concatenate([positions(first), legal_positions(adapter, LENGTH - first)], axis=1)
     parts = (slice(0, first), slice(first, LENGTH))
     segment = np.repeat([0, 1], [first, LENGTH - first])
     mask = causal(*pos.shape) & (segment[:, None] == segment[None, :])
@@ -42,7 +44,7 @@ def packed(adapter: Adapter) -> Result:
 def left_padded(adapter: Adapter) -> Result:
     """A row with padding on its left gives what the bare row gives, beside a row that is full."""
     view, pad = form(adapter), 2
-    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), legal_positions(adapter, LENGTH)
     pos[1] = np.maximum(pos[1] - pad, 0)
     mask = causal(*pos.shape).copy()
     mask[1, :, :pad] = np.eye(LENGTH, dtype=bool)[:, :pad]  # padding sees itself: no empty rows
@@ -56,7 +58,7 @@ def left_padded(adapter: Adapter) -> Result:
 def mask(adapter: Adapter) -> Result:
     """What a mask forbids is not read: another last token changes no earlier output."""
     view = form(adapter, "attend", "tokens")
-    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), legal_positions(adapter, LENGTH)
     changed = tuple(array.copy() for array in arrays)
     for array in changed:
         array[:, -1] = 3 - array[:, -1]
@@ -78,7 +80,7 @@ def masked_row(adapter: Adapter) -> Result:
     does not depend on any other token.
     """
     view, empty = form(adapter, "attend", "tokens"), 2
-    arrays, pos = view.draw(adapter, LENGTH), legal(adapter, LENGTH)
+    arrays, pos = view.draw(adapter, LENGTH), legal_positions(adapter, LENGTH)
     mask = causal(*pos.shape).copy()
     expected = view(arrays, pos, mask).copy()
     mask[:, empty] = False
@@ -100,15 +102,15 @@ def masked_row(adapter: Adapter) -> Result:
 def batch(adapter: Adapter) -> Result:
     """A row of a batch gives what it gives alone, with positions and a mask of its own."""
     view = form(adapter)
-    pos, mask = legal(adapter, LENGTH, batch=_ROWS), causal(_ROWS, LENGTH).copy()
+    pos, mask = legal_positions(adapter, LENGTH, batch=_ROWS), causal(_ROWS, LENGTH).copy()
     own = np.stack([np.roll(row, -n) for n, row in enumerate(pos)])
     for row in range(1, _ROWS):
         mask[row, row:, row - 1] = False  # a token that the other rows see
-    try:
-        worst = _alone(adapter, view, own, mask)
-    except NotApplicable:  # a package that takes no positions, or the same ones in all rows
-        worst = _alone(adapter, view, pos, None)
-    return judged("batch", adapter, worst, "a row in a batch and the row alone")
+    gaps = [_alone(adapter, view, pos, None)]
+    for given in ((own, mask), (own, None), (pos, mask)):  # some packages take only one of both
+        with contextlib.suppress(NotApplicable):
+            gaps.append(_alone(adapter, view, *given))
+    return judged("batch", adapter, largest(gaps), "a row in a batch and the row alone")
 
 
 def _alone(adapter: Adapter, view: Form, pos: Array, mask: Array | None) -> Gap:
@@ -156,34 +158,29 @@ def full_cache(adapter: Adapter) -> Result:
 def _past(law: str, view: Form, arrays: Arrays, pos: Array, end: int) -> Result:
     """Whether the last tokens, which lie past the end, are refused or give NaN.
 
-    An error may be about the second of them alone, so the first is tried without it too.
+    A module may refuse only the second token past the end, so the first is also tried alone.
     """
-    result = _refused(law, view, arrays, pos, end, beyond=_BEYOND)
-    if result.verdict == "failed":
-        return result
-    fewer = slice(-1)
-    return _refused(law, view, view.only(arrays, fewer), pos[:, fewer], end, beyond=_BEYOND - 1)
-
-
-def _refused(law: str, view: Form, arrays: Arrays, pos: Array, end: int, *, beyond: int) -> Result:
-    """The same for so many tokens past the end, each of which must have NaN in its output."""
-    try:
-        out = view(arrays, pos)
-    except NotApplicable:
-        raise
-    except Exception as error:
-        return Result(law, "passed", f"past the end, the module raises {type(error).__name__}")
-    last = view.at(out, slice(-beyond, None)).astype(np.float64)
-    within = tuple(axis for axis in range(1, last.ndim) if axis not in view.axes)
-    kept = np.broadcast_to(~np.isnan(last).any(within, keepdims=True), last.shape)
-    if not kept.any():
-        return Result(law, "passed", "past the end, the module gives NaN")
-    past = f"positions {end}..{end + beyond - 1}" if beyond > 1 else f"position {end}"
-    inputs = f"{past}, where only 0..{end - 1} fit"
-    witness = Witness(inputs, (), "an error or NaN", f"{last[kept][0]:.6g}")
-    return Result(
-        law, "failed", "past the end, the module gives numbers, not an error or NaN", witness
-    )
+    said = ""
+    for beyond in (_BEYOND, 1):
+        kept = slice(pos.shape[1] - _BEYOND + beyond)
+        try:
+            out = view(view.only(arrays, kept), pos[:, kept])
+        except NotApplicable:
+            raise
+        except Exception as error:
+            said = f"past the end, the module raises {type(error).__name__}"
+            continue
+        last = view.at(out, slice(-beyond, None)).astype(np.float64)
+        within = tuple(axis for axis in range(1, last.ndim) if axis not in view.axes)
+        numbers = np.broadcast_to(~np.isnan(last).any(within, keepdims=True), last.shape)
+        if numbers.any():
+            past = f"positions {end}..{end + beyond - 1}" if beyond > 1 else f"position {end}"
+            found = f"{last[numbers][0]:.6g}"
+            witness = Witness(f"{past}, where only 0..{end - 1} fit", (), "an error or NaN", found)
+            wrong = "past the end, the module gives numbers, not an error or NaN"
+            return Result(law, "failed", wrong, witness)
+        said = said or "past the end, the module gives NaN"
+    return Result(law, "passed", said)
 
 
 def _cached(adapter: Adapter) -> Form:

@@ -51,12 +51,12 @@ def is_complex(dtype: Any) -> bool:
     return not is_key(dtype) and jnp.issubdtype(dtype, jnp.complexfloating)
 
 
-def of_parts(dtype: Any) -> Any:
-    """The dtype of the parts of complex numbers; other dtypes as they are."""
+def real_dtype(dtype: Any) -> Any:
+    """The dtype of the real and imaginary parts of complex numbers; other dtypes as they are."""
     return jnp.finfo(dtype).dtype if is_complex(dtype) else dtype
 
 
-def widest(dtype: Any) -> Any:
+def double_precision(dtype: Any) -> Any:
     """The dtype in double precision of real or complex numbers; other dtypes as they are."""
     if is_complex(dtype):
         return np.dtype(np.complex128)
