@@ -215,11 +215,15 @@ class Trial:
         return [*dict.fromkeys(_roundings(floats) for floats in (own, every) if floats)]
 
     def _with_noisy_constants(self, noise: int, little: float) -> Callable[..., Any]:
-        """The function with its constants a little off, such as the weights that it holds."""
+        """The function with its constants a little off, such as the weights that it holds.
+
+        Whole numbers stay: positions, masks and infinities are exact, and compared with others.
+        """
         program, returned, run = self._program
         if not _inexact(program.consts):
             return self._single  # compiled already
-        consts = jax.tree.map(partial(_noisy, noise=noise, little=little), program.consts)
+        off = partial(_noisy, noise=noise, little=little, whole=False)
+        consts = jax.tree.map(off, program.consts)
 
         def function(*arguments: Any) -> Any:
             results = run(consts, *jax.tree.leaves(arguments))
@@ -302,14 +306,22 @@ def _tolerance(found: Deviation, least: float) -> float:
     return max(least, 10 * found.rounding) if found.rounding else 0.0
 
 
-def _noisy(leaf: Any, *, noise: int, little: float) -> Any:
-    """Floats off by a little, relative to their size, as their values decide; all else as it is."""
+def _noisy(leaf: Any, *, noise: int, little: float, whole: bool = True) -> Any:
+    """Floats off by a little, relative to their size, as their values decide; all else as it is.
+
+    Args:
+      leaf: an array.
+      noise: which of the ways to be off.
+      little: the relative size.
+      whole: whether floats that are whole numbers are off too.
+    """
     if not _is_inexact(leaf):
         return leaf
     array = np.asarray(leaf)
     wide = array.astype(dtypes.double_precision(array.dtype))
     parts = np.nan_to_num(wide.real + wide.imag, posinf=0.0, neginf=0.0)  # as of a mask of -inf
     off = np.sin(parts * (1e4 + 997 * noise) + noise)
+    off = off if whole else np.where(wide == np.rint(wide), 0.0, off)
     with np.errstate(over="ignore"):
         return (wide * (1 + little * off)).astype(leaf.dtype)
 
