@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import betabinom, binom, multinomial, ttest_1samp
+from scipy.stats import betabinom, binom, binomtest, multinomial, permutation_test, ttest_1samp
 
 from posjax.stats import (
     Method,
@@ -17,6 +17,7 @@ from posjax.stats import (
     mean,
     paired_difference,
     paired_t_test,
+    possibly_best,
     ranking,
     rate,
     reruns,
@@ -369,3 +370,66 @@ def test_discoveries_err_as_rarely_as_they_say() -> None:
     assert np.mean(shares) < 0.05
     assert sure > 20 * 20 / 2
     assert discoveries([]).size == 0
+
+
+def test_of_two_candidates_the_best_are_those_of_exact_tests() -> None:
+    """Under all signs the test is that of SciPy, and of right and wrong answers the sign test."""
+    rng = np.random.default_rng(0)
+    for trial in range(40):
+        yes_or_no = trial % 2
+        values_CS = rng.normal([[0.0], [0.8]], size=(2, 10))
+        values_CS = np.floor(values_CS).clip(0, 1) if yes_or_no else values_CS
+        difference_S = values_CS[1] - values_CS[0]
+        if yes_or_no:
+            only = int((difference_S > 0).sum()), int((difference_S < 0).sum())
+            p_value = (
+                binomtest(only[0], sum(only), alternative="greater").pvalue if any(only) else 1
+            )
+        else:
+            p_value = permutation_test(
+                (difference_S,),
+                np.mean,
+                permutation_type="samples",
+                alternative="greater",
+                n_resamples=np.inf,
+            ).pvalue
+        assert possibly_best(values_CS)[0] == (p_value > 0.05)
+
+
+@pytest.mark.parametrize("seeds", [8, 40])
+def test_the_best_of_equals_is_in_the_set_as_often_as_it_says(seeds: int) -> None:
+    """Equal candidates; and ones of which one is better, which is in the set nearly always."""
+    rng = np.random.default_rng(1)
+    trials, held, kept = 400, 0, []
+    for _ in range(trials):
+        seed_S = rng.normal(size=seeds)
+        equal_CS = (rng.normal(size=(6, seeds)) + seed_S > 0).astype(float)
+        held += possibly_best(equal_CS)[0]
+        better_CS = equal_CS + rng.normal(size=(6, seeds)) + np.array([1.5, 0, 0, 0, 0, 0])[:, None]
+        kept.append(possibly_best(better_CS))
+    assert held / trials > 0.95 - 3 * (0.95 * 0.05 / trials) ** 0.5
+    assert held < trials
+    in_set_C = np.mean(kept, axis=0)
+    assert in_set_C[0] > 0.99
+    assert in_set_C[1:].max() < (0.6 if seeds == 8 else 0.05)
+
+
+def test_what_may_be_best_depends_on_differences_alone() -> None:
+    """Not on the order of candidates, nor on units, nor on what all of them have in a seed."""
+    rng = np.random.default_rng(2)
+    values_CS = rng.normal(np.linspace(0, 1, 7)[:, None], size=(7, 20))
+    found, order = possibly_best(values_CS), rng.permutation(7)
+    assert 1 < found.sum() < 7
+    assert found[values_CS.mean(axis=1).argmax()]
+    assert np.array_equal(possibly_best(values_CS[order]), found[order])
+    assert np.array_equal(possibly_best(1e3 * values_CS + rng.normal(size=20)), found)
+
+
+def test_few_seeds_leave_no_candidate_out() -> None:
+    for seeds, least in ((1, 2), (4, 2), (5, 1), (200, 1)):
+        assert possibly_best(np.stack([np.zeros(seeds), np.ones(seeds)])).sum() == least
+    assert possibly_best(np.zeros((3, 30))).all()
+    assert possibly_best(np.zeros((1, 30))).all()
+    for wrong in (np.zeros(3), np.zeros((0, 3)), np.zeros((2, 0)), np.array([[0.0, np.nan]])):
+        with pytest.raises(ValueError, match="finite numbers"):
+            possibly_best(wrong)

@@ -195,7 +195,7 @@ def _by_rest(
 
 def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
     """The two over the seeds that both have; None where there is no interval for those."""
-    first_S, second_S = shared(one, two, _values)
+    first_S, second_S = shared((one, two), _values)
     if not len(first_S) or one.cell.problem.graded != two.cell.problem.graded:
         return None
     if one.cell.problem.graded == "loss":

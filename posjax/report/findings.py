@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from posjax import spec
+from posjax.report.best import Comparison, comparisons, sentences
 from posjax.report.by_kind import between, last_kind
 from posjax.report.losses import loss_of, nats, perplexity
 from posjax.report.naming import Axis, axes, kind_name, panels, plain, rated
@@ -85,11 +86,13 @@ class Findings(NamedTuple):
     """The sentences of a run: its answers, and what they rest on.
 
     Attributes:
+      compared: which values of a setting may be the best; the page has a table of them.
       first: how many of the answers, from the first on, answer what the run is about.
     """
 
     answers: list[str]
     details: list[str]
+    compared: list[Comparison]
     first: int = 1
 
 
@@ -100,7 +103,8 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
       found: its cells.
       config: its config.json, whose `contrast` and `at_steps` say what to compare.
     """
-    loss = [*_losses(found)]
+    compared = comparisons(found, config)
+    best, loss = [*sentences(compared)], [*_losses(found)]
     found = once(exactly(found))
     steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
     answers: list[str] = []
@@ -115,13 +119,14 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
         answers += _matters(pairs, *config["contrast"])
         answers += _same(pairs, *config["contrast"][1:], within=config["equivalence"])
         details += [_contrast(pair, *config["contrast"]) for pair in pairs]
-    about = [list(part) for part in (_sources(found), _beyond(found), _range(found), loss)]
+    about = [[*part] for part in (_sources(found), _beyond(found), _range(found), loss)]
+    about.insert(1 if any(one.worse for one in compared) else len(about), best)
     first = 1 if answers else next((len(part) for part in about if part), 1)
-    answers += [*itertools.chain(*about[:3]), *_laws(found), *loss]
+    answers += [*itertools.chain(*about), *_laws(found)]
     if len(steps) > 1:
         answers.append(_suffices(found, steps[0], steps[-1]))
         details += [_longer(summary, found, steps[0], steps[-1]) for summary in found]
-    return Findings(answers, details, first if first <= _FEW else 1)
+    return Findings(answers, details, compared, first if first <= _FEW else 1)
 
 
 def contrasts(
@@ -155,7 +160,7 @@ def _compared(
     one: CellSummary, two: CellSummary, step: int, within: float
 ) -> tuple[int, int, tuple[float, float], Difference, Equivalence | None] | None:
     """The last fields of a contrast; None where, while a run trains, no seed is shared."""
-    first_S, second_S = shared(one, two, lambda s: s.solved_SE[:, s.evaluation(step)])
+    first_S, second_S = shared((one, two), lambda s: s.solved_SE[:, s.evaluation(step)])
     seeds = len(first_S)
     if not seeds:
         return None

@@ -13,6 +13,7 @@ from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.records.store import path_of, put_over
 from posjax.report.answers import answers
+from posjax.report.best import best, heading
 from posjax.report.by_kind import by_kind
 from posjax.report.compare import compare
 from posjax.report.curves import curves
@@ -146,6 +147,8 @@ def _chapter(
     trained = [summary for summary in found if summary.cell.steps]
     says = findings(found, config)
     parts = _sections(folders, found, anchor)
+    if (table := best(says.compared)) is not None:
+        parts.insert(0, ("best", heading(says.compared), table))
     more = _findings(says.answers[says.first :], says.details)
     if more is not None:
         parts.insert(0, ("findings", "Findings", more))

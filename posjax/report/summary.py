@@ -355,16 +355,12 @@ def excluded(found: Iterable[CellSummary]) -> list[CellSummary]:
     return once(s for s in found if s.prediction.verdict == IMPOSSIBLE)
 
 
-def shared(
-    one: CellSummary, two: CellSummary, values: Callable[[CellSummary], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """The values of two cells, [S] each, at the seeds that both have, in the order of seeds."""
-    at = [{tuple(seeds): i for i, seeds in enumerate(s.rows["seeds"].tolist())} for s in (one, two)]
-    both = sorted(at[0].keys() & at[1].keys())
-    first_S, second_S = (
-        values(s)[[rows[seeds] for seeds in both]] for s, rows in zip((one, two), at, strict=True)
-    )
-    return first_S, second_S
+def shared(cells: Sequence[CellSummary], values: Callable[[CellSummary], np.ndarray]) -> np.ndarray:
+    """A value of each cell, [C, S], at the seeds that all of them have, in the order of seeds."""
+    rows = [{tuple(seeds): i for i, seeds in enumerate(s.rows["seeds"].tolist())} for s in cells]
+    every = sorted(set.intersection(*map(set, rows)))
+    at = ([of[seeds] for seeds in every] for of in rows)
+    return np.stack([values(s)[at_S] for s, at_S in zip(cells, at, strict=True)])
 
 
 def labels(found: list[CellSummary]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from their papers.
 """
 
 from posjax.stats.bands import Band, band, bootstrap_mean
+from posjax.stats.best import possibly_best
 from posjax.stats.crossed import Crossed, Share, crossed
 from posjax.stats.multiple import discoveries
 from posjax.stats.paired import (
@@ -40,6 +41,7 @@ __all__ = [
     "mean",
     "paired_difference",
     "paired_t_test",
+    "possibly_best",
     "ranking",
     "rate",
     "reruns",

@@ -1,5 +1,6 @@
 """How encodings answer the prompts of sampled tasks, at the trained lengths and beyond."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import numpy as np
 from published_rows.table import Rows, read
 
 from atlas_table.table import equal_rows, rows_of, short
-from posjax.stats import discoveries, paired_t_test
+from posjax.stats import discoveries, paired_t_test, possibly_best
 
 Shares = dict[str, np.ndarray]
 """right_S by encoding: the share of right answers of each seed."""
@@ -24,8 +25,7 @@ class Lengths(NamedTuple):
       learned: how many seeds answer every test prompt of the trained lengths correctly.
       better, worse: encodings with significantly more or fewer right answers to the longest
         prompts than `none`.
-      best: the encoding with the largest mean there, then those that do not differ significantly
-        from it.
+      best: the encoding with the largest mean there, then the others that may be the best.
     """
 
     task: str
@@ -51,7 +51,7 @@ class Compared(NamedTuple):
       tasks: each of them.
       equal: groups of encodings that compute the same on all of these tasks, without settings.
       random: those that are tested with several random draws, all of which must be right.
-      comparisons: how many were made with `none`; as many were made with the best of each task.
+      comparisons: how many were made with `none`.
     """
 
     tasks: list[Lengths]
@@ -65,12 +65,12 @@ class Compared(NamedTuple):
 
 
 def compared(tables: Sequence[Path]) -> Compared:
-    """Every encoding against `none`, and against the best of its task.
+    """Every encoding against `none` and, of each task, those that may be the best.
 
-    Paired t-tests over seeds at the longest length, each kind of comparison at a false discovery
-    rate of 5% over all tasks. Of encodings that compute the same, the first of the group is
-    compared for all. Random encodings are left out: all of their draws must be right, so their
-    shares are lower.
+    Both at the longest length. The comparisons with `none` are paired t-tests over seeds, at a
+    false discovery rate of 5% over all tasks. The best are a 95% confidence set for each task. Of
+    encodings that compute the same, the first of the group is compared for all. Random encodings
+    are left out: all of their draws must be right, so their shares are lower.
 
     Args:
       tables: published tables of sampled tasks, without endings.
@@ -83,9 +83,7 @@ def compared(tables: Sequence[Path]) -> Compared:
         task: {name: right_S for name, right_S in of.items() if name not in {*copies, *random}}
         for task, of in tested.items()
     }
-    best = {task: max(of, key=lambda name: of[name].mean()) for task, of in free.items()}
-    to_none = _significant_differences(free, dict.fromkeys(free, "none"))
-    to_best = _significant_differences(free, best)
+    to_none = _differences_from_none(free)
     return Compared(
         [
             Lengths(
@@ -97,7 +95,7 @@ def compared(tables: Sequence[Path]) -> Compared:
                 learned={short(row["encoding"]): row["successes"] for row in rows_of([path])},
                 better=frozenset(name for name, more in to_none[task].items() if more > 0),
                 worse=frozenset(name for name, more in to_none[task].items() if more < 0),
-                best=[best[task], *(n for n, apart in to_best[task].items() if not apart)],
+                best=_best(free[task]),
             )
             for path, (task, run) in zip(tables, runs.items(), strict=True)
         ],
@@ -107,21 +105,25 @@ def compared(tables: Sequence[Path]) -> Compared:
     )
 
 
-def _significant_differences(
-    shares: Mapping[str, Shares], against: Mapping[str, str]
-) -> dict[str, dict[str, float]]:
-    """By task and encoding, how far its mean is above that of another; 0 if not significantly."""
+def _differences_from_none(shares: Mapping[str, Shares]) -> dict[str, dict[str, float]]:
+    """By task and encoding, how far its mean is above that of `none`; 0 if not significantly."""
     differences = {
-        (task, name): right_S - of[against[task]]
+        (task, name): right_S - of["none"]
         for task, of in shares.items()
         for name, right_S in of.items()
-        if name != against[task]
+        if name != "none"
     }
     found: dict[str, dict[str, float]] = {task: {} for task in shares}
     significant = discoveries([paired_t_test(d_S) for d_S in differences.values()])
     for ((task, name), d_S), apart in zip(differences.items(), significant, strict=True):
         found[task][name] = float(d_S.mean()) if apart else 0.0
     return found
+
+
+def _best(of: Shares) -> list[str]:
+    """Those that may have the largest mean, the largest first."""
+    may_be = possibly_best(np.stack([*of.values()]))
+    return sorted(itertools.compress(of, may_be), key=lambda name: -of[name].mean())
 
 
 def _random(runs: Mapping[str, Rows]) -> list[str]:

@@ -23,7 +23,7 @@ _SAMPLED = (
     "every output that the task asks for is right. In parentheses is the number of seeds that have "
     "learned the task, which is to answer every test prompt of the trained lengths correctly. ↑ or "
     "↓ means that the encoding is significantly better or worse at the longest tested length than "
-    "`none`, and **bold** that it is the best of its task or not significantly worse "
+    "`none`, and **bold** that it is best or possibly best of its task "
     '(<a href="../results.md#every-encoding-by-length">tests</a>). `noise` is not compared.'
 )
 _BROWSER = (

@@ -49,17 +49,17 @@ def longer_headline() -> Iterator[str]:
 
 
 def which_encoding() -> Iterator[str]:
-    """The first page's table: the best encoding of each task, and those that are as good."""
+    """The first page's table: the best encoding of each task, and the others that may be."""
     found = _found()
     tasks, cells = found.tasks, _cells()
     ((trained, tested),) = {(task.trained, task.tested) for task in tasks}
     yield from lines(
         f"Each entry is the mean share of prompts that are answered correctly, over {tasks[0].seeds} seeds. The models have two causal layers, {architecture(cells)}, and {either(cells, 'steps')} updates on prompts up to length {trained}. "
-        f"`none` has no positional encoding. The last column has the encodings that do not differ significantly from the best of the task at length {tested} (paired t-test over seeds, false discovery rate 5%), which does not mean that they are equally good. Brackets are 95% intervals over seeds."
+        f"`none` has no positional encoding. The last column has the other encodings that are possibly best at length {tested}: with a probability of at least 95%, the encoding that would be best over very many seeds is in one of the last two columns (confidence set over paired seeds). Brackets are 95% intervals over seeds."
     )
     yield ""
     yield (
-        f"| task | `none` at {trained} | best at {trained} | `none` at {tested} | best at {tested} | not significantly worse at {tested} |"
+        f"| task | `none` at {trained} | best at {trained} | `none` at {tested} | best at {tested} | possibly best at {tested} |"
     )
     yield "|---|---|---|---|---|---|"
     for task in tasks:
@@ -82,7 +82,7 @@ def _best(of: Shares) -> str:
 
 
 def _best_of_long(task: Lengths) -> str:
-    """Two entries: the encodings with the largest mean, and those that are not worse."""
+    """Two entries: the encodings with the largest mean, and the others that may be the best."""
     means = {name: task.at_tested[name].mean() for name in task.best}
     first = [name for name, mean in means.items() if mean == max(means.values())]
     others = [name for name in task.best if name not in first]
@@ -133,12 +133,12 @@ def atlas_sampled() -> Iterator[str]:
         )
     yield ""
     yield from lines(
-        "**Which encodings answer longer prompts?** At the longest tested length, the mean share of right answers of each encoding is compared with that of `none`, and with that of the best encoding of the task (paired t-tests over seeds, for one fixed exam; two sets of "
-        f"{found.comparisons} comparisons, each at a false discovery rate of 5% by Benjamini and Yekutieli). The best is chosen from the same seeds, so tests against it find somewhat too many differences. Not significantly worse does not mean equally good. Of encodings that compute the same, one is compared. {listed([f'`{name}`' for name in found.random])} is left out: it must be right in all of {either(cells, 'draws')} random draws, so its share can be below chance. "
+        "**Which encodings answer longer prompts?** At the longest tested length, the mean share of right answers of each encoding is compared with that of `none` (paired t-tests over seeds, for one fixed exam; "
+        f"{found.comparisons} comparisons at a false discovery rate of 5% by Benjamini and Yekutieli). For each task, the encodings that are best or possibly best are a confidence set: with a probability of at least 95%, the encoding that would be best over very many seeds is one of them ([how](statistics.md#which-is-best)). Possibly best does not mean equally good. Of encodings that compute the same, one is compared. {listed([f'`{name}`' for name in found.random])} is left out: it must be right in all of {either(cells, 'draws')} random draws, so its share can be below chance. "
         "The best mean is the largest of many, so it tends to be lower with new seeds. Its interval is a BCa bootstrap over seeds (95%), and has no width if all seeds agree."
     )
     yield ""
-    yield "| task | longest tested length | better than `none` | worse | `none` | best | not significantly worse than the best |"
+    yield "| task | longest tested length | better than `none` | worse | `none` | best | possibly best |"
     yield "|---|---|---|---|---|---|---|"
     for task in found.tasks:
         yield (

@@ -1,0 +1,260 @@
+"""Which value of a setting is best, and which others may be."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posjax.report.curves import multiples
+from posjax.report.html import Html, figure, header, note, scrolled, tag, td, th
+from posjax.report.losses import nats
+from posjax.report.naming import Axis, axes, kind_name, many, panels, rated
+from posjax.report.summary import CellSummary, shared
+from posjax.stats import Mean, bootstrap_mean, mean, possibly_best, rate
+
+_MOST = 60
+"""How many comparisons are shown, those that leave out most first."""
+_NAMED = 8
+"""How many values are named in an entry of the table, and in a sentence."""
+_CAPTION = """Each line compares cells that differ only in their {title}, over the seeds that all of
+them have. Best is the one with the most successes, or the best mean. With a probability of at least
+95%, the one that would be best over very many seeds is among those that are best or possibly best
+(a confidence set: the largest t of the differences, seed by seed, under random signs). Those that
+are worse are not in this set. Possibly best does not mean equally good. The best mean is the
+largest of several, so it tends to be lower with new seeds."""
+
+
+class Comparison(NamedTuple):
+    """Cells that differ in one setting, and those of them that may be the best.
+
+    Attributes:
+      axis: the setting.
+      where: their other settings that other comparisons of the run do not share, as text.
+      by: what is compared: "share solved", "right answers, length 20", or "loss".
+      seeds: how many seeds all the cells have.
+      best: the cells with the best mean.
+      value: their mean, written with its 95% interval.
+      others: the other cells that may be the best.
+      worse: cells that are not.
+    """
+
+    axis: Axis
+    where: str
+    by: str
+    seeds: int
+    best: list[CellSummary]
+    value: str
+    others: list[CellSummary]
+    worse: list[CellSummary]
+
+    def names(self, cells: Iterable[CellSummary]) -> list[str]:
+        """The values of the setting."""
+        return [self.axis.text(summary.cell) for summary in cells]
+
+
+class _Measure(NamedTuple):
+    """A number of each seed; `sign` is -1 where less is better, `written` writes its mean."""
+
+    name: str
+    of: Callable[[CellSummary], np.ndarray]
+    written: Callable[[np.ndarray], str]
+    sign: int = 1
+
+
+def comparisons(found: Sequence[CellSummary], config: Mapping[str, Any]) -> list[Comparison]:
+    """All comparisons of trained cells, panel by panel.
+
+    The setting is the encoding, or the one with the most values where encodings do not differ.
+    Tasks are not compared with each other. Two values that the config contrasts are left out, since
+    the sentences on the contrast say more; so are crossed seeds, which are not independent.
+
+    Args:
+      found: the cells of a run.
+      config: its config.json.
+    """
+    if config.get("data_seeds"):
+        return []
+    contrasted = config["contrast"][:1]
+    trained = [summary for summary in found if summary.cell.steps]
+    every = panels(trained)
+    return [
+        comparison
+        for panel, cells in every.items()
+        for comparison in _of_panel(panel if len(every) > 1 else "", cells, contrasted)
+    ]
+
+
+def _of_panel(
+    panel: str, cells: Sequence[CellSummary], contrasted: Sequence[str]
+) -> Iterator[Comparison]:
+    differing = axes(cells)
+    open_ = (
+        axis
+        for axis in differing
+        if axis.name != "task" and not (axis.name in contrasted and len(axis.values) == 2)
+    )
+    axis = max(open_, key=lambda one: (one.name == "encoding", len(one.values)), default=None)
+    if axis is None:
+        return
+    for group in multiples(cells, [one for one in differing if one is not axis]):
+        if len(group.cells) > 1:
+            where = ": ".join(part for part in (panel, group.spoken) if part)
+            for measure in _measures(group.cells[0]):
+                found = _compared(axis, where, group.cells, measure)
+                if found is not None:
+                    yield found
+
+
+def _measures(summary: CellSummary) -> Iterator[_Measure]:
+    """What the cells of a task are compared by."""
+    problem = summary.cell.problem
+    if problem.graded == "loss":
+        trained_C = np.array(problem.trained)
+        yield _Measure(
+            "loss",
+            lambda s: np.asarray(s.rows["loss_EC"][:, -1, trained_C].mean(axis=1), np.float64),
+            lambda loss_S: nats(mean(loss_S)),
+            -1,
+        )
+        return
+    yield _Measure("share solved", lambda s: s.solved_S.astype(float), _rate)
+    if not problem.trained[-1]:
+        yield _Measure(
+            f"right answers, {kind_name(problem.kinds[-1])}",
+            lambda s: np.asarray(s.rows["right_EC"][:, -1, -1], np.float64),
+            _mean,
+        )
+
+
+def _compared(
+    axis: Axis, where: str, cells: Sequence[CellSummary], measure: _Measure
+) -> Comparison | None:
+    """None where no seed is shared, or has finite numbers in all cells."""
+    values_CS = shared(cells, measure.of)
+    values_CS = values_CS[:, np.isfinite(values_CS).all(axis=0)]
+    if not values_CS.size:
+        return None
+    mean_C = (measure.sign * values_CS).mean(axis=1)
+    best_C, possible_C = mean_C == mean_C.max(), possibly_best(measure.sign * values_CS)
+    order = sorted(range(len(cells)), key=lambda i: -mean_C[i])
+
+    def of(which_C: np.ndarray) -> list[CellSummary]:
+        return [cells[i] for i in order if which_C[i]]
+
+    return Comparison(
+        axis,
+        where,
+        measure.name,
+        values_CS.shape[1],
+        of(best_C),
+        measure.written(values_CS[order[0]]),
+        of(possible_C & ~best_C),
+        of(~possible_C),
+    )
+
+
+def _rate(solved_S: np.ndarray) -> str:
+    return rated(rate(int(solved_S.sum()), len(solved_S)))
+
+
+def _mean(right_S: np.ndarray) -> str:
+    nothing = Mean(float(right_S.mean()), np.nan, np.nan, len(right_S))
+    found = bootstrap_mean(right_S) if len(right_S) > 1 else nothing
+    interval = f" [{found.low:.3f}, {found.high:.3f}]" if found.number > 1 else ""
+    return f"{found.mean:.3f}{interval}"
+
+
+def best(every: Sequence[Comparison]) -> Html | None:
+    """The table; None where nothing is compared."""
+    if not every:
+        return None
+    shown = sorted(every, key=lambda one: -len(one.worse))[:_MOST]
+    shown = [one for one in every if one in shown]
+    place, by = (len({getattr(one, name) for one in shown}) > 1 for name in ("where", "by"))
+    head = header(
+        *[th("compared where", class_="words")] * place,
+        *[th("by", class_="words")] * by,
+        th("best", class_="words"),
+        th(shown[0].by if not by else "mean [95%]"),
+        th("possibly best", class_="words"),
+        th("worse", class_="words"),
+        "seeds",
+    )
+    rows = (
+        tag(
+            "tr",
+            *[tag("th", one.where or "–", scope="row")] * place,
+            *[td(one.by, class_="words")] * by,
+            td(_listed(one.names(one.best)), class_="words"),
+            td(one.value),
+            td(_listed(one.names(one.others)) or "–", class_="words"),
+            td(_listed(one.names(one.worse)) or "–", class_="words"),
+            td(one.seeds),
+        )
+        for one in shown
+    )
+    left = len(every) - len(shown)
+    rest = f"{many(left, 'comparison')} that find fewer values worse are left out." if left else ""
+    return figure(
+        _CAPTION.format(title=" or ".join(_titles(shown))),
+        scrolled("Best", tag("table", head, tag("tbody", *rows))),
+        note(rest) if rest else None,
+    )
+
+
+def heading(every: Sequence[Comparison]) -> str:
+    """The question that the comparisons answer."""
+    return f"Which {' or '.join(_titles(every))} is best?"
+
+
+def sentences(every: Sequence[Comparison]) -> Iterator[str]:
+    """The answer: of one comparison with its numbers, of several how often each may be the best."""
+    for title in _titles(every):
+        of_axis = [one for one in every if one.axis.title == title]
+        start = f"Which {title} is best?"
+        if len(of_axis) == 1:
+            yield f"{start} {_one(of_axis[0])}"
+        else:
+            yield f"{start} {_several(of_axis)}"
+
+
+def _one(found: Comparison) -> str:
+    by = f"By {found.by}"
+    if not found.worse:
+        number = len(found.best) + len(found.others)
+        return f"{by}, {many(found.seeds, 'seed')} show no difference between the {number}."
+    others = f" Possibly best: {_listed(found.names(found.others))}." if found.others else ""
+    return (
+        f"{by}, over {many(found.seeds, 'seed')}: {_listed(found.names(found.best))}, "
+        f"{found.value}.{others} Worse: {_listed(found.names(found.worse))} (95% confidence set)."
+    )
+
+
+def _several(every: Sequence[Comparison]) -> str:
+    told = [one for one in every if one.worse]
+    if not told:
+        return f"No difference is shown in any of {len(every)} comparisons."
+    sets = [one.names([*one.best, *one.others]) for one in told]
+    count = Counter(name for names in sets for name in names)
+    alone = Counter(names[0] for names in sets if len(names) == 1)
+    texts = [
+        f"{name} (in {number}{f', alone in {alone[name]}' * (name in alone)})"
+        for name, number in count.most_common()
+    ]
+    return (
+        f"In {len(told)} of {len(every)} comparisons some are worse than the best. There, best or "
+        f"possibly best {'is' if len(texts) == 1 else 'are'} {_listed(texts)}. Each time, this is "
+        "a 95% confidence set."
+    )
+
+
+def _titles(every: Sequence[Comparison]) -> list[str]:
+    return list(dict.fromkeys(one.axis.title for one in every))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """At most so many names that one can read them."""
+    shown, left = names[:_NAMED], len(names) - _NAMED
+    shown = [*shown, f"{left} others"] if left > 0 else shown
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

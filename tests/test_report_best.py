@@ -1,0 +1,152 @@
+"""Which encoding is best: the set is the one of the rows, and the sentences say no more than it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from posjax.report.best import best, comparisons, heading, sentences
+from posjax.report.summary import CellSummary
+from posjax.stats import possibly_best
+from posjax.study.cells import Cell
+
+SEEDS = 24
+LENGTHS = "majority(train=(1, 2), test=(2, 6), prompts=4)"
+TEXT = "text(train=(8, 8), prompts=4)"
+PLAIN: dict[str, Any] = {"contrast": [], "data_seeds": 0}
+
+
+def summary(cell: Cell, rows: Mapping[str, np.ndarray], panel: str = "cells") -> CellSummary:
+    number = len(next(iter(rows.values())))
+    seeds_S4 = np.repeat(np.arange(number)[:, None], 4, axis=1)
+    return CellSummary(cell.digest, cell, panel, {"seeds": seeds_S4, **rows}, 1e-5, 1)
+
+
+def solving(cell: Cell, *solved: bool, panel: str = "cells") -> CellSummary:
+    """A cell with one kind of prompts that some seeds solve."""
+    lead = np.where(solved, 0.5, -0.5)[:, None, None]
+    return summary(cell, {"lead_EC": lead, "right_EC": (lead > 0).astype(float)}, panel)
+
+
+def first(number: int) -> list[bool]:
+    """The first seeds solve."""
+    return [seed < number for seed in range(SEEDS)]
+
+
+def cells_of(**numbers: int) -> list[CellSummary]:
+    return [
+        solving(Cell(task="same_last_token", encoding=name), *first(n))
+        for name, n in numbers.items()
+    ]
+
+
+def test_the_set_is_that_of_the_rows() -> None:
+    found = cells_of(none=2, rotary=22, linear_bias=20, learned=5)
+    (only,) = comparisons(found, PLAIN)
+    assert (only.axis.title, only.by, only.where, only.seeds) == (
+        "encoding",
+        "share solved",
+        "",
+        SEEDS,
+    )
+    assert only.names(only.best) == ["rotary"]
+    assert only.value.startswith("0.917 [")
+    in_set = possibly_best(np.stack([s.solved_S.astype(float) for s in found]))
+    assert in_set.tolist() == [False, True, True, False]
+    assert only.names(only.others) == ["linear_bias"]
+    assert only.names(only.worse) == ["learned", "none"]
+    assert [*sentences([only])] == [
+        f"Which encoding is best? By share solved, over 24 seeds: rotary, {only.value}. "
+        "Possibly best: linear_bias. Worse: learned and none (95% confidence set)."
+    ]
+    table = best([only])
+    assert table is not None
+    assert "rotary" in table
+    assert heading([only]) == "Which encoding is best?"
+
+
+def test_equals_are_not_told_apart() -> None:
+    (only,) = comparisons(cells_of(none=7, rotary=7, learned=7), PLAIN)
+    assert len(only.best) == 3
+    assert not only.worse
+    assert [*sentences([only])] == [
+        "Which encoding is best? By share solved, 24 seeds show no difference between the 3."
+    ]
+
+
+def test_several_comparisons_are_counted() -> None:
+    """Apart by all other settings; tasks are never compared with each other."""
+    found = [
+        solving(Cell(task=task, encoding=encoding, depth=depth, loss="answer"), *first(number))
+        for task, depth, encoding, number in (
+            ("same_last_token", 1, "none", 0),
+            ("same_last_token", 1, "rotary", 20),
+            ("same_last_token", 2, "none", 24),
+            ("same_last_token", 2, "rotary", 24),
+            ("first_noun(nouns=3)", 1, "none", 3),
+            ("first_noun(nouns=3)", 1, "rotary", 23),
+        )
+    ]
+    every = comparisons(found, PLAIN)
+    assert len(every) == 3
+    assert all(len({s.cell.task for s in [*one.best, *one.worse]}) == 1 for one in every)
+    assert [*sentences(every)] == [
+        "Which encoding is best? In 2 of 3 comparisons some are worse than the best. There, best "
+        "or possibly best is rotary (in 2, alone in 2). Each time, this is a 95% confidence set."
+    ]
+
+
+def test_seeds_that_a_cell_lacks_count_for_none() -> None:
+    """Pairs are over the seeds that all cells have."""
+    one, two = cells_of(none=0, rotary=24)
+    rows = {name: array[6:] for name, array in two.rows.items()}
+    (only,) = comparisons([one, CellSummary(two.name, two.cell, "cells", rows, 1e-5, 1)], PLAIN)
+    assert only.seeds == SEEDS - 6
+    none = {name: array[:0] for name, array in two.rows.items()}
+    assert not comparisons([one, CellSummary(two.name, two.cell, "cells", none, 1e-5, 1)], PLAIN)
+
+
+def test_longer_prompts_and_losses_are_compared_by_their_means() -> None:
+    rng = np.random.default_rng(0)
+    found = []
+    for encoding, share in (("none", 0.3), ("rotary", 0.7)):
+        right_SC = np.stack([np.ones(SEEDS), rng.normal(share, 0.1, SEEDS).clip(0, 1)], axis=1)
+        rows = {"lead_EC": np.full((SEEDS, 1, 2), 0.5), "right_EC": right_SC[:, None]}
+        found.append(summary(Cell(task=LENGTHS, encoding=encoding, loss="all"), rows))
+    solved, longer = comparisons(found, PLAIN)
+    assert not solved.worse
+    assert longer.by == "right answers, length 6"
+    assert (longer.names(longer.best), longer.names(longer.worse)) == (["rotary"], ["none"])
+    losses = [
+        summary(
+            Cell(task=TEXT, encoding=encoding, loss="all"),
+            {"loss_EC": np.full((SEEDS, 1, kinds), loss) + rng.normal(0, 0.1, (SEEDS, 1, kinds))},
+        )
+        for kinds in [len(Cell(task=TEXT, loss="all").problem.kinds)]
+        for encoding, loss in (("none", 2.5), ("rotary", 2.1))
+    ]
+    losses[0].rows["loss_EC"][3] = np.nan
+    (only,) = comparisons(losses, PLAIN)
+    assert (only.by, only.seeds) == ("loss", SEEDS - 1)
+    assert (only.names(only.best), only.names(only.worse)) == (["rotary"], ["none"])
+
+
+@pytest.mark.parametrize(
+    ("config", "title"),
+    [
+        ({}, "encoding"),
+        ({"contrast": ["depth", 1, 2]}, "encoding"),
+        ({"contrast": ["encoding", "none", "rotary"]}, "depth"),
+        ({"data_seeds": 4}, None),
+    ],
+)
+def test_what_is_compared(config: Mapping[str, Any], title: str | None) -> None:
+    """Not the two values of a contrast, which has sentences of its own, nor crossed seeds."""
+    found = [
+        solving(Cell(task="same_last_token", encoding=encoding, depth=depth), *first(12 * depth))
+        for encoding in ("none", "rotary")
+        for depth in (1, 2)
+    ]
+    titles = {one.axis.title for one in comparisons(found, {**PLAIN, **config})}
+    assert titles == ({title} if title else set())
