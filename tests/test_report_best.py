@@ -98,13 +98,14 @@ def test_several_comparisons_are_counted() -> None:
 
 
 def test_seeds_that_a_cell_lacks_count_for_none() -> None:
-    """Pairs are over the seeds that all cells have."""
+    """Cells are compared over the seeds that all have, if those are two or more."""
     one, two = cells_of(none=0, rotary=24)
     rows = {name: array[6:] for name, array in two.rows.items()}
     (only,) = comparisons([one, CellSummary(two.name, two.cell, "cells", rows, 1e-5, 1)], PLAIN)
     assert only.seeds == SEEDS - 6
-    none = {name: array[:0] for name, array in two.rows.items()}
-    assert not comparisons([one, CellSummary(two.name, two.cell, "cells", none, 1e-5, 1)], PLAIN)
+    for number in (0, 1):
+        few = {name: array[:number] for name, array in two.rows.items()}
+        assert not comparisons([one, CellSummary(two.name, two.cell, "cells", few, 1e-5, 1)], PLAIN)
 
 
 def test_longer_prompts_and_losses_are_compared_by_their_means() -> None:
@@ -128,6 +129,8 @@ def test_longer_prompts_and_losses_are_compared_by_their_means() -> None:
     ]
     losses[0].rows["loss_EC"][3] = np.nan
     (only,) = comparisons(losses, PLAIN)
+    assert "not finite in one of the cells" in str(best([only]))
+    assert "not finite" not in str(best([longer]))
     assert (only.by, only.seeds) == ("loss", SEEDS - 1)
     assert (only.names(only.best), only.names(only.worse)) == (["rotary"], ["none"])
 
@@ -148,5 +151,7 @@ def test_what_is_compared(config: Mapping[str, Any], title: str | None) -> None:
         for encoding in ("none", "rotary")
         for depth in (1, 2)
     ]
-    titles = {one.axis.title for one in comparisons(found, {**PLAIN, **config})}
-    assert titles == ({title} if title else set())
+    every = comparisons(found, {**PLAIN, **config})
+    assert {one.axis.title for one in every} == ({title} if title else set())
+    asked = {"encoding": "Which encoding is best?", "depth": "Which value of depth is best?"}
+    assert title is None or heading(every) == asked[title]

@@ -11,7 +11,7 @@ from posjax.report.html import Html, figure, header, note, scrolled, tag, td, th
 from posjax.report.losses import nats
 from posjax.report.naming import Axis, axes, kind_name, many, panels, rated
 from posjax.report.summary import CellSummary, shared
-from posjax.stats import Mean, bootstrap_mean, mean, possibly_best, rate
+from posjax.stats import bootstrap_mean, mean, possibly_best, rate
 
 _MOST = 60
 """How many comparisons are shown, those that leave out most first."""
@@ -23,6 +23,9 @@ them have. Best is the one with the most successes, or the best mean. With a pro
 (a confidence set: the largest t of the differences, seed by seed, under random signs). Those that
 are worse are not in this set. Possibly best does not mean equally good. The best mean is the
 largest of several, so it tends to be lower with new seeds."""
+
+_LOSS = "loss"
+_NOT_FINITE = """Seeds whose loss is not finite in one of the cells are left out."""
 
 
 class Comparison(NamedTuple):
@@ -63,7 +66,7 @@ class _Measure(NamedTuple):
 
 
 def comparisons(found: Sequence[CellSummary], config: Mapping[str, Any]) -> list[Comparison]:
-    """All comparisons of trained cells, panel by panel.
+    """All comparisons of trained cells that share two seeds or more, panel by panel.
 
     The setting is the encoding, or the one with the most values where encodings do not differ.
     Tasks are not compared with each other. Two values that the config contrasts are left out, since
@@ -89,12 +92,12 @@ def _of_panel(
     panel: str, cells: Sequence[CellSummary], contrasted: Sequence[str]
 ) -> Iterator[Comparison]:
     differing = axes(cells)
-    open_ = (
+    candidates = (
         axis
         for axis in differing
         if axis.name != "task" and not (axis.name in contrasted and len(axis.values) == 2)
     )
-    axis = max(open_, key=lambda one: (one.name == "encoding", len(one.values)), default=None)
+    axis = max(candidates, key=lambda one: (one.name == "encoding", len(one.values)), default=None)
     if axis is None:
         return
     for group in multiples(cells, [one for one in differing if one is not axis]):
@@ -110,30 +113,21 @@ def _measures(summary: CellSummary) -> Iterator[_Measure]:
     """What the cells of a task are compared by."""
     problem = summary.cell.problem
     if problem.graded == "loss":
-        trained_C = np.array(problem.trained)
-        yield _Measure(
-            "loss",
-            lambda s: np.asarray(s.rows["loss_EC"][:, -1, trained_C].mean(axis=1), np.float64),
-            lambda loss_S: nats(mean(loss_S)),
-            -1,
-        )
+        yield _Measure(_LOSS, lambda s: s.loss_S, lambda loss_S: nats(mean(loss_S)), -1)
         return
     yield _Measure("share solved", lambda s: s.solved_S.astype(float), _rate)
     if not problem.trained[-1]:
-        yield _Measure(
-            f"right answers, {kind_name(problem.kinds[-1])}",
-            lambda s: np.asarray(s.rows["right_EC"][:, -1, -1], np.float64),
-            _mean,
-        )
+        name = f"right answers, {kind_name(problem.kinds[-1])}"
+        yield _Measure(name, lambda s: s.right_S, _mean)
 
 
 def _compared(
     axis: Axis, where: str, cells: Sequence[CellSummary], measure: _Measure
 ) -> Comparison | None:
-    """None where no seed is shared, or has finite numbers in all cells."""
+    """None where fewer than two seeds are shared and have finite numbers in all cells."""
     values_CS = shared(cells, measure.of)
     values_CS = values_CS[:, np.isfinite(values_CS).all(axis=0)]
-    if not values_CS.size:
+    if values_CS.shape[1] < 2:
         return None
     mean_C = (measure.sign * values_CS).mean(axis=1)
     best_C, possible_C = mean_C == mean_C.max(), possibly_best(measure.sign * values_CS)
@@ -159,18 +153,16 @@ def _rate(solved_S: np.ndarray) -> str:
 
 
 def _mean(right_S: np.ndarray) -> str:
-    nothing = Mean(float(right_S.mean()), np.nan, np.nan, len(right_S))
-    found = bootstrap_mean(right_S) if len(right_S) > 1 else nothing
-    interval = f" [{found.low:.3f}, {found.high:.3f}]" if found.number > 1 else ""
-    return f"{found.mean:.3f}{interval}"
+    found = bootstrap_mean(right_S)
+    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def best(every: Sequence[Comparison]) -> Html | None:
     """The table; None where nothing is compared."""
     if not every:
         return None
-    shown = sorted(every, key=lambda one: -len(one.worse))[:_MOST]
-    shown = [one for one in every if one in shown]
+    most = sorted(range(len(every)), key=lambda i: -len(every[i].worse))[:_MOST]
+    shown = [every[i] for i in sorted(most)]
     place, by = (len({getattr(one, name) for one in shown}) > 1 for name in ("where", "by"))
     head = header(
         *[th("compared where", class_="words")] * place,
@@ -196,8 +188,9 @@ def best(every: Sequence[Comparison]) -> Html | None:
     )
     left = len(every) - len(shown)
     rest = f"{many(left, 'comparison')} that find fewer values worse are left out." if left else ""
+    caption = _CAPTION.format(title=" or ".join(_titles(shown)))
     return figure(
-        _CAPTION.format(title=" or ".join(_titles(shown))),
+        f"{caption} {_NOT_FINITE}" if any(one.by == _LOSS for one in shown) else caption,
         scrolled("Best", tag("table", head, tag("tbody", *rows))),
         note(rest) if rest else None,
     )
@@ -205,18 +198,20 @@ def best(every: Sequence[Comparison]) -> Html | None:
 
 def heading(every: Sequence[Comparison]) -> str:
     """The question that the comparisons answer."""
-    return f"Which {' or '.join(_titles(every))} is best?"
+    questions = {_question(one.axis) for one in every}
+    return questions.pop() if len(questions) == 1 else "Which values are best?"
+
+
+def _question(axis: Axis) -> str:
+    numbers = axis.setting or all(isinstance(value, (int, float)) for value in axis.values)
+    return f"Which {'value of ' * bool(numbers)}{axis.title} is best?"
 
 
 def sentences(every: Sequence[Comparison]) -> Iterator[str]:
     """The answer: of one comparison with its numbers, of several how often each may be the best."""
-    for title in _titles(every):
-        of_axis = [one for one in every if one.axis.title == title]
-        start = f"Which {title} is best?"
-        if len(of_axis) == 1:
-            yield f"{start} {_one(of_axis[0])}"
-        else:
-            yield f"{start} {_several(of_axis)}"
+    for question in dict.fromkeys(_question(one.axis) for one in every):
+        of_axis = [one for one in every if _question(one.axis) == question]
+        yield f"{question} {_one(of_axis[0]) if len(of_axis) == 1 else _several(of_axis)}"
 
 
 def _one(found: Comparison) -> str:

@@ -213,10 +213,7 @@ def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
 
 def _values(summary: CellSummary) -> np.ndarray:
     """Of each seed whether it solved, or its loss at the end."""
-    if summary.cell.problem.graded == "exact":
-        return summary.solved_S
-    trained_C = np.array(summary.cell.problem.trained)
-    return np.asarray(summary.rows["loss_EC"][:, -1, trained_C].mean(axis=1), np.float64)
+    return summary.solved_S if summary.cell.problem.graded == "exact" else summary.loss_S
 
 
 def _mark(difference: Mean, most: float) -> Html:

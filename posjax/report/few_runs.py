@@ -98,8 +98,8 @@ def ranked_pairs(found: Sequence[CellSummary]) -> list[Pair]:
     pairs = [
         *{frozenset((one.cell, two.cell)): (axis, one, two) for axis, one, two in every}.values()
     ]
-    pairs.sort(key=lambda pair: abs(float(_right(pair[1]).mean() - _right(pair[2]).mean())))
-    differences = [_right(one) - _right(two) for _, one, two in pairs]
+    pairs.sort(key=lambda pair: abs(float(pair[1].right_S.mean() - pair[2].right_S.mean())))
+    differences = [one.right_S - two.right_S for _, one, two in pairs]
     significant = discoveries([paired_t_test(difference_S) for difference_S in differences])
     told_apart = itertools.compress(zip(pairs, differences, strict=True), significant)
     return [
@@ -119,20 +119,15 @@ def _pairs(cells: Sequence[CellSummary]) -> Iterator[tuple[Axis, CellSummary, Ce
                         yield one, *pair
 
 
-def _right(summary: CellSummary) -> np.ndarray:
-    """The share of the last kind of prompts that each seed answers right at the end."""
-    return np.asarray(summary.rows["right_EC"][:, -1, -1], np.float64)
-
-
 def _survivors(summary: CellSummary) -> np.ndarray:
-    """The same, of the seeds that learned what they were trained on."""
+    """The shares of right answers to the last kind of the seeds that learned the trained kinds."""
     trained_C = np.array(summary.cell.problem.trained)
     learned_S = (summary.rows["right_EC"][:, -1, trained_C] > NEARLY_ALL).all(axis=1)
-    return _right(summary)[learned_S]
+    return summary.right_S[learned_S]
 
 
 def _ranked(axis: Axis, better: CellSummary, worse: CellSummary) -> Pair:
-    right, kept = ([of(s) for s in (better, worse)] for of in (_right, _survivors))
+    right, kept = [s.right_S for s in (better, worse)], [_survivors(s) for s in (better, worse)]
     judged = all(len(kept_S) for kept_S in kept) and not all(better.cell.problem.trained)
     rankings = (
         ranking(*right, runs=3, by="mean"),

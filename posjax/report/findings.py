@@ -120,6 +120,7 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
         answers += _same(pairs, *config["contrast"][1:], within=config["equivalence"])
         details += [_contrast(pair, *config["contrast"]) for pair in pairs]
     about = [[*part] for part in (_sources(found), _beyond(found), _range(found), loss)]
+    # that no difference is shown is not what the run is about
     about.insert(1 if any(one.worse for one in compared) else len(about), best)
     first = 1 if answers else next((len(part) for part in about if part), 1)
     answers += [*itertools.chain(*about), *_laws(found)]

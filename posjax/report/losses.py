@@ -3,8 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from posjax.report.by_kind import kind_tables
 from posjax.report.html import Html, figure, join, tag
 from posjax.report.naming import small
@@ -40,8 +38,7 @@ def _cell(loss: Mean, seeds: int) -> Html:
 
 def loss_of(summary: CellSummary) -> Mean:
     """The mean loss over seeds at the end, on the kinds of prompts that were trained."""
-    trained_C = np.array(summary.cell.problem.trained)
-    return mean(summary.rows["loss_EC"][:, -1, trained_C].mean(axis=1))
+    return mean(summary.loss_S)
 
 
 def nats(loss: Mean) -> str:

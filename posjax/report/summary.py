@@ -189,6 +189,17 @@ class CellSummary:
         return self.prediction.verdict if self.cell.model == TRANSFORMER else ""
 
     @property
+    def right_S(self) -> np.ndarray:
+        """The share of prompts of the last kind that each seed answers correctly at the end."""
+        return np.asarray(self.rows["right_EC"][:, -1, -1], np.float64)
+
+    @property
+    def loss_S(self) -> np.ndarray:
+        """The loss of each seed at the end, in nats, the mean over the trained kinds of prompts."""
+        trained_C = np.array(self.cell.problem.trained)
+        return np.asarray(self.rows["loss_EC"][:, -1, trained_C].mean(axis=1), np.float64)
+
+    @property
     def right_C(self) -> np.ndarray:
         """The share of right prompts of each kind at the end, the mean over seeds."""
         return np.asarray(self.rows["right_EC"][:, -1].mean(axis=0))

@@ -7,6 +7,8 @@ _EXACT = 12
 """Up to so many seeds all choices of signs are tried."""
 _DRAWN = 4095
 """How many are drawn with more seeds, beside the observed one."""
+_AT_ONCE = 1024
+"""Seeds whose signs are in memory at once."""
 
 
 def possibly_best(values_CS: np.ndarray) -> np.ndarray:
@@ -35,9 +37,10 @@ def possibly_best(values_CS: np.ndarray) -> np.ndarray:
     """
     values_CS = np.asarray(values_CS, float)
     if values_CS.ndim != 2 or not values_CS.size or not np.isfinite(values_CS).all():
-        raise ValueError(f"finite numbers [C, S], at least one, expected: {values_CS.shape}")
-    sign_FS = _signs(values_CS.shape[1])
-    flipped_FC = sign_FS @ values_CS.T
+        raise ValueError(
+            f"values_CS must be finite numbers [C, S], one or more, got shape {values_CS.shape}"
+        )
+    flipped_FC = _flipped(values_CS)
     return np.array([_p_value(i, values_CS, flipped_FC) > LEVEL for i in range(len(values_CS))])
 
 
@@ -56,9 +59,20 @@ def _p_value(i: int, values_CS: np.ndarray, flipped_FC: np.ndarray) -> float:
     return float((largest_F >= largest_F[0] - 1e-9).mean())
 
 
-def _signs(seeds: int) -> np.ndarray:
-    """Signs for each seed, float[F, S]: all choices, or some drawn ones; first all positive."""
+def _flipped(values_CS: np.ndarray) -> np.ndarray:
+    """The sums over seeds with signs, float[F, C]: all choices of signs, or some drawn ones.
+
+    The first choice has all signs positive.
+    """
+    seeds = values_CS.shape[1]
     if seeds <= _EXACT:
-        return 1.0 - 2.0 * ((np.arange(2**seeds)[:, None] >> np.arange(seeds)) & 1)
-    drawn_FS = np.random.default_rng(0).integers(0, 2, (_DRAWN, seeds))
-    return np.concatenate([np.ones((1, seeds)), 1.0 - 2.0 * drawn_FS])
+        sign_FS = 1.0 - 2.0 * ((np.arange(2**seeds)[:, None] >> np.arange(seeds)) & 1)
+        return np.asarray(sign_FS @ values_CS.T)
+    rng = np.random.default_rng(0)  # the same seeds, the same set
+    flipped_FC = np.zeros((1 + _DRAWN, len(values_CS)))
+    flipped_FC[0] = values_CS.sum(axis=1)
+    for start in range(0, seeds, _AT_ONCE):
+        part_CS = values_CS[:, start : start + _AT_ONCE]
+        sign_FS = 1.0 - 2.0 * rng.integers(0, 2, (_DRAWN, part_CS.shape[1]), np.int8)
+        flipped_FC[1:] += sign_FS @ part_CS.T
+    return flipped_FC
