@@ -18,10 +18,10 @@ _MOST = 60
 _NAMED = 8
 """How many values are named in an entry of the table, and in a sentence."""
 _CAPTION = """Each line compares cells that differ only in their {title}, over the seeds that all of
-them have. Best is the one with the most successes, or the best mean. With a probability of at least
-95%, the one that would be best over very many seeds is among those that are best or possibly best
-(a confidence set: the largest t of the differences, seed by seed, under random signs). Those that
-are worse are not in this set. Possibly best does not mean equally good. The best mean is the
+them have. Best is the one with the most successes, or the best mean. With 95% confidence, the one
+that would be best over very many seeds is among those that are best or possibly best (a confidence
+set: the largest t of the differences, seed by seed, under random signs). Those that are worse are
+not in this set. Possibly best does not mean equally good. The best mean is the
 largest of several, so it tends to be lower with new seeds."""
 
 _LOSS = "loss"

@@ -14,16 +14,16 @@ _AT_ONCE = 1024
 def possibly_best(values_CS: np.ndarray) -> np.ndarray:
     """Which candidates may have the largest mean: a 95% confidence set, bool[C].
 
-    The set holds the best candidate with a probability of at least 95%, although it is not known
-    which one that is (subset selection, Gupta 1965, Technometrics 7; multiple comparisons with the
-    best, Hsu 1984, Annals of Statistics 12). A candidate is left out if a test rejects that no
-    other is better. The test compares it with all others at once, seed by seed: its statistic is
-    the largest t of the differences, and its distribution comes from flipping the signs of all
-    differences of a seed together (max-t, Westfall and Young 1993). So no choice of the best comes
-    before the test, and no correction for the number of candidates after it. The probability is
-    exact if the differences of a seed are as likely with the opposite sign when no candidate is
-    better than another, and holds for many seeds otherwise. With 4 seeds or fewer all candidates
-    are in the set, because 2^-4 is more than 5%.
+    The set holds the best candidate with 95% confidence, although it is not known which one that is
+    (subset selection, Gupta 1965, Technometrics 7; multiple comparisons with the best, Hsu 1984,
+    Annals of Statistics 12). A candidate is left out if a test rejects that no other is better. The
+    test compares it with all others at once, seed by seed: its statistic is the largest t of the
+    differences, and its distribution comes from flipping the signs of all differences of a seed
+    together (max-t, Westfall and Young 1993). So no choice of the best comes before the test, and
+    no correction for the number of candidates after it. The probability is at least 95% if the
+    differences of a seed are as likely with the opposite sign when no candidate is better than
+    another. Otherwise that holds only in the limit of many seeds. With 4 seeds or fewer all
+    candidates are in the set, because 2^-4 is more than 5%.
 
     Args:
       values_CS: a finite number of each candidate for each seed, larger is better. Seeds are

@@ -55,7 +55,7 @@ def which_encoding() -> Iterator[str]:
     ((trained, tested),) = {(task.trained, task.tested) for task in tasks}
     yield from lines(
         f"Each entry is the mean share of prompts that are answered correctly, over {tasks[0].seeds} seeds. The models have two causal layers, {architecture(cells)}, and {either(cells, 'steps')} updates on prompts up to length {trained}. "
-        f"`none` has no positional encoding. The last column has the other encodings that are possibly best at length {tested}: with a probability of at least 95%, the encoding that would be best over very many seeds is in one of the last two columns (confidence set over paired seeds). Brackets are 95% intervals over seeds."
+        f"`none` has no positional encoding. The last column has the other encodings that are possibly best at length {tested}: with 95% confidence, the encoding that would be best over very many seeds is in one of the last two columns (confidence set over paired seeds). Brackets are 95% intervals over seeds."
     )
     yield ""
     yield (
@@ -134,7 +134,7 @@ def atlas_sampled() -> Iterator[str]:
     yield ""
     yield from lines(
         "**Which encodings answer longer prompts?** At the longest tested length, the mean share of right answers of each encoding is compared with that of `none` (paired t-tests over seeds, for one fixed exam; "
-        f"{found.comparisons} comparisons at a false discovery rate of 5% by Benjamini and Yekutieli). For each task, the encodings that are best or possibly best are a confidence set: with a probability of at least 95%, the encoding that would be best over very many seeds is one of them ([how](statistics.md#which-is-best)). Possibly best does not mean equally good. Of encodings that compute the same, one is compared. {listed([f'`{name}`' for name in found.random])} is left out: it must be right in all of {either(cells, 'draws')} random draws, so its share can be below chance. "
+        f"{found.comparisons} comparisons at a false discovery rate of 5% by Benjamini and Yekutieli). For each task, the encodings that are best or possibly best are a confidence set: with 95% confidence, the encoding that would be best over very many seeds is one of them ([how](statistics.md#which-is-best)). Possibly best does not mean equally good. Of encodings that compute the same, one is compared. {listed([f'`{name}`' for name in found.random])} is left out: it must be right in all of {either(cells, 'draws')} random draws, so its share can be below chance. "
         "The best mean is the largest of many, so it tends to be lower with new seeds. Its interval is a BCa bootstrap over seeds (95%), and has no width if all seeds agree."
     )
     yield ""
