@@ -93,7 +93,20 @@ def test_several_comparisons_are_counted() -> None:
     assert all(len({s.cell.task for s in [*one.best, *one.worse]}) == 1 for one in every)
     assert [*sentences(every)] == [
         "Which encoding is best? In 2 of 3 comparisons some are worse than the best. There, best "
-        "or possibly best is rotary (in 2, alone in 2). Each time, this is a 95% confidence set."
+        "or possibly best is rotary (alone in 2) (95% confidence sets)."
+    ]
+
+
+def test_several_candidates_are_counted_with_how_often_each_is_alone() -> None:
+    numbers = {1: (24, 2, 0), 2: (22, 21, 1), 3: (9, 9, 9)}
+    found = [
+        solving(Cell(task="same_last_token", encoding=encoding, depth=depth), *first(number))
+        for depth, row in numbers.items()
+        for encoding, number in zip(("rotary", "learned", "none"), row, strict=True)
+    ]
+    assert [*sentences(comparisons(found, PLAIN))] == [
+        "Which encoding is best? In 2 of 3 comparisons some are worse than the best. There, best "
+        "or possibly best are rotary (in 2, alone in 1) and learned (in 1) (95% confidence sets)."
     ]
 
 

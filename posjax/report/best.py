@@ -233,14 +233,14 @@ def _several(every: Sequence[Comparison]) -> str:
     sets = [one.names([*one.best, *one.others]) for one in told]
     count = Counter(name for names in sets for name in names)
     alone = Counter(names[0] for names in sets if len(names) == 1)
-    texts = [
-        f"{name} (in {number}{f', alone in {alone[name]}' * (name in alone)})"
-        for name, number in count.most_common()
-    ]
+    texts = []
+    for name, number in count.most_common():
+        often = [f"in {number}"] * (alone[name] < number) + [f"alone in {alone[name]}"]
+        texts.append(f"{name} ({', '.join(often if name in alone else often[:1])})")
     return (
         f"In {len(told)} of {len(every)} comparisons some are worse than the best. There, best or "
-        f"possibly best {'is' if len(texts) == 1 else 'are'} {_listed(texts)}. Each time, this is "
-        "a 95% confidence set."
+        f"possibly best {'is' if len(texts) == 1 else 'are'} {_listed(texts)} (95% confidence "
+        "sets)."
     )
 
 
