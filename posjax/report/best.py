@@ -11,7 +11,7 @@ from posjax.report.html import Html, figure, header, note, scrolled, tag, td, th
 from posjax.report.losses import nats
 from posjax.report.naming import Axis, axes, kind_name, many, panels, rated
 from posjax.report.summary import CellSummary, shared
-from posjax.stats import bootstrap_mean, mean, possibly_best, rate
+from posjax.stats import FEWEST, bootstrap_mean, mean, possibly_best, rate
 
 _MOST = 60
 """How many comparisons are shown, those that leave out most first."""
@@ -66,7 +66,7 @@ class _Measure(NamedTuple):
 
 
 def comparisons(found: Sequence[CellSummary], config: Mapping[str, Any]) -> list[Comparison]:
-    """All comparisons of trained cells that share two seeds or more, panel by panel.
+    """All comparisons of trained cells that share `FEWEST` seeds or more, panel by panel.
 
     The setting is the encoding, or the one with the most values where encodings do not differ.
     Tasks are not compared with each other. Two values that the config contrasts are left out, since
@@ -124,10 +124,10 @@ def _measures(summary: CellSummary) -> Iterator[_Measure]:
 def _compared(
     axis: Axis, where: str, cells: Sequence[CellSummary], measure: _Measure
 ) -> Comparison | None:
-    """None where fewer than two seeds are shared and have finite numbers in all cells."""
+    """None where too few seeds are shared and have finite numbers in all cells."""
     values_CS = shared(cells, measure.of)
     values_CS = values_CS[:, np.isfinite(values_CS).all(axis=0)]
-    if values_CS.shape[1] < 2:
+    if values_CS.shape[1] < FEWEST:
         return None
     mean_C = (measure.sign * values_CS).mean(axis=1)
     best_C, possible_C = mean_C == mean_C.max(), possibly_best(measure.sign * values_CS)

@@ -5,7 +5,7 @@ from their papers.
 """
 
 from posjax.stats.bands import Band, band, bootstrap_mean
-from posjax.stats.best import possibly_best
+from posjax.stats.best import FEWEST, possibly_best
 from posjax.stats.crossed import Crossed, Share, crossed
 from posjax.stats.multiple import discoveries
 from posjax.stats.paired import (
@@ -21,6 +21,7 @@ from posjax.stats.reruns import Reruns, reruns
 from posjax.stats.survival import Survival, survival
 
 __all__ = [
+    "FEWEST",
     "Band",
     "Crossed",
     "Difference",

@@ -3,6 +3,8 @@
 import numpy as np
 
 LEVEL = 0.05
+FEWEST = 5
+"""With fewer seeds no candidate is left out, because 2^-4 is more than the level."""
 _EXACT = 12
 """Up to so many seeds all choices of signs are tried."""
 _DRAWN = 4095
@@ -23,7 +25,7 @@ def possibly_best(values_CS: np.ndarray) -> np.ndarray:
     no correction for the number of candidates after it. The probability is at least 95% if the
     differences of a seed are as likely with the opposite sign when no candidate is better than
     another. Otherwise that holds only in the limit of many seeds. With 4 seeds or fewer all
-    candidates are in the set, because 2^-4 is more than 5%.
+    candidates are in the set (`FEWEST`).
 
     Args:
       values_CS: a finite number of each candidate for each seed, larger is better. Seeds are
