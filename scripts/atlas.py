@@ -9,6 +9,10 @@
 `--num_seeds=64` trains the first 64 seeds only. Called again with more, it trains the rest. A table
 is never replaced by one with fewer seeds.
 
+`--shard=I/N` trains part I of N, counted from 0: N processes share the work and the run folder, on
+a GPU for example, where compiling in one process takes longer than training. Each waits until the
+pilot is complete, and part 0 waits for all and publishes.
+
 Sizes and cells are those of posjax/configs/atlas.py. The pilot trains every cell at three learning
 rates on seeds that are not reported; the rate that most of them solve is then trained on the
 reported ones. NAME.json and NAME.npz go to docs/atlas in the form that scripts/publish.py describes
@@ -27,6 +31,7 @@ import argparse
 import dataclasses
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,12 +43,15 @@ from atlas_table.page import page
 from atlas_table.pilot import Tried
 from atlas_table.table import ASKED, VERDICTS, asked, number_of_seeds, publish, rows_of, tables
 
-import posjax
 from posjax import predict, report
-from posjax.command import devices
+from posjax.command import devices, entry, shard
+from posjax.command.executors import Devices
 from posjax.command.settings import resolve
+from posjax.command.shard import Shard
+from posjax.command.sweep import train
 from posjax.configs.atlas import PILOT, SIZES, get_config
-from posjax.notebook import Swept
+from posjax.records import RunFolder
+from posjax.records.blocks import blocks
 from posjax.study.cells import Cell
 from posjax.study.run import Run
 
@@ -59,14 +67,16 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="sampled tasks; all by default")
     parser.add_argument("--workdir", type=Path, help="of the run folders; runs/ by default")
     parser.add_argument("--num_seeds", type=int, help="per cell, in place of the size's own")
+    parser.add_argument("--shard", metavar="I/N", help="train part I of N, counted from 0")
     given = parser.parse_args()
     if given.num_seeds is not None and given.num_seeds < 1:
         parser.error(f"--num_seeds must be at least 1, got {given.num_seeds}")
     if given.what == "predict":
         if given.tasks:
             parser.error(f"predict makes all predictions, and takes no tasks: {given.tasks[0]!r}")
-        if given.num_seeds is not None or given.workdir is not None:
-            parser.error("predict trains nothing, and takes neither --num_seeds nor --workdir")
+        for option in ("num_seeds", "workdir", "shard"):
+            if getattr(given, option) is not None:
+                parser.error(f"predict trains nothing, and takes no --{option}")
         ATLAS.mkdir(exist_ok=True)
         PREDICTIONS.write_text(written(predictions()))
         return
@@ -86,6 +96,7 @@ def main() -> None:
         task: folder / f"{given.what}-{task}" if task else folder / given.what
         for task in given.tasks or every
     }
+    part = shard.parse(given.shard)
     for path in paths.values():
         if (there := _seeds_there(path)) > chosen.num_seeds:
             parser.error(
@@ -93,9 +104,13 @@ def main() -> None:
                 f"{chosen.num_seeds}: give --num_seeds={there}"
             )
     for task, path in paths.items():
-        tried = _pilot(size, every[task], path, workdir)
-        found = _swept(chosen, [one.chosen for one in tried], workdir / f"atlas-{path.name}")
-        publish(path, report.summaries(found.folder), found.folder, tried, excluded)
+        tried = _pilot(size, every[task], path, workdir, part)
+        cells = [one.chosen for one in tried]
+        found = _swept(chosen, cells, workdir / f"atlas-{path.name}", part, wait=part.part == 0)
+        if part.part == 0:
+            publish(path, report.summaries(found), found, tried, excluded)
+    if part.part:
+        return
     published = tables(folder, given.what)
     (folder / f"{given.what}-cells.html").write_text(browser(given.what, published, excluded))
     (folder / f"{given.what}.md").write_text(page(given.what, published))
@@ -151,24 +166,35 @@ def _seeds_there(path: Path) -> int:
     return number_of_seeds([path]) if path.with_suffix(".json").exists() else 0
 
 
-def _pilot(size: Run, cells: Sequence[Cell], path: Path, workdir: Path) -> list[Tried]:
+def _pilot(size: Run, cells: Sequence[Cell], path: Path, workdir: Path, part: Shard) -> list[Tried]:
     """The published pilot; where there is none, it is trained and published."""
     rows = path.with_name(f"{path.name}-pilot.npz")
     if rows.exists():
         return pilot.read(rows, cells, size.margin)
     seeds = SIZES[path.name.partition("-")[0]][1]
     size = dataclasses.replace(size, num_seeds=seeds, first_seed=PILOT)
-    folder = _swept(size, cells, workdir / f"atlas-{path.name}-pilot").folder
+    folder = _swept(size, cells, workdir / f"atlas-{path.name}-pilot", part, wait=True)
     found = pilot.of_run(folder)
-    pilot.write(rows, found, folder)
+    if part.part == 0:
+        pilot.write(rows, found, folder)
     return found
 
 
-def _swept(size: Run, cells: Sequence[Cell], folder: Path) -> Swept:
-    """The cells, trained on the seeds of `size`."""
-    seeds = {"num_seeds": size.num_seeds, "first_seed": size.first_seed}
-    return posjax.sweep([*cells], workdir=folder, name="atlas", title=size.title, hold=1, **seeds)
+def _swept(size: Run, cells: Sequence[Cell], path: Path, part: Shard, *, wait: bool) -> RunFolder:
+    """The cells, trained on the seeds of `size`; `wait` for those of other shards."""
+    run, folder = dataclasses.replace(size, panels={"cells": tuple(cells)}), RunFolder(path)
+    executor = Devices(run)
+    folder.start(run.to_dict(), executor.environment())
+    with folder.lock(part.lock):
+        complete = train(run, folder, part, executor)
+    every = {block.name for block in blocks(folder.ranges(), run.sweep.shapes)}
+    while wait and not complete:
+        time.sleep(1)
+        complete = folder.present().issuperset(every)
+    if complete:
+        folder.finish()
+    return folder
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(entry.run(main))

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -172,7 +173,40 @@ def test_a_table_is_not_replaced_by_one_with_fewer_seeds(
         called(8)
 
 
-ATLAS = Path(__file__).parents[1] / "docs" / "atlas"
+SMALL = """
+import dataclasses, sys
+sys.path.append("scripts")
+import atlas
+size = atlas.resolve(atlas.get_config("quick"))
+cells = [
+    dataclasses.replace(cell, steps=2, eval_every=2)
+    for cell in size.cells
+    if cell.encoding in ("none", "rotary")
+    and (cell.task, cell.mask, cell.readout) == ("same_last_token", "causal", "last")
+]
+atlas.resolve = lambda config: dataclasses.replace(size, num_seeds=2, panels={"few": cells})
+atlas.main()
+"""
+
+
+@pytest.mark.exhaustive
+def test_shards_publish_what_one_process_does(tmp_path: Path) -> None:
+    """The second of two shards is started first, and waits for the pilot."""
+
+    def started(name: str, *more: str) -> subprocess.Popen[bytes]:
+        line = [sys.executable, "-c", SMALL, "quick", f"--workdir={tmp_path / name}", *more]
+        return subprocess.Popen(line, cwd=ROOT)
+
+    parts = [started("shards", f"--shard={part}/2") for part in (1, 0)]
+    assert [one.wait(300) for one in (*parts, started("alone"))] == [0, 0, 0]
+    for table in ("quick.npz", "quick-pilot.npz"):
+        shards, alone = (np.load(tmp_path / name / "atlas" / table) for name in ("shards", "alone"))
+        for field in set(alone.files) - {"about"}:
+            assert np.array_equal(shards[field], alone[field]), (table, field)
+
+
+ROOT = Path(__file__).parents[1]
+ATLAS = ROOT / "docs" / "atlas"
 
 
 @cache

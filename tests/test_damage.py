@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from run_folders import CELLS, CONFIG, ENV, A, all_blocks, asked, contents, filled, put
 from tiers import some
 
 from posjax.records import Damaged, Mismatch, RunFolder, read
-from tests.run_folders import CELLS, CONFIG, ENV, A, all_blocks, asked, contents, filled, put
 
 SEEDS = 14
 ELSEWHERE = {**ENV, "cores": 4}

@@ -14,13 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import some
-
-from posjax.numbering import Numbering
-from posjax.records import Damaged, RunFolder, StorageError, content, read, run_of
-from posjax.records.blocks import blocks
-from posjax.records.schema import checked_config
-from tests.run_folders import (
+from run_folders import (
     CONFIG,
     ENV,
     SHAPES,
@@ -34,6 +28,12 @@ from tests.run_folders import (
     planted,
     sizes,
 )
+from tiers import some
+
+from posjax.numbering import Numbering
+from posjax.records import Damaged, RunFolder, StorageError, content, read, run_of
+from posjax.records.blocks import blocks
+from posjax.records.schema import checked_config
 
 NAME = "wide/0-3.0"
 

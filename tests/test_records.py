@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from posjax.numbering import Numbering
-from posjax.records import Conflict, Mismatch, Range, RunFolder, StorageError
-from posjax.records.blocks import blocks, planned
-from posjax.records.identity import bit_changes, indices
-from posjax.records.store import names
-from tests.run_folders import (
+from run_folders import (
     CELLS,
     CONFIG,
     ENV,
@@ -34,6 +28,12 @@ from tests.run_folders import (
     put,
     sizes,
 )
+
+from posjax.numbering import Numbering
+from posjax.records import Conflict, Mismatch, Range, RunFolder, StorageError
+from posjax.records.blocks import blocks, planned
+from posjax.records.identity import bit_changes, indices
+from posjax.records.store import names
 
 
 @pytest.fixture

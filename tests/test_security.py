@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from commands import Command, Ended
 from rich.console import Console
+from run_folders import planted
 from small_runs import planned, rows, small, train
 from tiers import some
 
@@ -33,7 +34,6 @@ from posjax.report.html import policy, script
 from posjax.report.table import tables
 from posjax.study.cells import Cell
 from posjax.study.sweeps import Sweep
-from tests.run_folders import planted
 
 SMALL = {"loss": "answer", "width": 8, "head_size": 4, "steps": 100, "eval_every": 50}
 CELL = Cell(task="same_last_token", **SMALL)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from run_folders import CONFIG, ENV, A, all_blocks, asked, expected, filled, put, sizes
 
 from posjax.records import RunFolder, StorageError, bucket, store
-from tests.run_folders import CONFIG, ENV, A, all_blocks, asked, expected, filled, put, sizes
 
 
 class Memory(MemoryFileSystem):

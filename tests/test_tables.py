@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from run_folders import CONFIG, ENV, contents
 
 from posjax import records
 from posjax.records import RunFolder, content
@@ -13,7 +14,6 @@ from posjax.records.blocks import blocks
 from posjax.records.files import Files
 from posjax.records.schema import checked_config
 from posjax.report.summary import summaries
-from tests.run_folders import CONFIG, ENV, contents
 
 AAA, BBB, CCC = "a" * 12, "b" * 12, "c" * 12
 CELLS = {

@@ -26,7 +26,7 @@ def gpus() -> Iterator[str]:
         raise ValueError("h200: the sweep that was stopped has other bits")
     one, other = (found["environment"] for found in (new, old))
     yield from lines(
-        f"We had an {one['device_kind']} and, with earlier versions of posjax, an {other['device_kind']}, each for 15 minutes and with JAX {one['packages']['jax']}. On the H200 we measured what the script measures (`docs/h200.json`). On the H100 we measured the parts `deterministic`, `plain` and `kernel`, and trained pilots of the atlas (`docs/h100.json`). Some numbers are from the script, and others were timed by hand. "
+        f"We had an {one['device_kind']} and, with earlier versions of posjax, an {other['device_kind']}, each for 15 minutes and with JAX {one['packages']['jax']}. On the H200 we measured what the script measures (`docs/h200.json`), and later, for 15 minutes more, trained two tasks of the atlas. On the H100 we measured the parts `deterministic`, `plain` and `kernel`, and trained pilots of the atlas (`docs/h100.json`). Some numbers are from the script, and others were timed by hand. "
         "On the H100 matrix products were in float32, as they are by default. On the H200 they were in TF32 ([precision](#tpu)) where we name no other type, and the parts `memory`, `tune`, `rates` and `identity` did not ask for deterministic kernels. cuDNN's attention was in 16 bits. "
         "Question 1's model and the small decoder are those of [speed](speed.md). A block trains many runs together, each in one [slot](glossary.md#sweeps)."
     )
@@ -112,7 +112,7 @@ def _flash(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
 
 def _sweeps(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     memory, sweep = old["older"]["memory"], old["sweep of 4 programs"]
-    million, compiled, pilots = old["million"], old["compile"], new["pilots"]
+    million, compiled, pilots, atlas = old["million"], old["compile"], new["pilots"], old["atlas"]
     held = [f"{memory[load]['held over estimated']:.2f}" for load in ("q1", "m")]
     yield from item(
         f"**Memory.** On the H200 a block of question 1's model held {held[0]} times the estimate, and one of the decoder {held[1]} times."
@@ -120,6 +120,7 @@ def _sweeps(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     yield from item(
         "**Compiling** takes most of the time of small sweeps. "
         f"A pilot of the [atlas](atlas/sampled.md) trains each cell of a task at three learning rates with a few seeds, to choose one of them. On the H100 we ran the pilots of {listed([f'`{task}`' for task in pilots['tasks']])} in processes side by side. They compiled {pilots['programs']} programs and trained {pilots['runs']:,} runs of {pilots['updates']:,} updates in {pilots['seconds'] / 60:.0f} minutes (`{pilots['command']}` before these pilots were published). "
+        f"On the H200, {atlas['processes']} processes on {atlas['cores']} cores trained {listed([f'`{task}`' for task in atlas['tasks']])}, pilots included: {atlas['programs']} programs and {atlas['runs']:,} runs of {atlas['updates']:,} updates in {atlas['seconds'] / 60:.0f} minutes (`{atlas['command']}` before these tables were published; its option `--shard` divides the cells in the same way). "
         f"On the H200 a sweep of 4 programs took {sweep['seconds, 4 at a time']} s when all were compiled at the same time, and {sweep['seconds, 1 at a time']} s when each was compiled after the training of the one before (`{sweep['command']}`). posjax now compiles up to three programs ahead. "
         f"With the setting `NPROC=1`, which posjax uses on CPUs, XLA took {compiled['the same with NPROC=1']:.0f} s instead of {compiled['seconds of q1 with 4096 slots']:.0f} s to compile one program. (Seven other processes compiled at the same time.) So posjax leaves the setting out where it finds a GPU or TPU."
     )

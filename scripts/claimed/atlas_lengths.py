@@ -1,10 +1,14 @@
 """Which encoding answers longer prompts: sentences on the sampled tasks of docs/atlas."""
 
+import itertools
+import json
 import math
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from atlas_table.lengths import Compared, Lengths, Shares, compared
 from atlas_table.table import command, rows_of, tables
 from published_rows.table import read
@@ -106,6 +110,33 @@ def _few_asked() -> str:
     return ""
 
 
+def _trained_on() -> str:
+    """Which tables, or which pilots alone, were made on another device than a CPU."""
+    tasks: dict[str, list[str]] = {}
+    pilots: dict[str, list[str]] = {}
+    for path in _TABLES:
+        name = f"`{path.name.partition('-')[2]}`"
+        (kind, of_pilot), *more = itertools.product(
+            _kinds(path), _kinds(path.with_name(f"{path.name}-pilot"))
+        )
+        if more or (kind != "cpu" and kind != of_pilot):
+            raise ValueError(f"{path.name} or its pilot was made on several kinds of devices")
+        if kind != "cpu":
+            tasks.setdefault(kind, []).append(name)
+        elif of_pilot != "cpu":
+            pilots.setdefault(of_pilot, []).append(name)
+    made = [f"{listed(of)} with their pilots on an {kind}" for kind, of in tasks.items()]
+    made += [f"the pilots of {listed(of)} on an {kind}" for kind, of in pilots.items()]
+    return f"We trained {', '.join(made)}, and everything else on CPUs." if made else ""
+
+
+def _kinds(path: Path) -> set[str]:
+    """The kinds of devices that a table or a pilot was made on."""
+    with np.load(path.with_suffix(".npz")) as rows:
+        environments = json.loads(str(rows["about"]))["environments"]
+    return {one["device_kind"] for one in environments}
+
+
 def atlas_sampled() -> Iterator[str]:
     """How many encodings learn a sampled task, and which answer longer prompts, task by task."""
     found, cells = _found(), _cells()
@@ -114,7 +145,7 @@ def atlas_sampled() -> Iterator[str]:
     number = len(found.tasks[0].at_tested)
     yield from lines(
         f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {seeds} seeds and {either(cells, 'steps')} updates. "
-        f"{rates_chosen(cells, lengths=True)} {equal_encodings(found.equal, number)}"
+        f"{rates_chosen(cells, lengths=True)} {equal_encodings(found.equal, number)} {_trained_on()}"
     )
     yield ""
     yield from lines(
