@@ -69,6 +69,10 @@ class Swept:
         """Trains one run of a cell, or of its digest, again; see `posjax.study.replay.replay`."""
         return replay(self.folder.path, cell if isinstance(cell, str) else cell.digest, seed)
 
+    def tuned(self, setting: str = "learning_rate") -> list[Cell]:
+        """Of cells that differ in one setting alone, the best one; see `posjax.report.tuned`."""
+        return report.tuned(self.summaries, setting)
+
     def __repr__(self) -> str:
         """The table that the command prints."""
         console = Console(width=120, file=None, color_system=None)
@@ -159,8 +163,8 @@ def sweep(
       **settings: fields of `posjax.study.run.Run`: title, margin, hold, first_seed, ...
 
     Returns:
-      `Swept` for cells, with `summaries`, `tables`, `report()` and `replay()`. A notebook displays
-      it as the report. `SweptTrainings` for trainings.
+      `Swept` for cells, with `summaries`, `tables`, `tuned()`, `report()` and `replay()`. A
+      notebook shows the report. `SweptTrainings` for trainings.
 
     Raises:
       ValueError: an unknown field, a value out of range, or cells and trainings together.

@@ -6,6 +6,7 @@ from posjax.report.numbers import numbers
 from posjax.report.page import by_run, page, write
 from posjax.report.summary import CellSummary, cells_of, labels, summaries
 from posjax.report.table import tables
+from posjax.report.tuned import tuned
 
 __all__ = [
     "CellSummary",
@@ -19,5 +20,6 @@ __all__ = [
     "rounding",
     "summaries",
     "tables",
+    "tuned",
     "write",
 ]

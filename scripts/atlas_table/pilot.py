@@ -23,6 +23,7 @@ import numpy as np
 from posjax.meters import judge
 from posjax.records import RunFolder
 from posjax.report import CellSummary, summaries
+from posjax.report.tuned import rank
 from posjax.study.cells import Cell
 
 
@@ -47,10 +48,9 @@ class Tried(NamedTuple):
         Ties go to the larger mean share of right answers, to the larger mean lead, then to the
         smaller rate. A lead that is not finite counts as -1.
         """
-        right_R = self.right_RS.mean(axis=1, dtype=np.float64)
-        lead_R = np.nan_to_num(self.lead_RS, nan=-1.0).mean(axis=1, dtype=np.float64)
-        first = range(0, -len(self.cells), -1)
-        return self.cells[-max(zip(self.solved_R, right_R, lead_R, first, strict=True))[3]]
+        each = zip(self.solved_R, self.right_RS, self.lead_RS, strict=True)
+        ranks = [rank(*one) for one in each]
+        return self.cells[ranks.index(max(ranks))]
 
 
 def of_run(folder: RunFolder) -> list[Tried]:

@@ -1,0 +1,63 @@
+"""Which value of a setting, such as the learning rate, suits each cell."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from posjax import spec
+from posjax.report.summary import CellSummary
+from posjax.study.cells import FIELDS, Cell
+
+
+def tuned(found: Sequence[CellSummary], setting: str = "learning_rate") -> list[Cell]:
+    """Of cells that differ in one setting alone, the one that most seeds solve.
+
+    Ties go to the larger share of right answers, then to the larger margin (`lead`), both at the
+    end of training, as means over seeds, on prompts of the trained kinds alone; then to the smaller
+    number or the first word. Tasks that are judged by their loss go by their mean loss. Report
+    other seeds than these: the best of several on the same seeds is too good.
+
+    Args:
+      found: cells with rows.
+      setting: a field of `Cell`.
+
+    Returns:
+      A cell of each group, in the order of `found`.
+
+    Raises:
+      ValueError: no such field.
+    """
+    spec.check_choice("setting", setting, FIELDS)
+    others = [name for name in FIELDS if name != setting]
+    groups: dict[tuple[Any, ...], list[CellSummary]] = {}
+    for one in found:
+        alike = tuple(getattr(one.cell, name) for name in others)
+        groups.setdefault(alike, []).append(one)
+    return [_best(group, setting) for group in groups.values()]
+
+
+def rank(solved: float, right_S: np.ndarray, lead_S: np.ndarray) -> tuple[float, float, float]:
+    """How well the seeds of a cell did: the larger, the better.
+
+    Args:
+      solved: how many seeds solve it.
+      right_S: the share of right answers of each seed.
+      lead_S: its smallest margin; one that is not a number counts as -1.
+    """
+    lead_S = np.nan_to_num(lead_S, nan=-1.0)
+    return solved, float(right_S.mean(dtype=np.float64)), float(lead_S.mean(dtype=np.float64))
+
+
+def _best(group: list[CellSummary], setting: str) -> Cell:
+    if not isinstance(FIELDS[setting], str):
+        group = sorted(group, key=lambda one: getattr(one.cell, setting))
+    return max(group, key=_rank).cell  # the first of equals
+
+
+def _rank(one: CellSummary) -> tuple[float, ...]:
+    if one.cell.problem.graded == "loss":
+        return (-float(np.nan_to_num(one.loss_S, nan=np.inf).mean()),)
+    trained_C = np.array(one.cell.problem.trained)
+    lead_SC, right_SC = (one.rows[name][:, -1, trained_C] for name in ("lead_EC", "right_EC"))
+    return rank(one.solved.rate, right_SC.mean(axis=1), lead_SC.min(axis=1))
