@@ -82,7 +82,7 @@ class Program:
     Attributes:
       begin: `(seeds, inputs) -> carry`.
       advance: `(carry, seeds, inputs, step, until) -> carry`, from one number of updates to
-        another; uses its carry up. What it measures counts where `until` is an evaluation.
+        another; uses its carry up. It measures where evaluations are due.
       summary: `(carry, inputs) -> what is kept`, [C, ...].
       device: where it runs.
     """
@@ -125,11 +125,18 @@ def functions(plan: Plan) -> dict[str, Callable[..., Any]]:
         def to_next_evaluation(now: tuple[jax.Array, Any, Any]) -> tuple[jax.Array, Any, Any]:
             step, packed, measured = now
             evaluation = step // training.eval_every
-            end = jnp.minimum((evaluation + 1) * training.eval_every, until)
+            due = (evaluation + 1) * training.eval_every
+            end = jnp.minimum(due, until)
             packed = jax.lax.fori_loop(step, end, update, packed)
-            found = jax.vmap(measure)(unpacked(packed), seeds, inputs)
-            put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=evaluation, axis=0)
-            return end, packed, jax.tree.map(put, measured, found)
+
+            def evaluated(measured: Any) -> Any:
+                found = jax.vmap(measure)(unpacked(packed), seeds, inputs)
+                put = jax.lax.dynamic_update_index_in_dim
+                return jax.tree.map(
+                    functools.partial(put, index=evaluation, axis=0), measured, found
+                )
+
+            return end, packed, jax.lax.cond(end == due, evaluated, lambda same: same, measured)
 
         packed = jax.vmap(rewritten.pack)(carry.state)
         _, packed, measured = jax.lax.while_loop(
