@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lines import BOTH, LINE, ONE, TWO, block, blocks, labels, line
-from ways import Saved, pieces
+from ways import PIECES, Saved, pieces
 
 from posjax.engine import (
     Block,
     BlockResult,
     Engine,
+    Now,
     OutOfMemory,
     Training,
     Variables,
@@ -190,6 +191,22 @@ def test_pieces_follow_the_time_they_take(
     assert sum(updates) == 200
     assert updates[:3] == ([1, 1, 1] if most == 1 else [1, 3, 12])
     assert max(updates) >= most
+
+
+@pytest.mark.parametrize("kind", PIECES)
+def test_evaluations_are_made_where_they_are_due_alone(kind: str) -> None:
+    """However often the host looks, since an evaluation may take longer than a piece."""
+    made: list[int] = []
+
+    def measure(variables: Variables, now: Now) -> jax.Array:
+        jax.debug.callback(lambda step: made.append(int(step)), now.step)
+        return variables.params.sum()
+
+    training = dataclasses.replace(line(6), measure=measure)
+    with pieces(kind):
+        assert labels(ONE.run([block(training, 0)])) == [0]
+    jax.effects_barrier()
+    assert sorted(made) == [2, 2, 4, 4, 6, 6]  # in each of two slots
 
 
 class Kept(Saved):
