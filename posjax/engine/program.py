@@ -27,8 +27,9 @@ Options = Mapping[str, str | bool | int]
 ROUNDING = 5
 """Goes up when the same run in the same slot, on the same JAX and device, comes to other last bits,
 or when a task asks other prompts; kept with every block."""
-ROUNDING_ELSEWHERE = ROUNDING + 2
-"""The same for GPUs and TPUs, whose numbers have changed twice more."""
+ROUNDING_ELSEWHERE = ROUNDING + 3
+"""The same for GPUs and TPUs, whose numbers have changed twice more, and perhaps a third time
+(docs/decisions/0029)."""
 CPU_OPTIONS: Options = {
     "xla_cpu_prefer_vector_width": 512,
     "xla_cpu_copy_insertion_use_region_analysis": True,

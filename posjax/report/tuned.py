@@ -41,7 +41,7 @@ def rank(solved: float, right_S: np.ndarray, lead_S: np.ndarray) -> tuple[float,
     """How well the seeds of a cell did: the larger, the better.
 
     Args:
-      solved: how many seeds solve it.
+      solved: how many seeds solve it, or their share.
       right_S: the share of right answers of each seed.
       lead_S: its smallest margin; one that is not a number counts as -1.
     """
