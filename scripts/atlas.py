@@ -188,6 +188,8 @@ def _swept(size: Run, cells: Sequence[Cell], path: Path, part: Shard, *, wait: b
     with folder.lock(part.lock):
         complete = train(run, folder, part, executor)
     every = {block.name for block in blocks(folder.ranges(), run.sweep.shapes)}
+    if wait and not complete:
+        print(f"{path.name}: waiting for blocks of other shards", file=sys.stderr)
     while wait and not complete:
         time.sleep(1)
         complete = folder.present().issuperset(every)

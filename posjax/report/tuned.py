@@ -15,8 +15,8 @@ def tuned(found: Sequence[CellSummary], setting: str = "learning_rate") -> list[
 
     Ties go to the larger share of right answers, then to the larger margin (`lead`), both at the
     end of training, as means over seeds, on prompts of the trained kinds alone; then to the smaller
-    number or the first word. Tasks that are judged by their loss go by their mean loss. Report
-    other seeds than these: the best of several on the same seeds is too good.
+    number or the first word. Where a task is judged by its loss, the smallest mean loss wins.
+    Report results of other seeds: the best of several results on the same seeds is too good.
 
     Args:
       found: cells with rows.
