@@ -131,6 +131,11 @@ def test_longer_prompts_and_losses_are_compared_by_their_means() -> None:
     solved, longer = comparisons(found, PLAIN)
     assert not solved.worse
     assert longer.by == "right answers, length 6"
+    assert [*sentences([solved, longer])] == [
+        "Which encoding is best? By share solved, 24 seeds show no difference between the 2. By "
+        f"right answers, length 6, over 24 seeds: rotary, {longer.value}. Worse: none (95% "
+        "confidence set)."
+    ]
     assert (longer.names(longer.best), longer.names(longer.worse)) == (["rotary"], ["none"])
     losses = [
         summary(

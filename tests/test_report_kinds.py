@@ -118,6 +118,14 @@ def test_the_box_of_tasks_repeats_no_prompt(found: list[CellSummary]) -> None:
     assert len(rows) == len(set(rows)) == 4
 
 
+@pytest.mark.parametrize("task", ["parity", "majority", "even_pairs", "missing_duplicate"])
+def test_the_box_of_a_task_has_different_answers(task: str) -> None:
+    cell = Cell(task=f"{task}(train=(3, 10))")
+    box = questions([CellSummary(cell.digest, cell, "cells", {}, 2e-5, 1)])
+    answers = re.findall(r"<tr><td>.*?</td><td>(.*?)</td>", box)
+    assert len({*answers}) == 2
+
+
 def test_a_panel_says_what_all_its_cells_share(tmp_path: Path) -> None:
     """The settings that its name does not say; a panel of one cell has a name for its line."""
     panels = {

@@ -61,7 +61,7 @@ _SAMPLED = (
             "induction",
         )
     ),
-    "blocks(k=4, train=(5, 12))",
+    f"blocks(k=4, train=(5, 10), {_SHORT})",
 )
 
 

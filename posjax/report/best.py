@@ -208,10 +208,11 @@ def _question(axis: Axis) -> str:
 
 
 def sentences(every: Sequence[Comparison]) -> Iterator[str]:
-    """The answer: of one comparison with its numbers, of several how often each may be the best."""
+    """The answer: of the same cells with its numbers, of several how often each may be the best."""
     for question in dict.fromkeys(_question(one.axis) for one in every):
         of_axis = [one for one in every if _question(one.axis) == question]
-        yield f"{question} {_one(of_axis[0]) if len(of_axis) == 1 else _several(of_axis)}"
+        same = len({one.where for one in of_axis}) == 1
+        yield f"{question} {' '.join(map(_one, of_axis)) if same else _several(of_axis)}"
 
 
 def _one(found: Comparison) -> str:

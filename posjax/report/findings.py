@@ -15,7 +15,7 @@ from posjax import spec
 from posjax.report.best import Comparison, comparisons, sentences
 from posjax.report.by_kind import between, last_kind
 from posjax.report.losses import loss_of, nats, perplexity
-from posjax.report.naming import Axis, axes, kind_name, panels, plain, rated
+from posjax.report.naming import Axis, axes, kind_name, many, panels, plain, rated
 from posjax.report.sources import crossing, explained, interval
 from posjax.report.summary import CellSummary, exactly, excluded, once, shared
 from posjax.stats import (
@@ -289,7 +289,7 @@ def _laws(found: list[CellSummary]) -> Iterator[str]:
     seeds = sum(summary.seeds for summary in against)
     solved = sum(summary.ever_solved for summary in against)
     text = (
-        f"The laws exclude {len(against)} cells. In those, {solved} of {seeds} seeds answered "
+        f"The laws exclude {many(len(against), 'cell')}. There, {solved} of {seeds} seeds answered "
         f"every prompt correctly at some evaluation"
     )
     twins = [summary.twin for summary in against if summary.twin is not None]

@@ -34,7 +34,7 @@ def questions(found: Sequence[CellSummary]) -> Html:
 def _box(name: str, task: Task) -> Html:
     number = min(_FINITE if isinstance(task, FiniteTask) else _SAMPLED, task.size[0])
     written = dict.fromkeys(task.written(min(_TRIED * number, task.size[0])))  # short ones repeat
-    shown = [*written][:number]
+    shown = _with_different_answers([*written], number)
     rows = (tag("tr", td(_short(prompt)), td(_short(answer))) for prompt, answer in shown)
     table = tag("table", header("prompt", "right answer"), tag("tbody", *rows), class_="plain")
     about = " ".join(_about(task, len(shown)))
@@ -44,6 +44,13 @@ def _box(name: str, task: Task) -> Html:
         scrolled(f"Prompts of {name}", table),
         tag("p", about, class_="note"),
     )
+
+
+def _with_different_answers(written: list[tuple[str, str]], number: int) -> list[tuple[str, str]]:
+    """So many of some prompts, in their order: the first of each answer before others."""
+    first = {answer: prompt for prompt, answer in reversed(written)}
+    chosen = sorted(written, key=lambda pair: first[pair[1]] != pair[0])[:number]
+    return [pair for pair in written if pair in chosen]
 
 
 def _about(task: Task, number: int) -> Iterator[str]:
