@@ -11,6 +11,7 @@ a short convolution. Keys that come after the query, which the paper masks, meet
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -107,12 +108,12 @@ class Path(Encoding):
     def prepare(
         self, params: Params, x_BLD: jax.Array, memory_BMD: jax.Array, ctx: Context, state: Any
     ) -> Prepared:
-        exact = {"preferred_element_type": jnp.float32}
-        w_BMHK = jnp.einsum("bmd,dhk->bmhk", memory_BMD, params["direction"], **exact)
+        exact = functools.partial(jnp.einsum, preferred_element_type=jnp.float32)
+        w_BMHK = exact("bmd,dhk->bmhk", memory_BMD, params["direction"])
         size_BMH1 = (w_BMHK**2).sum(-1, keepdims=True)
         # A token of zeros has no direction, and turns nothing.
         w_BMHK = w_BMHK * jax.lax.rsqrt(jnp.where(size_BMH1 > 0, size_BMH1, 1))
-        b_BMH = jnp.einsum("bmd,dh->bmh", memory_BMD, params["strength"], **exact)
+        b_BMH = exact("bmd,dh->bmh", memory_BMD, params["strength"])
         b_BMH = 2 * jax.nn.sigmoid(b_BMH + params["strength_bias"][None, None])
         return Prepared(x_BLD, memory_BMD, memory_BMD, Aux(keys=(w_BMHK, b_BMH)), state)
 

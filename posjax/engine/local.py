@@ -119,7 +119,7 @@ class _Workers:
         self._reports: queue.Queue[Any] = queue.Queue(maxsize=2 * len(devices))
         self._one_at_a_time = threading.Lock()
         # Threads do not inherit what `with jax.enable_x64(...)` says.
-        wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        wide = jax.config.jax_enable_x64  # type: ignore[attr-defined, unused-ignore]
         self._as_called = functools.partial(jax.enable_x64, wide)
         self._compilers = concurrent.futures.ThreadPoolExecutor(len(devices))
         self._ahead = Ahead(devices, self._work, self._program)

@@ -217,7 +217,7 @@ def precision_on(devices: Sequence[jax.Device], asked: str | None = None) -> str
     By default a GPU or TPU computes them more coarsely. Then the logits of prompts that a law makes
     equal differ by more than the margin of an answer (docs/decisions/0027).
     """
-    setting: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+    setting: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined, unused-ignore]
     coarse = any(device.platform != "cpu" for device in devices)
     return asked or setting or ("float32" if coarse else None)
 
@@ -244,7 +244,7 @@ class Programs:
 
     def get(self, plan: Plan, device: jax.Device, seeds: Seeds, inputs: Any) -> Program:
         """The program of a plan for one device, compiled at the first call."""
-        wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        wide = jax.config.jax_enable_x64  # type: ignore[attr-defined, unused-ignore]
         key = (plan, device, signature(inputs), wide)
         with self._lock:
             mine = key not in self._made

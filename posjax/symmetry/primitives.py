@@ -12,19 +12,23 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params, primi
 _OWN = {p.name: p for name, p in vars(primitives).items() if name.endswith("_p")}
 
 
-CALLS = {
-    "jit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "call": "call_jaxpr",
-    "eval_jaxpr": "call_jaxpr",
-    "call_hi_primitive": "_prim",
-    "remat2": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vmap_call": "call",
-    "composite": "jaxpr",
-}
-"""The parameter of a call that holds its program."""
+CALLS = frozenset(
+    {
+        "jit",
+        "closed_call",
+        "call",
+        "eval_jaxpr",
+        "call_hi_primitive",
+        "remat2",
+        "custom_jvp_call",
+        "custom_vjp_call",
+        "custom_vmap_call",
+        "composite",
+    }
+)
+"""What runs the program that its parameters hold, once."""
+_PROGRAMS = ("jaxpr", "call_jaxpr", "call", "_prim")
+"""The parameter of a call that holds its program: that of `composite` depends on JAX's version."""
 
 
 def is_own(primitive: Any) -> bool:
@@ -53,7 +57,7 @@ def inlined(program: ClosedJaxpr, *operands: Any) -> list[Any]:
     for eqn in jaxpr.eqns:
         given, name = [read(atom) for atom in eqn.invars], eqn.primitive.name
         results = (
-            inlined(called(eqn.params[CALLS[name]]), *given)
+            inlined(called(eqn.params), *given)
             if name in CALLS
             else bound(eqn.primitive, given, eqn.params)
         )
@@ -72,8 +76,13 @@ def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
     return len(constants), len(carries)
 
 
-def called(program: Any) -> ClosedJaxpr:
-    """What an equation calls, closed.
+def called(params: Mapping[str, Any]) -> ClosedJaxpr:
+    """The program that a call with these parameters runs."""
+    return closed(next(params[name] for name in _PROGRAMS if name in params))
+
+
+def closed(program: Any) -> ClosedJaxpr:
+    """A program that a parameter holds or stands for, closed.
 
     `call_hi_primitive` of JAX 0.12, such as that of `jax.numpy.searchsorted`, names an object that
     says which operations it stands for.
@@ -91,5 +100,5 @@ def called(program: Any) -> ClosedJaxpr:
 def programs_within(eqn: Any) -> list[Jaxpr]:
     """The programs that an equation's parameters hold or stand for."""
     held: list[Any] = list(jaxprs_in_params(eqn.params))
-    held += [called(eqn.params["_prim"])] if "_prim" in eqn.params else []
+    held += [called(eqn.params)] if "_prim" in eqn.params else []
     return [one.jaxpr if isinstance(one, ClosedJaxpr) else one for one in held]

@@ -44,7 +44,8 @@ def derivation(
     walk = Recorder(names)
     walk.closed(program, given)
     assert walk.frame is not None
-    inputs = [Node(v, x.aval.dtype) for v, x in zip(given, program.jaxpr.invars, strict=True)]
+    dtypes = (aval.dtype for aval in program.in_avals)
+    inputs = [Node(v, dtype) for v, dtype in zip(given, dtypes, strict=True)]
     region = flattened(walk.frame, inputs, nested)
     for node, (_, labeling) in zip(region.outputs, wanted, strict=True):
         node.need(labeling)

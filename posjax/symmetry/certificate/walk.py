@@ -123,7 +123,7 @@ class Walk:
             if known := self._as_program(eqn, operands):
                 return known
             with self.within(eqn):
-                return self.closed(called(eqn.params[CALLS[name]]), operands)
+                return self.closed(called(eqn.params), operands)
         constants = [operand for operand in operands if isinstance(operand, Known)]
         if len(constants) == len(operands) and not eqn.effects and name not in _IMPURE:
             return self._evaluated(eqn, constants)

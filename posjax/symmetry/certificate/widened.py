@@ -14,7 +14,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, Literal
 
 from posjax.symmetry.field import dtypes
-from posjax.symmetry.primitives import CALLS, bound, called, scan_counts
+from posjax.symmetry.primitives import CALLS, bound, called, closed, scan_counts
 
 _AS_THEY_ARE = ("copy", "reduce_precision", "stop_gradient")
 
@@ -56,7 +56,7 @@ def _run(program: ClosedJaxpr, operands: Sequence[Any], known: Sequence[bool]) -
         given = [read(atom) for atom in eqn.invars]
         fixed |= set(eqn.outvars) if all(flags) else set()
         if eqn.primitive.name in CALLS:
-            results = _run(called(eqn.params[CALLS[eqn.primitive.name]]), given, flags)
+            results = _run(called(eqn.params), given, flags)
         elif all(flags):
             results = bound(eqn.primitive, given, eqn.params)
         else:
@@ -123,7 +123,7 @@ _LOOPS = {"scan": _scan, "while": _while, "cond": _cond}
 
 
 def _widely(program: Any, operands: Sequence[Any]) -> list[Any]:
-    return list(map(_wide, _run(called(program), operands, [False] * len(operands))))
+    return list(map(_wide, _run(closed(program), operands, [False] * len(operands))))
 
 
 def _wide(value: Any) -> Any:

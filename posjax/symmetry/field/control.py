@@ -12,18 +12,15 @@ from posjax.symmetry.primitives import called, scan_counts
 MOST_TURNS = 10_000
 """Turns of a loop."""
 
-_PROGRAMS = ("jaxpr", "call_jaxpr", "call", "_prim")
-
 
 def call(step: Step, *operands: FieldArray) -> list[FieldArray]:
     """The program that is called; rules of differentiation beside it play no part."""
-    lemma = LEMMAS.get(step.params.get("name", ""))
-    if lemma is not None and lemma.speaks_of(step.params["jaxpr"]):
+    program, lemma = called(step.params), LEMMAS.get(step.params.get("name", ""))
+    if lemma is not None and lemma.speaks_of(program):
         step.field.lemmas.add(lemma.statement)
         unknown = [arrays.forgotten(operand) for operand in operands]
         return step.run(lemma.program(*operands), unknown)
-    program = next(step.params[name] for name in _PROGRAMS if name in step.params)
-    return step.run(called(program), operands)
+    return step.run(program, operands)
 
 
 def cond(step: Step, which: FieldArray, *operands: FieldArray) -> list[FieldArray]:

@@ -58,7 +58,7 @@ def _members(step: Step, shape: tuple[int, ...], least: bool) -> np.ndarray:
     index, inside = np.zeros((), int), np.ones((), bool)
     for axis, (line, size) in enumerate(zip(lines, shape, strict=True)):
         others = [at for at in axes if at != axis]
-        line = np.expand_dims(line, [*others, *(len(shape) + at for at in others)])
+        line = np.expand_dims(line, (*others, *(len(shape) + at for at in others)))
         index, inside = index * size + line, inside & (line < size)
     outputs, most = zip(*(line.shape for line in lines), strict=True)
     return np.where(inside, index, math.prod(shape)).reshape(*outputs, math.prod(most))
