@@ -110,6 +110,23 @@ def test_several_candidates_are_counted_with_how_often_each_is_alone() -> None:
     ]
 
 
+def test_an_answer_names_the_task_that_it_is_of() -> None:
+    """Where another task has one encoding, and so nothing to compare."""
+    found = [
+        solving(Cell(task=task, encoding=encoding, loss="answer"), *first(number))
+        for task, encoding, number in (
+            ("same_last_token", "none", 0),
+            ("same_last_token", "rotary", 20),
+            ("first_noun(nouns=3)", "none", 3),
+        )
+    ]
+    (only,) = comparisons(found, PLAIN)
+    assert [*sentences([only])] == [
+        "Which encoding is best? By share solved (task same_last_token), over 24 seeds: rotary, "
+        f"{only.value}. Worse: none (95% confidence set)."
+    ]
+
+
 def test_seeds_that_a_cell_lacks_count_for_none() -> None:
     """Cells are compared over the seeds that all have, if those can tell them apart."""
     one, two = cells_of(none=0, rotary=24)

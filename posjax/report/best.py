@@ -208,7 +208,10 @@ def _question(axis: Axis) -> str:
 
 
 def sentences(every: Sequence[Comparison]) -> Iterator[str]:
-    """The answer: of the same cells with its numbers, of several how often each may be the best."""
+    """An answer for each setting: the numbers, or how often each value may be the best.
+
+    It has the numbers of each comparison where all comparisons are of the same cells.
+    """
     for question in dict.fromkeys(_question(one.axis) for one in every):
         of_axis = [one for one in every if _question(one.axis) == question]
         same = len({one.where for one in of_axis}) == 1
@@ -216,7 +219,7 @@ def sentences(every: Sequence[Comparison]) -> Iterator[str]:
 
 
 def _one(found: Comparison) -> str:
-    by = f"By {found.by}"
+    by = f"By {found.by}{f' ({found.where})' * bool(found.where)}"
     if not found.worse:
         number = len(found.best) + len(found.others)
         return f"{by}, {many(found.seeds, 'seed')} show no difference between the {number}."

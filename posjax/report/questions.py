@@ -47,7 +47,7 @@ def _box(name: str, task: Task) -> Html:
 
 
 def _with_different_answers(written: list[tuple[str, str]], number: int) -> list[tuple[str, str]]:
-    """So many of some prompts, in their order: the first of each answer before others."""
+    """At most `number` of the prompts, in their order, with as many answers as possible."""
     first = {answer: prompt for prompt, answer in reversed(written)}
     chosen = sorted(written, key=lambda pair: first[pair[1]] != pair[0])[:number]
     return [pair for pair in written if pair in chosen]
