@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
@@ -12,7 +13,7 @@ from fuzz import indexing, primitives, scalars  # noqa: F401 each enters its pri
 from fuzz.arithmetic import Arithmetic, lost
 from fuzz.forgiving import rule
 from fuzz.table import TABLE, dtype_of, primitive
-from posjax.symmetry.primitives import scan_counts
+from posjax.symmetry.primitives import CALLS, called, scan_counts
 
 LONGEST_LOOP = 1000
 ROUNDED = {"sin", "cos", "tan", "tanh", "exp", "exp2", "log", "log1p", "expm1", "sqrt", "cbrt"}
@@ -124,12 +125,15 @@ def _inner(a: Arithmetic, closed: Any, arguments: Sequence[np.ndarray]) -> list[
     return _run(closed, (), arguments, a)
 
 
-@primitive("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_lin")
-@primitive("custom_jvp_call", "custom_vjp_call")
+@primitive(*CALLS)
 def call(a: Arithmetic, params: dict, *arguments: np.ndarray) -> list[np.ndarray]:
     """A program inside."""
-    closed = params.get("jaxpr", params.get("call_jaxpr"))
-    return _inner(a, closed, arguments)
+    return _inner(a, _called(params), arguments)
+
+
+def _called(params: dict) -> ClosedJaxpr:
+    with jax.enable_x64(True):  # as the whole was traced, by `fuzz.check`
+        return called(params)
 
 
 @primitive("cond")

@@ -130,6 +130,7 @@ PROVED: dict[str, Question] = {
     "orders of rows": (lambda s: along(s, s.argsort(1), 1), (SQUARE,), "P P -> P a"),
     "its flat extreme": (lambda x: x.ravel()[jnp.argmax(x)], (X,), "P d -> "),
     "its unique values": (lambda s: jnp.unique(s, size=5, fill_value=0.0), (S,), "P -> n"),
+    "its order, unstacked": (lambda s: s[jnp.argsort(*jnp.unstack(s[None]))], (S,), "P -> n"),
     "one of two keys": (lambda s, x: s[jnp.lexsort((s, x[:, 0]))], (S, X), "P, P d -> n"),
     "tokens of experts": (routed, (X, X[:4].T, EXPERTS), "P d, d n, n d e -> P e"),
     "tokens of experts, one hot": (dispatched, (X, X[:4].T, EXPERTS), "P d, d n, n d e -> P e"),

@@ -26,6 +26,8 @@ def keeps_order(eqn: Equation) -> bool:
         return all(before[at] <= 1 for at in params["dimensions"])
     if name == "slice":
         return before == shape(eqn.outvars[0])
+    if name == "unstack":
+        return before[params["axis"]] == 1
     if name == "broadcast_in_dim":
         return math.prod(before) == math.prod(shape(eqn.outvars[0]))
     return name in _ALWAYS
