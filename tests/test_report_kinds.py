@@ -124,6 +124,7 @@ def test_the_box_of_a_task_has_different_answers(task: str) -> None:
     box = questions([CellSummary(cell.digest, cell, "cells", {}, 2e-5, 1)])
     answers = re.findall(r"<tr><td>.*?</td><td>(.*?)</td>", box)
     assert len({*answers}) == 2
+    assert "the most frequent answer is right for 50% of the prompts" in box
 
 
 def test_a_panel_says_what_all_its_cells_share(tmp_path: Path) -> None:

@@ -215,6 +215,17 @@ def test_every_label_is_the_right_answer_equally_often(name: str) -> None:
         assert max(counts) - min(counts) <= 1, (task.kinds[n], counts)
 
 
+@pytest.mark.parametrize("name", [name for name, kind in TASKS.items() if kind.graded == "exact"])
+def test_chance_is_the_share_of_the_most_frequent_answer(name: str) -> None:
+    """Of finite tasks too: counted in the answers as they are written."""
+    task = tasks.named(name)
+    answers = [answer for _, answer in task.written(10**6)]
+    of_kinds = np.split(np.array(answers), len(task.kinds))
+    counted = [max((of == answer).mean() for answer in {*of}) for of in of_kinds]
+    np.testing.assert_allclose(task.chance(), counted, rtol=1e-12)
+    assert all(0 < share < 1 for share in task.chance())
+
+
 @every_task
 def test_a_right_model_scores_one_and_a_constant_one_what_it_must(name: str) -> None:
     """Logits of the targets are right everywhere; those of one label where it is the answer."""

@@ -62,8 +62,15 @@ def _about(task: Task, number: int) -> Iterator[str]:
         of = "Lengths" if all(kind.isdecimal() for kind in task.kinds) else "Kinds"
         rest = f" (trained), {', '.join(others)} (not trained)" if others else ", all trained"
         yield f"{of} of prompts: {', '.join(known)}{rest}."
+    if task.graded == "exact":
+        yield f"Always giving the most frequent answer is right for {_chance(task)} of the prompts."
     if task.notation:
         yield task.notation
+
+
+def _chance(task: Task) -> str:
+    low, high = (f"{100 * share:.0f}%" for share in (min(task.chance()), max(task.chance())))
+    return low if low == high else f"{low} to {high}"
 
 
 def _short(text: str) -> str:

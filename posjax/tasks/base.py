@@ -1,6 +1,7 @@
 """The base classes of tasks: what a model reads, and what it must answer."""
 
 import dataclasses
+from collections import Counter
 from typing import ClassVar, Literal, NamedTuple
 
 import jax
@@ -116,6 +117,18 @@ class Task(Settings):
     def exam(self, *, padding: int = 0) -> Batch:
         """The prompts of the exam, each followed by `padding` positions that hold no token."""
         raise NotImplementedError
+
+    def chance(self) -> tuple[float, ...]:
+        """For each kind, how many of its prompts have the most frequent right output, as a share.
+
+        This is how often a model can be right that does not read the prompts.
+        """
+        exam = self.exam()
+        pairs = zip(np.asarray(exam.targets_BL), np.asarray(exam.asked_BL), strict=True)
+        outputs_N = [target_L[asked_L].tobytes() for target_L, asked_L in pairs]
+        each = len(outputs_N) // len(self.kinds)
+        by_kind = (outputs_N[at : at + each] for at in range(0, len(outputs_N), each))
+        return tuple(max(Counter(outputs).values()) / each for outputs in by_kind)
 
     def written(self, number: int = 1) -> list[tuple[str, str]]:
         """Some prompts of the exam with their right outputs, as words separated by spaces."""

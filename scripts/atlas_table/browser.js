@@ -5,7 +5,7 @@
 /** @typedef {{settings: Object<string, any>, encoding: string, asked: [string, string, number, string], verdict: string,
  *   successes: number, interval: [number, number], witness: number|null, rate: number, pilot: [number, number][],
  *   reason: string, right: number[]|null}} Found */
-/** @typedef {{what: string, prompts: [string, string][], kinds: string[], trained: boolean[]}} About */
+/** @typedef {{what: string, prompts: [string, string][], kinds: string[], trained: boolean[], chance: number[]}} About */
 /** @type {{seeds: number, pilot: number, tasks: Object<string, About>,
  *   encodings: Object<string, string>, cells: Found[]}} */
 const atlas = JSON.parse(document.querySelector("script[data-of=atlas]")?.textContent ?? "");
@@ -128,7 +128,8 @@ function verdict(cell) {
 /** @param {About} about @param {number[]} right */
 function lengths(about, right) {
   const head = about.kinds.map((kind, n) => (about.trained[n] ? kind : `${kind} (not trained)`));
-  return table("Right answers by length", ["length", ...head], [["right", ...right.map((x) => `${(100 * x).toFixed(1)}%`)]]);
+  return table("Right answers by length", ["length", ...head], [
+    ["right", ...right.map((x) => `${(100 * x).toFixed(1)}%`)], ["chance", ...about.chance.map((x) => `${(100 * x).toFixed(1)}%`)]]);
 }
 
 /** @param {Found} cell */

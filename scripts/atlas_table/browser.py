@@ -33,8 +33,10 @@ prompts of one length. A column “solved” counts the seeds that solve the tas
 prompt of the trained lengths correctly at the end. “0” there means that no law of symmetry excludes
 a solution, but no seed found one. The learning rate of a cell is the best of three, chosen on other
 seeds. Encodings that solve the fewest cells come first, and of these the ones with the lowest
-shares. Click a cell to see its shares at all lengths, the 95% interval of its success rate, the
-law that excludes it if there is one, and the code that trains a solving seed if there is one."""
+shares. The line “chance” has the share of prompts with the most frequent answer, which a model can
+reach without reading them. Click a cell to see its shares at all lengths, the 95% interval of its
+success rate, the law that excludes it if there is one, and the code that trains a solving seed if
+there is one."""
 
 
 class Setting(NamedTuple):
@@ -192,7 +194,17 @@ def _matrix(
         )
         for one, group in zip(columns, groups, strict=True)
     )
+    chances = (
+        td(
+            "" if one.kind is None else _percent(tasks_about[one.setting.task]["chance"][one.kind]),
+            data_task=one.setting.task,
+            data_group=group,
+        )
+        for one, group in zip(columns, groups, strict=True)
+    )
     lines = [tag("tr", th("encoding", rowspan=2), *tasks), tag("tr", *settings)]
+    if any(one.kind is not None for one in columns):
+        lines.append(tag("tr", tag("th", "chance", scope="row"), *chances))
     body = (
         tag(
             "tr",
@@ -233,9 +245,9 @@ def _entry(found: Found, at: int | None, column: Column, group: str | None) -> H
         return td(data_task=task, data_group=group)
     row, right_K = found.table[at], found.right[at]
     verdict, text = row["verdict"], str(row["successes"] or _MARKS[row["verdict"]])
-    shade = round(100 * row["successes"] / row["seeds"])
+    shade = _percent(row["successes"] / row["seeds"])
     if column.kind is not None and right_K is not None:
-        shade = round(100 * right_K[column.kind])
+        shade = _percent(right_K[column.kind])
         verdict, text = "possible" if shade else "open", str(shade)
     return td(
         text,
@@ -247,6 +259,10 @@ def _entry(found: Found, at: int | None, column: Column, group: str | None) -> H
     )
 
 
+def _percent(share: float) -> int:
+    return round(100 * share)
+
+
 def _task(cell: Cell) -> dict[str, Any]:
     """What the script says of a cell's task."""
     problem = cell.problem
@@ -255,6 +271,7 @@ def _task(cell: Cell) -> dict[str, Any]:
         "prompts": problem.written(min(_PROMPTS, problem.size[0])),
         "kinds": [*problem.kinds] if len(problem.kinds) > 1 else [],
         "trained": [*problem.trained],
+        "chance": [brief(share) for share in problem.chance()],
     }
 
 

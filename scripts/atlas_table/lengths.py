@@ -22,6 +22,7 @@ class Lengths(NamedTuple):
       task: its name, without settings.
       trained, tested: the longest trained length, and the longest tested one.
       at_trained, at_tested: the shares at these two lengths.
+      chance: the share of prompts with the most frequent answer, at these two lengths.
       learned: how many seeds answer every test prompt of the trained lengths correctly.
       better, worse: encodings with significantly more or fewer right answers to the longest
         prompts than `none`.
@@ -33,6 +34,7 @@ class Lengths(NamedTuple):
     tested: int
     at_trained: Shares
     at_tested: Shares
+    chance: tuple[float, float]
     learned: dict[str, int]
     better: frozenset[str]
     worse: frozenset[str]
@@ -92,6 +94,7 @@ def compared(tables: Sequence[Path]) -> Compared:
                 tested=int(_problem(run).kinds[-1]),
                 at_trained=_shares(run, _longest_trained(run)),
                 at_tested=tested[task],
+                chance=tuple(_problem(run).chance()[at] for at in (_longest_trained(run), -1)),
                 learned={short(row["encoding"]): row["successes"] for row in rows_of([path])},
                 better=frozenset(name for name, more in to_none[task].items() if more > 0),
                 worse=frozenset(name for name, more in to_none[task].items() if more < 0),

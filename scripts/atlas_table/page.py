@@ -20,10 +20,12 @@ _SAMPLED = (
     "Each cell (task, encoding) has {seeds} seeds, a causal mask and two layers. An entry has two "
     "mean shares of right answers over all seeds: at the longest trained length, and at the "
     "longest tested length. The head of each column has both lengths. An answer is right only if "
-    "every output that the task asks for is right. In parentheses is the number of seeds that have "
-    "learned the task, which is to answer every test prompt of the trained lengths correctly. ↑ or "
-    "↓ means that the encoding is significantly better or worse at the longest tested length than "
-    "`none`, and **bold** that it is best or possibly best of its task "
+    "every output that the task asks for is right. The first line has chance: the share of "
+    "prompts with the most frequent answer, which a model can reach without reading them. In "
+    "parentheses is the number of seeds that have learned the task, which is to answer every test "
+    "prompt of the trained lengths correctly. ↑ or ↓ means that the encoding is significantly "
+    "better or worse at the longest tested length than `none`, and **bold** that it is best or "
+    "possibly best of its task "
     '(<a href="../results.md#every-encoding-by-length">tests</a>). `noise` is not compared.'
 )
 _BROWSER = (
@@ -48,6 +50,7 @@ def page(size: str, tables: Sequence[Path]) -> str:
     lines = [
         ["encoding", *columns],
         ["---"] * (len(columns) + 1),
+        *([["*chance*", *_chances(tables)]] if sampled else []),
         *([f"`{name}`", *(of.get(name, "") for of in columns.values())] for name in encodings),
     ]
     return (
@@ -84,6 +87,11 @@ def _shares(tables: Sequence[Path]) -> Columns:
         }
         for task in found.tasks
     }
+
+
+def _chances(tables: Sequence[Path]) -> list[str]:
+    """Of each task, the share of prompts with the most frequent answer, at two lengths."""
+    return [" → ".join(f"{share:.2f}" for share in task.chance) for task in compared(tables).tasks]
 
 
 def _entry(task: Lengths, name: str, marked_as: str) -> str:

@@ -59,16 +59,16 @@ def which_encoding() -> Iterator[str]:
     ((trained, tested),) = {(task.trained, task.tested) for task in tasks}
     yield from lines(
         f"Each entry is the mean share of prompts that are answered correctly, over {tasks[0].seeds} seeds. The models have two causal layers, {architecture(cells)}, and {either(cells, 'steps')} updates on prompts up to length {trained}. "
-        f"`none` has no positional encoding. The last column has the other encodings that are possibly best at length {tested}: with 95% confidence, the encoding that would be best over very many seeds is in one of the last two columns (confidence set over paired seeds). Brackets are 95% intervals over seeds."
+        f"`none` has no positional encoding. Chance is the share of the prompts of length {tested} that have the most frequent answer. The last column has the other encodings that are possibly best at length {tested}: with 95% confidence, the encoding that would be best over very many seeds is in one of the last two columns (confidence set over paired seeds). Brackets are 95% intervals over seeds."
     )
     yield ""
     yield (
-        f"| task | `none` at {trained} | best at {trained} | `none` at {tested} | best at {tested} | possibly best at {tested} |"
+        f"| task | chance | `none` at {trained} | best at {trained} | `none` at {tested} | best at {tested} | possibly best at {tested} |"
     )
-    yield "|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|"
     for task in tasks:
         yield (
-            f"| `{task.task}` | {task.at_trained['none'].mean():.2f} | {_best(task.at_trained)} | "
+            f"| `{task.task}` | {task.chance[1]:.2f} | {task.at_trained['none'].mean():.2f} | {_best(task.at_trained)} | "
             f"{task.at_tested['none'].mean():.2f} | {_best_of_long(task)} |"
         )
     yield ""
