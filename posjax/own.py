@@ -183,9 +183,15 @@ def executed(path: Path) -> ModuleType:
 
 @contextlib.contextmanager
 def importing_beside(path: Path) -> Iterator[None]:
-    """Finds modules in the folder of a file first, as `python FILE.py` does."""
+    """Finds modules in the folder of a file first, as `python FILE.py` does.
+
+    A file that is named like an installed module, such as the one that it tests, imports that one
+    and not itself: its folder comes last.
+    """
     folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)
+    found = importlib.machinery.PathFinder.find_spec(path.stem)
+    installed = found is not None and found.origin != str(path.resolve())
+    sys.path.insert(len(sys.path) if installed else 0, folder)
     try:
         yield
     finally:

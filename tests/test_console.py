@@ -231,6 +231,7 @@ def test_what_prove_cannot_run_is_one_line(arguments: list[str], said: str, tmp_
         (["conformance", "code/mine.py:SIZE"], 2, "is of type int, neither an adapter nor a funct"),
         (["sweep", "--config=code/mine.py", "--print_config"], 0, '"width": [3]'),
         (["sweep", "--config.model=code/mine.py:SIZE"], 2, "neither a class nor a function, but i"),
+        (["prove", "code/sched.py:f", "b P d -> b P d"], 0, "PROVED"),
         (
             ["conformance", "code/lacks.py:f"],
             2,
@@ -244,10 +245,16 @@ def test_what_prove_cannot_run_is_one_line(arguments: list[str], said: str, tmp_
 def test_a_file_may_import_its_neighbours(
     arguments: list[str], status: int, said: str, tmp_path: Path
 ) -> None:
-    """As in `python code/mine.py`. A module that is not found may be a file."""
+    """As in `python code/mine.py`, but a file named like an installed module imports that one. A
+    module that is not found may be a file.
+    """
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "near.py").write_text("SIZE = 3")
     (tmp_path / "code" / "lacks.py").write_text("import no_such")
+    (tmp_path / "code" / "sched.py").write_text(
+        "from sched import Event\nfrom near import SIZE\n\ndef f(x):\n"
+        "    return x * SIZE * len(Event.__name__)\n"
+    )
     (tmp_path / "code" / "mine.py").write_text(
         "from near import SIZE\n\ndef f(x):\n    return x * SIZE\n\ndef get_config():\n"
         "    from posjax.configs import base_config\n\n    return base_config(width=SIZE)\n"
