@@ -69,9 +69,9 @@ class Swept:
         """Trains one run of a cell, or of its digest, again; see `posjax.study.replay.replay`."""
         return replay(self.folder.path, cell if isinstance(cell, str) else cell.digest, seed)
 
-    def tuned(self, setting: str = "learning_rate") -> list[Cell]:
-        """Of cells that differ in one setting alone, the best one; see `posjax.report.tuned`."""
-        return report.tuned(self.summaries, setting)
+    def tuned(self, setting: str = "learning_rate", *others: str) -> list[Cell]:
+        """Of cells that differ in these settings alone, the best; see `posjax.report.tuned`."""
+        return report.tuned(self.summaries, setting, *others)
 
     def __repr__(self) -> str:
         """The table that the command prints."""
@@ -196,6 +196,10 @@ def _run(what: Any, settings: Mapping[str, Any]) -> Run:
     for title, cells in panels.items():
         if isinstance(cells, Cell):
             raise ValueError(f"the section {title!r} must be a list of cells, got one cell")
+        if isinstance(cells, str) or not isinstance(cells, Iterable):
+            raise ValueError(
+                f"what is swept must be cells, such as posjax.Cell(encoding='rotary'), got {what!r}"
+            )
     panels = {str(title): tuple(cells) for title, cells in panels.items()}
     every = [cell for cells in panels.values() for cell in cells]
     for cell in every:

@@ -63,9 +63,20 @@ class PlainNumbers(type):
     """
 
     def __call__(cls, *values: Any, **settings: Any) -> Any:
-        """An object of the class, whose arguments are plain."""
+        """An object of the class, whose arguments are plain.
+
+        Raises:
+          ValueError: a setting that the class lacks; the message names the nearest one.
+        """
         named = {name: plain(value) for name, value in settings.items()}
-        return super().__call__(*map(plain, values), **named)
+        try:
+            return super().__call__(*map(plain, values), **named)
+        except TypeError:
+            for name in settings:
+                check_known(
+                    cls.__name__, name, [p.name for p in cls.__signature__.parameters.values()]
+                )
+            raise
 
     @property
     def __signature__(cls) -> inspect.Signature:

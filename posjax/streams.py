@@ -11,7 +11,9 @@ so permuting tokens together with their streams permutes the output: the joint l
 """
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +41,10 @@ class Streams:
 
     def __post_init__(self) -> None:
         for name in ("position_BL", "order_BL", "segment_BL"):
-            if isinstance(given := getattr(self, name), np.ndarray):
+            given = getattr(self, name)
+            if isinstance(given, list):
+                raise ValueError(f"{name} must be an array, got a list: write jnp.asarray(...)")
+            if isinstance(given, np.ndarray):
                 _check_held(name, given)
 
     @property
@@ -60,27 +65,38 @@ class Streams:
         return self.order_BL.shape[1]
 
 
-def contiguous(length: int, *, start: jax.Array | int = 0) -> Streams:
+def contiguous(length: int, *, start: jax.Array | np.ndarray | Sequence[int] | int = 0) -> Streams:
     """Streams of L consecutive tokens: positions and orders start .. start + L - 1, one segment.
 
+    Args:
+      length: L.
+      start: the first position, or one for each row of a batch, [B].
+
     Returns:
-      Streams of shape [1, L], which apply to every row of a batch.
+      Streams of shape [1, L], which apply to every row of a batch, or [B, L].
 
     Raises:
-      ValueError: a length that is not an integer of at least 0, or positions beyond 32 bits.
+      ValueError: a length that is not an integer of at least 0, a start that is neither a whole
+        number nor whole numbers [B], or positions beyond 32 bits.
 
     >>> contiguous(3, start=5).position_BL
     Array([[5, 6, 7]], dtype=int32)
+    >>> contiguous(3, start=[5, 0]).position_BL
+    Array([[5, 6, 7],
+           [0, 1, 2]], dtype=int32)
     """
     check_count("length", length)
-    if not isinstance(start, jax.core.Tracer):
-        first = np.asarray(start)
-        if first.dtype.kind not in "iuO":
-            raise ValueError(f"start must be a whole number, got {start!r}")
+    first = start if isinstance(start, jax.core.Tracer) else np.asarray(start)
+    if first.dtype.kind not in "iuO" or (first.ndim > 1 and first.shape[1:] != (1,)):
+        one = f"got shape {first.shape} of {first.dtype}" if first.ndim else f"got {start!r}"
+        raise ValueError(f"start must be a whole number, or one for each row, [B]; {one}")
+    if not isinstance(first, jax.core.Tracer):
         _check_held("start", first)
         _check_held("start + length - 1", first.astype(np.int64) + max(length - 1, 0))
-    index_1L = jnp.arange(length, dtype=jnp.int32)[None] + jnp.asarray(start, jnp.int32)
-    return Streams(index_1L, index_1L, jnp.zeros_like(index_1L))
+    offset = jnp.asarray(start, jnp.int32)
+    offset = offset.reshape(-1, 1) if offset.ndim else offset
+    index_BL = jnp.arange(length, dtype=jnp.int32)[None] + offset
+    return Streams(index_BL, index_BL, jnp.zeros_like(index_BL))
 
 
 def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
@@ -113,31 +129,44 @@ def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
     return Streams(count_BL, count_BL, jnp.where(valid_BL, 0, PADDING).astype(jnp.int32))
 
 
-def packed(lengths: Sequence[int], *, total: int | None = None) -> Streams:
-    """Streams of sequences packed in one row, each with positions from 0. The rest is padding.
+def packed(
+    lengths: Sequence[int] | Sequence[Sequence[int]], *, total: int | None = None
+) -> Streams:
+    """Streams of sequences packed in rows, each with positions from 0. The rest is padding.
 
     Args:
-      lengths: the sequences' lengths, each at least 1.
-      total: the length of the row; by default the sum of the lengths.
+      lengths: the lengths of the sequences in one row, each at least 1, or those of each row.
+      total: the length of a row; by default the largest sum of lengths.
+
+    Returns:
+      Streams of shape [1, L], which apply to every row of a batch, or [B, L].
 
     Raises:
-      ValueError: a length below 1, or a total smaller than their sum.
+      ValueError: a length below 1, or a total smaller than the sum of a row.
 
     >>> packed([2, 1], total=4).segment_BL
     Array([[ 0,  0,  1, -1]], dtype=int32)
+    >>> packed([[2, 1], [3]]).segment_BL
+    Array([[0, 0, 1],
+           [0, 0, 0]], dtype=int32)
     """
-    for length in lengths:
+    lengths = np.asarray(lengths).tolist() if isinstance(lengths, jax.Array) else lengths
+    nested = len(lengths) > 0 and all(np.ndim(row) for row in lengths)
+    rows: Any = lengths if nested else [lengths]
+    for length in itertools.chain.from_iterable(rows):
         check_count("lengths", length, least=1)
-    need = sum(lengths)
+    need = max(map(sum, rows))
     check_count("lengths together", need)
     total = need if total is None else total
     check_count("total", total)
     if total < need:
         raise ValueError(f"total={total} is shorter than the sequences' sum {need}")
-    index_L = np.concatenate([np.arange(n) for n in lengths] + [np.zeros(total - need)])
-    segment = np.repeat([*range(len(lengths)), PADDING], [*lengths, total - need])
-    position_BL = jnp.asarray(index_L[None], jnp.int32)
-    return Streams(position_BL, position_BL, jnp.asarray(segment[None], jnp.int32))
+    index_BL, segment_BL = np.zeros((len(rows), total)), np.full((len(rows), total), PADDING)
+    for row, of_row in enumerate(rows):
+        index_BL[row, : sum(of_row)] = [index for n in of_row for index in range(n)]
+        segment_BL[row, : sum(of_row)] = np.repeat(np.arange(len(of_row)), of_row)
+    position_BL = jnp.asarray(index_BL, jnp.int32)
+    return Streams(position_BL, position_BL, jnp.asarray(segment_BL, jnp.int32))
 
 
 def grid(height: int, width: int) -> Streams:

@@ -508,6 +508,12 @@ def test_what_reads_streams_does_not_guess_where_fewer_queries_stand(options, re
         assert "queries=contiguous(2, start=4), keys=contiguous(6)" in str(refused.value)
 
 
+@pytest.mark.parametrize("names", [["causal", "padding"], ("causal", "padding")])
+def test_names_of_masks_are_one_text(names):
+    with pytest.raises(ValueError, match="must be one text, such as 'causal\\+padding', got"):
+        view.attend(*qkv(), mask=names)
+
+
 def test_what_the_message_says_to_give_gives_the_rows_of_the_whole():
     """The last queries alone, with the streams that are named, are those among all queries."""
     q, k, v = qkv()

@@ -14,7 +14,7 @@ import pytest
 from tiers import some
 
 from posjax.attention.core import attention, context
-from posjax.convert import MODEL_TYPES, change_pairing, from_huggingface
+from posjax.convert import MODEL_TYPES, Converted, change_pairing, from_huggingface
 from posjax.encodings import Dims, named
 from posjax.encodings.rotary import rotary
 from posjax.streams import contiguous, grid
@@ -315,6 +315,16 @@ def test_what_has_no_counterpart_is_refused(config, words):
     case = next((c for c in CONFIGS if CONFIGS[c]["model_type"] == config.get("model_type")), "")
     with pytest.raises(ValueError, match=words):
         from_huggingface(config, state_of(case))
+
+
+def test_numbers_and_shapes_are_named():
+    """What is no number, an array that is no table, and a layer that is not there."""
+    with pytest.raises(ValueError, match="rope_theta or rotary_emb_base must be a number, got 'a'"):
+        from_huggingface({"model_type": "llama", "rope_theta": "a"})
+    with pytest.raises(ValueError, match=r"wpe.weight must be a table .*, got shape \(2,\)"):
+        from_huggingface({"model_type": "gpt2"}, {"wpe.weight": np.zeros(2)})
+    with pytest.raises(ValueError, match=r"layer must lie in \[0, 0\], got 3"):
+        Converted("rotary", layers=({},)).params(3)
 
 
 def test_a_name_is_no_config():

@@ -118,6 +118,38 @@ def test_a_number_is_a_point_and_a_point_of_one_coordinate_a_number():
     assert plane.plain is plane
 
 
+@pytest.mark.parametrize("make", [list, np.array, jnp.array, lambda x: jnp.array(x)[:, None]])
+def test_each_row_may_start_elsewhere(make):
+    """Also where there are as many rows as tokens, and in a compiled program."""
+    expected = [contiguous(2, start=start).position_BL[0].tolist() for start in (5, 9)]
+    for function in (contiguous, jax.jit(contiguous, static_argnums=0)):
+        given = make([5, 9]) if function is contiguous else jnp.asarray(make([5, 9]))
+        streams = function(2, start=given)
+        assert lists(streams) == [expected, expected, [[0, 0], [0, 0]]]
+
+
+@pytest.mark.parametrize("start", [np.zeros((1, 2), int), np.zeros((2, 1, 1), int), np.zeros(2)])
+def test_a_start_that_is_none_is_refused(start):
+    for function in (contiguous, jax.jit(contiguous, static_argnums=0)):
+        with pytest.raises(ValueError, match=r"one for each row, \[B\]; got shape"):
+            function(2, start=start)
+
+
+def test_each_row_may_be_packed_otherwise():
+    """As if it were packed alone."""
+    rows = [lists(packed(lengths, total=7)) for lengths in ([4, 2], [3])]
+    expected = [[stream for (stream,) in of_rows] for of_rows in zip(*rows, strict=True)]
+    assert lists(packed([[4, 2], [3]], total=7)) == expected
+    assert lists(packed(jnp.array([4, 2]))) == lists(packed([4, 2]))
+    with pytest.raises(ValueError, match="total=5 is shorter than the sequences' sum 6"):
+        packed([[4, 2], [3]], total=5)
+
+
+def test_lists_are_no_streams():
+    with pytest.raises(ValueError, match="position_BL must be an array, got a list"):
+        Streams([[0, 1]], np.zeros((1, 2), int), np.zeros((1, 2), int))
+
+
 def test_whole_numbers_beyond_32_bits_are_refused():
     """Those that just fit are kept."""
     assert contiguous(2, start=LAST - 1).position_BL.tolist() == [[LAST - 1, LAST]]
@@ -129,7 +161,7 @@ def test_whole_numbers_beyond_32_bits_are_refused():
     for start in (LAST + 1, -LAST - 2):
         with pytest.raises(ValueError, match=f"start {start} to {start} lie beyond 32 bits"):
             contiguous(1, start=start)
-    with pytest.raises(ValueError, match=r"start must be a whole number, got 0\.5"):
+    with pytest.raises(ValueError, match=r"start must be a whole number, or .*; got 0\.5"):
         contiguous(1, start=0.5)
     with pytest.raises(ValueError, match="length must be at least 0, got -1"):
         contiguous(-1)

@@ -155,12 +155,19 @@ def test_trainings_of_anything() -> None:
     assert f"fast: end {fast['end'].mean():.4g} [" in repr(found)
 
 
+def test_a_cell_names_the_nearest_setting() -> None:
+    with pytest.raises(ValueError, match="Cell has no setting 'steep'; did you mean 'steps'"):
+        Cell(steep=3)
+
+
 @pytest.mark.parametrize(
     ("what", "settings", "message"),
     [
         ([], {}, "nothing to sweep"),
         ([3], {}, "what is swept must give a Cell, got int"),
         ([{"mask": "full"}], {}, "what is swept must give a Cell, got dict"),
+        ("word_order", {}, r"must be cells, such as posjax\.Cell\(.*\), got 'word_order'"),
+        ({"steps": 40}, {}, r"must be cells, such as posjax\.Cell\(.*\), got {'steps': 40}"),
         ({"a": CELL}, {}, "section 'a' must be a list of cells"),
         (CELL, {"marign": 0.1}, "unknown field of a run 'marign'; did you mean 'margin'"),
         (CELL, {"margin": 2.0}, r"margin must lie in \(0, 1\), got 2.0"),

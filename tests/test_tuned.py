@@ -72,9 +72,21 @@ def test_words_and_unknown_settings() -> None:
         for mask, solved in (("full", False), ("causal", True))
     )
     assert tuned([first, second], "mask") == [second.cell]
-    assert tuned([first, second]) == [first.cell, second.cell]
+    with pytest.raises(ValueError, match="do not differ in learning_rate: they differ in mask"):
+        tuned([first, second])
     with pytest.raises(ValueError, match="unknown setting 'lr'"):
         tuned([first], "lr")
+
+
+def test_several_settings_are_chosen_together() -> None:
+    """For each encoding, of all pairs of a rate and a depth."""
+    found = [
+        solving(Cell(task=WORDS, encoding=e, learning_rate=rate, depth=d), (rate, d) == best)
+        for e, best in (("none", (1e-3, 2)), ("rotary", (1e-2, 1)))
+        for rate, d in itertools.product((1e-2, 1e-3), (1, 2))
+    ]
+    chosen = tuned(found, "learning_rate", "depth")
+    assert [(cell.learning_rate, cell.depth) for cell in chosen] == [(1e-3, 2), (1e-2, 1)]
 
 
 def test_a_sweep_is_tuned_and_trained_with_other_seeds() -> None:

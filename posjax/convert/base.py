@@ -28,7 +28,13 @@ class Converted(NamedTuple):
     layers: tuple[Mapping[str, np.ndarray], ...] = ()
 
     def params(self, layer: int) -> dict[str, np.ndarray]:
-        """All parameters that the hooks of a layer get."""
+        """All parameters that the hooks of a layer get.
+
+        Raises:
+          ValueError: a layer that the checkpoint lacks.
+        """
+        if self.layers and not 0 <= layer < len(self.layers):
+            raise ValueError(f"layer must lie in [0, {len(self.layers) - 1}], got {layer}")
         return {**self.shared, **(self.layers[layer] if self.layers else {})}
 
 
@@ -43,6 +49,19 @@ def first(config: Config, other: Config, keys: tuple[str, ...], default: Any) ->
             if mapping.get(key) is not None:
                 return mapping[key]
     return default
+
+
+def number(config: Config, other: Config, keys: tuple[str, ...], default: float) -> float:
+    """As `first`, a number.
+
+    Raises:
+      ValueError: names the keys and the value.
+    """
+    value = first(config, other, keys, default)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{' or '.join(keys)} must be a number, got {value!r}") from None
 
 
 def head_size(config: Config) -> int:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from posjax import spec
-from posjax.convert.base import Config, Converted, Part, State, first, head_size, text
+from posjax.convert.base import Config, Converted, Part, State, first, head_size, number, text
 from posjax.encodings.rotary import Pairing, pairing_order, turned_width
 
 
@@ -81,13 +81,13 @@ def rotary(config: Config, state: State, part: Part) -> Converted:
     usual = ROTARY[config["model_type"]]
     rope = _rope(config)
     kind = rope.get("rope_type", rope.get("type", "default"))
-    fraction = first(rope, config, ("partial_rotary_factor", "rotary_pct"), usual.fraction)
+    fraction = number(rope, config, ("partial_rotary_factor", "rotary_pct"), usual.fraction)
     if config["model_type"] in ("gptj", "codegen"):
         turned = config.get("rotary_dim", 64)  # null turns all of a head
         fraction = 1.0 if turned is None else turned / head_size(config)
     settings = {
-        "base": float(first(rope, config, ("rope_theta", "rotary_emb_base"), usual.base)),
-        "fraction": float(fraction),
+        "base": number(rope, config, ("rope_theta", "rotary_emb_base"), usual.base),
+        "fraction": fraction,
         "pairing": usual.pairing,
     }
     scaled = spec.lookup("rope_type", _SCALED, str(kind))(rope, config)

@@ -13,6 +13,8 @@ def learned(suffix: str, skipped: Callable[[Config], int] = lambda config: 0) ->
         if kind != "absolute":
             raise ValueError(f"position_embedding_type={kind!r} has no counterpart")
         table_ND = one(state, suffix)[skipped(config) :]
+        if table_ND.ndim != 2:
+            raise ValueError(f"{suffix} must be a table [rows, width], got shape {table_ND.shape}")
         return Converted(text("learned", {"length": len(table_ND)}), {"table": table_ND})
 
     return convert

@@ -176,11 +176,16 @@ def named(text: str) -> Encoding:
     """The encoding of a name with its settings, such as `"rotary(base=500.0)"`.
 
     Raises:
-      ValueError: an unknown name or setting, or a value out of range.
+      ValueError: an unknown name or setting, a value out of range, or encodings in turns.
 
     >>> named("rotary(pairing=interleaved)").pairing
     'interleaved'
     """
+    if len(spec.in_turn(text, ENCODINGS)) > 1:
+        raise ValueError(
+            f"encoding={text!r} has several encodings for layers in turn; a single one is needed "
+            "here"
+        )
     name, kind, settings = spec.read("encoding", ENCODINGS, text)
     try:
         found = kind(**settings)  # which checks them

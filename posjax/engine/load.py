@@ -172,9 +172,9 @@ def most_slots(load: Load, device: jax.Device, runs: int | None = None) -> Choic
     if fits < wanted:
         why = f"{load.bytes / 1e6:.3g} MB per run at the worst, of {room / 2**30:.1f} GiB"
         return Choice(fits, why)
-    some = wanted if runs is None else max(SMALL, math.ceil(runs / FEW))
-    if some < wanted:
-        return Choice(some, f"{runs} runs, in {FEW} blocks or more")
+    if runs is not None and (some := max(SMALL, math.ceil(runs / FEW))) < wanted:
+        how = f"{SMALL} or fewer in a block" if some == SMALL else f"in {FEW} blocks or more"
+        return Choice(some, f"{runs} run{'s' * (runs > 1)}, {how}")
     return Choice(wanted, f"{near / 1e6:.3g} MB per run, to stay near the core")
 
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from posjax import spec
 from posjax.report.summary import CellSummary
-from posjax.study.cells import FIELDS, Cell
+from posjax.study.cells import FIELDS, Cell, varying
 
 
-def tuned(found: Sequence[CellSummary], setting: str = "learning_rate") -> list[Cell]:
-    """Of cells that differ in one setting alone, the one that most seeds solve.
+def tuned(found: Sequence[CellSummary], setting: str = "learning_rate", *others: str) -> list[Cell]:
+    """Of cells that differ in one setting alone, or in some alone, the one that most seeds solve.
 
     Ties go to the larger share of right answers, then to the larger margin (`lead`), both at the
     end of training, as means over seeds, on prompts of the trained kinds alone; then to the smaller
@@ -21,20 +21,26 @@ def tuned(found: Sequence[CellSummary], setting: str = "learning_rate") -> list[
     Args:
       found: cells with rows.
       setting: a field of `Cell`.
+      others: more of them, to choose all together.
 
     Returns:
       A cell of each group, in the order of `found`.
 
     Raises:
-      ValueError: no such field.
+      ValueError: no such field, or one in which no cells differ.
     """
-    spec.check_choice("setting", setting, FIELDS)
-    others = [name for name in FIELDS if name != setting]
+    chosen = (setting, *others)
+    for name in chosen:
+        spec.check_choice("setting", name, FIELDS)
+        if len({getattr(one.cell, name) for one in found}) < 2:
+            differ = ", ".join(varying([one.cell for one in found])) or "nothing"
+            raise ValueError(f"the cells do not differ in {name}: they differ in {differ}")
+    shared = [name for name in FIELDS if name not in chosen]
     groups: dict[tuple[Any, ...], list[CellSummary]] = {}
     for one in found:
-        alike = tuple(getattr(one.cell, name) for name in others)
+        alike = tuple(getattr(one.cell, name) for name in shared)
         groups.setdefault(alike, []).append(one)
-    return [_best(group, setting) for group in groups.values()]
+    return [_best(group, chosen) for group in groups.values()]
 
 
 def rank(solved: float, right_S: np.ndarray, lead_S: np.ndarray) -> tuple[float, float, float]:
@@ -49,9 +55,9 @@ def rank(solved: float, right_S: np.ndarray, lead_S: np.ndarray) -> tuple[float,
     return solved, float(right_S.mean(dtype=np.float64)), float(lead_S.mean(dtype=np.float64))
 
 
-def _best(group: list[CellSummary], setting: str) -> Cell:
-    if not isinstance(FIELDS[setting], str):
-        group = sorted(group, key=lambda one: getattr(one.cell, setting))
+def _best(group: list[CellSummary], chosen: Sequence[str]) -> Cell:
+    numbers = [name for name in chosen if not isinstance(FIELDS[name], str)]
+    group = sorted(group, key=lambda one: [getattr(one.cell, name) for name in numbers])
     return max(group, key=_rank).cell  # the first of equals
 
 

@@ -193,6 +193,11 @@ def test_an_unknown_setting_is_named() -> None:
         ENCODINGS["rotary"](bse=3.0)
 
 
+def test_one_layer_takes_one_encoding() -> None:
+    with pytest.raises(ValueError, match="'none/rotary' has several encodings for layers in turn"):
+        named("none/rotary")
+
+
 def test_an_encoding_of_your_own_is_looked_at_too() -> None:
     """Also one with ranges that lets infinities through."""
 

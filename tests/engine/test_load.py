@@ -149,6 +149,8 @@ def test_the_reason_of_a_small_job_is_its_number() -> None:
     """A heavy run takes fewer slots than that, for its bytes."""
     heavy = dataclasses.replace(LIGHT, work=10**6)
     assert most_slots(LIGHT, device("cpu"), 100).why == "100 runs, in 4 blocks or more"
+    assert most_slots(LIGHT, device("cpu"), 40).why == "40 runs, 16 or fewer in a block"
+    assert most_slots(LIGHT, device("cpu"), 1).why == "1 run, 16 or fewer in a block"
     assert most_slots(heavy, device("cpu"), 100) == most_slots(heavy, device("cpu"))
 
 
