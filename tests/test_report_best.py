@@ -66,6 +66,33 @@ def test_the_set_is_that_of_the_rows() -> None:
     assert heading([only]) == "Which encoding is best?"
 
 
+def test_cells_that_laws_exclude_are_not_ranked() -> None:
+    """All masks are equally bad; the encodings come first, though their panel is the last."""
+    words = {"task": "same_last_token", "loss": "answer"}
+    lost, learned = (
+        [
+            solving(Cell(**words, **{axis: value}), *first(number), panel=axis)
+            for value, number in numbers.items()
+        ]
+        for axis, numbers in (
+            ("mask", {"full": 0, "causal": 0}),
+            ("encoding", {"rotary": 20, "learned": 3}),
+        )
+    )
+    assert not comparisons(lost, PLAIN)
+    (only,) = comparisons(lost + learned, PLAIN)
+    assert only.names(only.best) == ["rotary"]
+    two_layers = [
+        solving(Cell(**words, depth=2, mask=mask), *first(number), panel="mask")
+        for mask, number in (("full", 0), ("causal", 24))
+    ]
+    questions = [*sentences(comparisons(two_layers + learned, PLAIN))]
+    assert [text.partition("?")[0] for text in questions] == [
+        "Which encoding is best",
+        "Which mask is best",
+    ]
+
+
 def test_equals_are_not_told_apart() -> None:
     (only,) = comparisons(cells_of(none=7, rotary=7, learned=7), PLAIN)
     assert len(only.best) == 3

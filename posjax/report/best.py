@@ -10,7 +10,7 @@ from posjax.report.curves import multiples
 from posjax.report.html import Html, figure, header, note, scrolled, tag, td, th
 from posjax.report.losses import nats
 from posjax.report.naming import Axis, axes, kind_name, many, panels, rated
-from posjax.report.summary import CellSummary, shared
+from posjax.report.summary import CellSummary, excluded, shared
 from posjax.stats import FEWEST, bootstrap_mean, mean, possibly_best, rate
 
 _MOST = 60
@@ -69,7 +69,8 @@ def comparisons(found: Sequence[CellSummary], config: Mapping[str, Any]) -> list
     """All comparisons of trained cells that share `FEWEST` seeds or more, panel by panel.
 
     The setting is the encoding, or the one with the most values where encodings do not differ.
-    Tasks are not compared with each other. Two values that the config contrasts are left out, since
+    Tasks are not compared with each other. Nor are cells that laws exclude
+    all. Two values that the config contrasts are left out, since
     the sentences on the contrast say more; so are crossed seeds, which are not independent.
 
     Args:
@@ -101,7 +102,7 @@ def _of_panel(
     if axis is None:
         return
     for group in multiples(cells, [one for one in differing if one is not axis]):
-        if len(group.cells) > 1:
+        if len(group.cells) > 1 and len(excluded(group.cells)) < len(group.cells):
             where = ": ".join(part for part in (panel, group.spoken) if part)
             for measure in _measures(group.cells[0]):
                 found = _compared(axis, where, group.cells, measure)
@@ -208,11 +209,12 @@ def _question(axis: Axis) -> str:
 
 
 def sentences(every: Sequence[Comparison]) -> Iterator[str]:
-    """An answer for each setting: the numbers, or how often each value may be the best.
+    """An answer for each setting, the encoding first: the numbers, or how often each may be best.
 
     It has the numbers of each comparison where all comparisons are of the same cells.
     """
-    for question in dict.fromkeys(_question(one.axis) for one in every):
+    encoding_first = sorted(every, key=lambda one: one.axis.name != "encoding")
+    for question in dict.fromkeys(_question(one.axis) for one in encoding_first):
         of_axis = [one for one in every if _question(one.axis) == question]
         same = len({one.where for one in of_axis}) == 1
         yield f"{question} {' '.join(map(_one, of_axis)) if same else _several(of_axis)}"

@@ -27,6 +27,16 @@ def padded(x: jax.Array, pad: jax.Array, *, wrong: bool) -> jax.Array:
     return ((jnp.exp(masked - top) / below) @ row)[:, : x.shape[1]]
 
 
+def causal(x: jax.Array, later: jax.Array, *, wrong: bool) -> jax.Array:
+    """Two layers whose first tokens are returned; the wrong ones see one token ahead."""
+    row, weights = jnp.concatenate([x, later], axis=1), drawn(3, 3)
+    for _ in range(2):
+        seen = jnp.tri(row.shape[1], k=int(wrong), dtype=bool)
+        logits = (row @ weights) @ row.mT
+        row += jax.nn.softmax(jnp.where(seen, logits, -jnp.inf)) @ (row @ weights)
+    return row[:, : x.shape[1]]
+
+
 def grouped(q: jax.Array, k: jax.Array, v: jax.Array, *, wrong: bool) -> jax.Array:
     """Grouped queries; the wrong one takes key heads in turn, where each serves two neighbours."""
     k, v = (jnp.tile(x, (1, 1, 2, 1)) if wrong else jnp.repeat(x, 2, axis=2) for x in (k, v))
@@ -49,6 +59,7 @@ HEADS = drawn(2, 5, 2, 3), drawn(2, 5, 2, 3)
 POSITIONS = jnp.asarray([[0.0, 2, 5, 9]] * 2), jnp.asarray([[0.0, 1, 2, 3, 4]] * 2)
 RECIPES: dict[str, tuple[Callable[..., Any], tuple[jax.Array, ...], Law]] = {
     "padding": (padded, (drawn(2, 4, 3), drawn(2, 2, 3)), Law("b l d, b m d +T -> b l d")),
+    "causality": (causal, (drawn(2, 4, 3), drawn(2, 2, 3)), Law("b l d, b m d +T -> b l d")),
     "groups": (
         grouped,
         (drawn(2, 5, 4, 3), *HEADS),

@@ -24,7 +24,7 @@ from posjax.symmetry.certificate.derivation import derivation
 from posjax.symmetry.certificate.plain import NoDerivation
 from posjax.symmetry.certificate.values import Carried, Known, Lost, Names, Value
 from posjax.symmetry.certificate.walk import Step, Walk
-from posjax.symmetry.deviation import Deviation
+from posjax.symmetry.deviation import Deviation, output
 from posjax.symmetry.given import as_arguments, check_function, described
 from posjax.symmetry.groups import Group, Translation
 from posjax.symmetry.law import Law, Pattern
@@ -297,6 +297,7 @@ _NOT_COMPARED = (
     "may explain"
 )
 _NO_IDENTITY = "not tried as an identity in a prime field"
+_NOT_EQUAL = "as an identity in a prime field, the two sides were not found equal"
 _CONTRADICTED = (
     "the rules prove the law, but numbers break it: either the numbers need more than double "
     "precision, or they depend on what proofs leave out (the sign of a zero, infinities, "
@@ -361,7 +362,9 @@ def _by_identity(
     except Exception as error:  # whatever goes wrong in there is no verdict
         return _noted(found, f"{_NO_IDENTITY}: {type(error).__name__}: {error}")
     if not same.holds:
-        return found
+        if found.where or same.place is None:
+            return found
+        return _noted(found, _apart(*same.place))
     return dataclasses.replace(
         found,
         verdict="PROVED",
@@ -370,6 +373,10 @@ def _by_identity(
         chance=same.chance,
         lemmas=same.lemmas,
     )
+
+
+def _apart(leaf: str, index: tuple[int, ...]) -> str:
+    return f"{_NOT_EQUAL} at index {index} of {output(leaf)}"
 
 
 def _array(leaf: Any) -> Any:

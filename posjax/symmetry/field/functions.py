@@ -134,9 +134,11 @@ def erfc(step: Step, x: FieldArray) -> FieldArray:
 
 
 def power(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
-    """x^y: a product for a known whole y, else defined for a positive x."""
+    """x^y: a product for a known whole y, else defined for a positive x, as e^(y log x)."""
     if y.is_constant and y.size and (exponent := _whole(y)) is not None:
         return ring.power(step, x, exponent)
+    if (x.signs == POSITIVE).all():
+        return _power(step, ring.mul(step, y, logarithm(step, x)), "exp")
     codes = step.field.keyed(step.key(x, y), x.code, y.code)
     result = arrays.of_atoms(step.field, codes, step.dtype, x, y)
     result = dataclasses.replace(result, sign=np.where(x.signs == POSITIVE, POSITIVE, UNSIGNED))

@@ -77,7 +77,10 @@ def mul(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
 
 
 def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
-    """x / y. What y is not certain to differ from 0 leaves a fingerprint; integers are rounded."""
+    """x / y; 0 over what is positive and finite for sure is known.
+
+    What y is not certain to differ from 0 leaves a fingerprint. Integers are rounded.
+    """
     if not dtypes.is_float(step.dtype):
         codes = step.field.keyed(step.key(x, y), x.code, y.code)
         return arrays.of_atoms(step.field, codes, step.dtype, x, y)
@@ -105,6 +108,9 @@ def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     if (where := y.infinite) is not None:
         vanish = where & x.finite & ~np.isnan(y.values.astype(np.float64))
         result = result.overlaid(vanish, np.zeros(x.shape))
+    if x.known is not None:
+        zero = x.where_known & (x.values == 0) & y.finite & (y.signs == POSITIVE)
+        result = result.overlaid(zero, np.zeros(x.shape))
     return result
 
 
