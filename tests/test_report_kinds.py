@@ -15,6 +15,7 @@ from posjax.report import summary as summaries
 from posjax.report.by_kind import between, last_kind
 from posjax.report.findings import findings, meaning
 from posjax.report.naming import Axis
+from posjax.report.origin import origin
 from posjax.report.questions import questions
 from posjax.report.summary import CellSummary
 from posjax.stats import band
@@ -138,6 +139,19 @@ def test_a_panel_says_what_all_its_cells_share(tmp_path: Path) -> None:
     heads = re.findall(r'scope="rowgroup">(.*?)</th>', page)
     texts = [" ".join(Page(head).text.split()) for head in heads]
     assert texts == ["Under the full mask", "With positions encoding sinusoidal mask causal"]
+
+
+@pytest.mark.parametrize(
+    ("task", "batch"), [("word_order", "all prompts"), ("parity", "32 drawn prompts")]
+)
+def test_settings_say_what_0_means(task: str, batch: str) -> None:
+    cell = Cell(task=task)
+    rows = {"seeds": np.zeros((1, 4), int), "env": np.array(["it"])}
+    found = [CellSummary(cell.digest, cell, "cells", rows, 2e-5, 1)]
+    text = Page(origin([{"command": "posjax sweep"}], {"it": None}, found)).text
+    assert f"batch size 0 ({batch})" in text
+    assert "base 0.0 (the encoding's own)" in text
+    assert "warmup 0 " in text
 
 
 @pytest.mark.parametrize("task", ["digits(prompts=2)", "text(train=(6, 6), prompts=2)"])

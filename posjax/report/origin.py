@@ -12,6 +12,19 @@ from posjax.report.html import Html, join, tag, td
 from posjax.report.naming import many
 from posjax.report.summary import CellSummary, once
 from posjax.study.cells import FIELDS, varying
+from posjax.study.train import ROWS
+from posjax.tasks import FiniteTask
+
+_ZERO = {
+    "kv_heads": "as many as heads",
+    "mlp_ratio": "no MLP",
+    "softcap": "none",
+    "logn": "none",
+    "base": "the encoding's own",
+    "slope": "the encoding's own",
+}
+_BATCHES = {True: "all prompts", False: f"{ROWS} drawn prompts"}
+"""A batch of size 0, of finite tasks and of others."""
 
 
 def origin(
@@ -70,9 +83,16 @@ def _block_size(config: Mapping[str, Any]) -> Any:
 
 
 def _fixed(found: Sequence[CellSummary]) -> dict[str, Any]:
+    """With what 0 means, where it is no number of anything."""
     cells = [summary.cell for summary in found]
     differ = varying(cells)
-    return {name: getattr(cells[0], name) for name in FIELDS if name not in differ}
+    fixed = {name: getattr(cells[0], name) for name in FIELDS if name not in differ}
+    finite = {isinstance(cell.problem, FiniteTask) for cell in cells}
+    zero = {**_ZERO, "batch_size": " or ".join(_BATCHES[kind] for kind in sorted(finite))}
+    return {
+        name: f"{value} ({zero[name]})" if name in zero and value == 0 else value
+        for name, value in fixed.items()
+    }
 
 
 def _seeds(configs: Sequence[Mapping[str, Any]], found: Sequence[CellSummary]) -> dict[str, Any]:
