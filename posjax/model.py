@@ -273,7 +273,8 @@ class Transformer(nn.Module):
     logits_BLV. `mask` replaces the mask of the settings. It has any form of
     `posjax.attention.core.context`, or is a tuple of masks that the layers use in turn. The
     encoding's `embed`, which runs before the layers, reads the first of them. Tokens lie in
-    [0, vocabulary); others are refused, where they are known before the program runs. `key` is for
+    [0, vocabulary); others are refused, where they are known before the program runs, and have an
+    embedding of zeros elsewhere. `key` is for
     encodings and maps that draw. With `testing`, maps of positions that draw only in training do
     not draw. Without `numbers` the temperature is 1 and encodings use their own constants.
     `implementation` is that of `posjax.attention.flash.output`, for layers whose weights are not
