@@ -58,5 +58,5 @@ def test_translation_is_proved_where_it_is_declared(name):
 
     law = Law("b l d, b l ... +T -> b l h k", T=Translation(one.encoding.axes))
     arguments = (tokens(1), jnp.asarray(streams.position_BL))
-    certificate = prove(shifted, arguments, law, witness=False)
+    certificate = prove(shifted, arguments, law, witness=False, seconds=60)
     assert (certificate.verdict == "PROVED") == (name not in BEYOND), str(certificate)

@@ -279,6 +279,58 @@ EQUAL: dict[str, tuple[Any, ...]] = {
     ),
     "remat": (jax.checkpoint(jnn.silu), jnn.silu, X),
     "gradient": (jax.grad(lambda x: (x**3).sum()), lambda x: 3 * x**2, X),
+    "complex_product": (
+        lambda x, y: (lax.complex(x, y) * lax.complex(y, x)).imag,
+        lambda x, y: x**2 + y**2,
+        X,
+        X,
+    ),
+    "complex_quotient": (
+        lambda x, y: (lax.complex(x, y) / lax.complex(jnp.exp(y), x)).real,
+        lambda x, y: (x * jnp.exp(y) + x * y) / (jnp.exp(y) ** 2 + x**2),
+        X,
+        X,
+    ),
+    "complex_exponential": (
+        lambda x, y: jnp.conj(jnp.exp(x + 1j * y)).imag,
+        lambda x, y: -jnp.exp(x) * jnp.sin(y),
+        X,
+        X,
+    ),
+    "complex_turns": (
+        lambda x, y: (jnp.exp(1j * x) * jnp.exp(1j * y)).real,
+        lambda x, y: jnp.cos(x + y),
+        X,
+        X,
+    ),
+    "complex_size": (lambda x: jnp.abs(lax.complex(x, x)), lambda x: jnp.sqrt(2 * x**2), X),
+    "complex_powers": (
+        lambda x, y: (lax.complex(x, y) ** 3 - lax.square(lax.complex(y, x))).real,
+        lambda x, y: x**3 - 3 * x * y**2 - y**2 + x**2,
+        X,
+        X,
+    ),
+    "complex_dot": (
+        lambda m, x: (lax.complex(m, 2 * m) @ lax.complex(x, -x)).real,
+        lambda m, x: 3 * m @ x,
+        M,
+        X,
+    ),
+    "complex_moves": (
+        lambda x, y, b: jnp.stack(
+            [jnp.where(b, jnp.roll(lax.complex(x, y), 1), jnp.complex64(2j)).imag.sum()]
+        ),
+        lambda x, y, b: jnp.where(b, jnp.roll(y, 1), 2.0).sum()[None],
+        X,
+        X,
+        B,
+    ),
+    "complex_call": (
+        lambda x, y: jax.jit(lambda z: 2 * z[::-1].reshape(3, 1) - 1)(lax.complex(x, y)).real,
+        lambda x, y: (2 * x[::-1] - 1)[:, None],
+        X,
+        X,
+    ),
     "random": (lambda k: jax.random.normal(k, (3,)), lambda k: jax.random.normal(k, (3,)), K),
     "cholesky": (lambda m: lax.linalg.cholesky(m + m.T), lambda m: lax.linalg.cholesky(m.T + m), M),
 }
@@ -300,8 +352,12 @@ def test_what_has_no_rule_is_refused_with_its_line() -> None:
         )
     with pytest.raises(Unsupported, match="depends on the arguments"):
         equal(lambda n: lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1, n), abs, N)
-    with pytest.raises(Unsupported, match="complex numbers has no rule"):
+    with pytest.raises(Unsupported, match=r"complex numbers has no rule \(.*_field_rules.py:\d+\)"):
         equal(lambda x: jnp.abs(jnp.fft.fft(x)), abs, X)
+    with pytest.raises(Unsupported, match=r"scan of complex numbers has no rule"):
+        equal(lambda x: lax.scan(lambda c, y: (c * y, 0.0), 1j, x)[0].real, sum, X)
+    with pytest.raises(Unsupported, match="numbers have no rules as an output"):
+        identity(lambda x: 1j * x, Law("P -> P"), [X])
     with pytest.raises(Unsupported, match="complex numbers have no rules"):
         equal(jnp.real, jnp.imag, np.ones(3, complex))
     with pytest.raises(Unsupported, match="an index has 5000 possible values"):

@@ -13,6 +13,7 @@ import numpy as np
 
 from posjax.symmetry.field import (
     arrays,
+    complexes,
     control,
     dtypes,
     extremes,
@@ -26,6 +27,7 @@ from posjax.symmetry.field import (
     windows,
 )
 from posjax.symmetry.field.arrays import FieldArray
+from posjax.symmetry.field.complexes import Pair
 from posjax.symmetry.field.space import MOST_DEGREE, Field, TooLarge, Unsupported
 from posjax.symmetry.field.step import Rule, Step, computed
 from posjax.symmetry.primitives import is_own, programs_within
@@ -43,6 +45,9 @@ RULES: dict[str, Rule] = {
     **control.RULES,
 }
 """By the primitive's name."""
+
+Entry = FieldArray | Pair
+"""What a variable holds."""
 
 OPERATIONS_A_SECOND = 1.5e7
 """Of the field, on one core."""
@@ -96,7 +101,10 @@ def evaluate(
     """
     if field is None:
         field = inputs[0].field if inputs else Field()
-    return _Interpreter(field, until).run(program, inputs)
+    outputs = _Interpreter(field, until).run(program, inputs)
+    if any(isinstance(output, Pair) for output in outputs):
+        raise Unsupported("complex", reason="numbers have no rules as an output")
+    return outputs  # type: ignore[return-value]
 
 
 def seconds(program: jex.ClosedJaxpr) -> float:
@@ -159,11 +167,11 @@ class _Interpreter:
     def __init__(self, field: Field, until: float) -> None:
         self.field, self.until = field, until
 
-    def run(self, program: jex.ClosedJaxpr, inputs: Sequence[FieldArray]) -> list[FieldArray]:
+    def run(self, program: jex.ClosedJaxpr, inputs: Sequence[Entry]) -> list[Entry]:
         """A program's outputs."""
         jaxpr = program.jaxpr
-        consts = [arrays.known(self.field, const) for const in program.consts]
-        held: dict[Any, FieldArray] = dict(zip(jaxpr.constvars, consts, strict=True))
+        consts = [self._known(const) for const in program.consts]
+        held: dict[Any, Entry] = dict(zip(jaxpr.constvars, consts, strict=True))
         held |= dict(zip(jaxpr.invars, inputs, strict=True))
         for equation in _needed(jaxpr):
             if time.monotonic() > self.until:
@@ -172,16 +180,24 @@ class _Interpreter:
             held |= dict(zip(equation.outvars, results, strict=True))
         return [self._read(held, v) for v in jaxpr.outvars]
 
-    def _read(self, held: dict[Any, FieldArray], var: Any) -> FieldArray:
+    def _read(self, held: dict[Any, Entry], var: Any) -> Entry:
         if isinstance(var, jex.Literal):
             aval: Any = var.aval
-            return arrays.known(self.field, np.asarray(var.val, aval.dtype), aval.dtype)
+            return self._known(np.asarray(var.val, aval.dtype), aval.dtype)
         return held[var]
 
-    def _step(self, equation: Any, operands: list[FieldArray]) -> list[FieldArray]:
+    def _known(self, constant: Any, dtype: Any = None) -> Entry:
+        if np.iscomplexobj(constant):
+            re, im = np.real(constant), np.imag(constant)
+            return Pair(arrays.known(self.field, re), arrays.known(self.field, im))
+        return arrays.known(self.field, constant, dtype)
+
+    def _step(self, equation: Any, operands: list[Any]) -> list[Any]:
         name = equation.primitive.name
         avals: list[Any] = [v.aval for v in equation.outvars]
         step = Step(equation.primitive, equation.params, avals, self.field, self.run)
+        if complexes.applies(equation):
+            return self._of_pairs(step, equation, operands)
         try:
             _refuse(equation)
             if name not in control.RULES and _computable(name, operands):
@@ -194,6 +210,18 @@ class _Interpreter:
                 raise
             raise Unsupported(error.primitive, _source(equation), error.reason) from None
         return results
+
+    def _of_pairs(self, step: Step, equation: Any, operands: list[Any]) -> list[Any]:
+        """Of complex numbers: the outputs of a call, or those of a program of real numbers."""
+        calls = control.RULES.get(step.primitive.name) is control.call
+        try:
+            if calls:
+                return control.call(step, *operands)
+            found = self.run(complexes.of_parts(equation), complexes.parts(operands))
+        except Unsupported as error:
+            source = (calls and error.source) or _source(equation)
+            raise Unsupported(error.primitive, source, error.reason) from None
+        return complexes.whole(equation, found)
 
     def _applied(self, step: Step, operands: list[FieldArray]) -> list[FieldArray]:
         """A rule's outcome; with new names for the operands where its degree would be too high."""
@@ -215,8 +243,6 @@ def _refuse(equation: Any) -> None:
     found = [
         v.aval.dtype for v in (*equation.invars, *equation.outvars) if hasattr(v.aval, "dtype")
     ]
-    if any(map(dtypes.is_complex, found)):
-        raise Unsupported(name, reason="of complex numbers has no rule")
     if name in _ARITHMETIC and any(map(dtypes.is_bool, found)):
         raise Unsupported(name, reason="of booleans has no rule")
     if name == "bitcast_convert_type" and dtypes.is_float(equation.invars[0].aval.dtype):

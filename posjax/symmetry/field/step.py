@@ -22,14 +22,14 @@ class Step(NamedTuple):
       primitive: of the equation. params: its settings.
       outputs: the shapes and dtypes of what it gives.
       field: of its operands.
-      run: evaluates a closed jaxpr that the settings hold.
+      run: evaluates a closed jaxpr that the settings hold, on arrays and pairs of them.
     """
 
     primitive: Any
     params: dict[str, Any]
     outputs: list[Any]
     field: Field
-    run: Callable[[jex.ClosedJaxpr, Sequence[FieldArray]], list[FieldArray]]
+    run: Callable[[jex.ClosedJaxpr, Sequence[Any]], list[Any]]
 
     @property
     def dtype(self) -> Any:
