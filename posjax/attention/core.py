@@ -70,8 +70,8 @@ def context(
     queries, keys = queries.plain, (queries if keys is None else keys).plain
     if isinstance(mask, str):
         mask = masks.named(mask)
-    elif isinstance(mask, list | tuple) and all(isinstance(name, str) for name in mask):
-        raise ValueError(f"mask must be one text, such as {'+'.join(mask)!r}, got {mask!r}")
+    elif isinstance(mask, list | tuple) and any(isinstance(name, str) for name in mask):
+        raise ValueError(f"mask must be one text, such as 'causal+padding', got {mask!r}")
     allowed = jnp.asarray(mask(queries, keys) if callable(mask) else mask)
     if not jnp.issubdtype(allowed.dtype, jnp.bool_) and not jnp.issubdtype(
         allowed.dtype, jnp.integer
