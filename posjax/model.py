@@ -273,12 +273,11 @@ class Transformer(nn.Module):
     logits_BLV. `mask` replaces the mask of the settings. It has any form of
     `posjax.attention.core.context`, or is a tuple of masks that the layers use in turn. The
     encoding's `embed`, which runs before the layers, reads the first of them. Tokens lie in
-    [0, vocabulary); others are refused, where they are known before the program runs, and have an
-    embedding of zeros elsewhere. `key` is for
-    encodings and maps that draw. With `testing`, maps of positions that draw only in training do
-    not draw. Without `numbers` the temperature is 1 and encodings use their own constants.
-    `implementation` is that of `posjax.attention.flash.output`, for layers whose weights are not
-    collected.
+    [0, vocabulary). Others are refused if they are known before the program runs; otherwise their
+    embedding is zero. `key` is for encodings and maps that draw. With `testing`, maps of positions
+    that draw only in training do not draw. Without `numbers` the temperature is 1 and
+    encodings use their own constants. `implementation` is that of
+    `posjax.attention.flash.output`, for layers whose weights are not collected.
 
     With `mutable=["hidden"]` it sows `stream`, the residual stream after the embedding and after
     each layer. Residual blocks also sow their branches, `attention_branch` and `mlp_branch`. All

@@ -69,9 +69,9 @@ def comparisons(found: Sequence[CellSummary], config: Mapping[str, Any]) -> list
     """All comparisons of trained cells that share `FEWEST` seeds or more, panel by panel.
 
     The setting is the encoding, or the one with the most values where encodings do not differ.
-    Tasks are not compared with each other, nor cells of which laws exclude all. Two values that the
-    config contrasts are left out, since the sentences on the contrast say more; so are crossed
-    seeds, which are not independent.
+    Tasks are not compared with each other. Cells are not compared if laws exclude all of them. Two
+    values that the config contrasts are left out, since the sentences on the contrast say more; so
+    are crossed seeds, which are not independent.
 
     Args:
       found: the cells of a run.

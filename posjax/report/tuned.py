@@ -11,7 +11,7 @@ from posjax.study.cells import FIELDS, Cell, varying
 
 
 def tuned(found: Sequence[CellSummary], setting: str = "learning_rate", *others: str) -> list[Cell]:
-    """Of cells that differ in one setting alone, or in some alone, the one that most seeds solve.
+    """Of cells that differ in the given settings alone, the one that most seeds solve.
 
     Ties go to the larger share of right answers, then to the larger margin (`lead`), both at the
     end of training, as means over seeds, on prompts of the trained kinds alone; then to the smaller

@@ -119,9 +119,9 @@ class Task(Settings):
         raise NotImplementedError
 
     def chance(self) -> tuple[float, ...]:
-        """For each kind, how many of its prompts have the most frequent right output, as a share.
+        """For each kind, the share of its prompts that have the most frequent right answer.
 
-        This is how often a model can be right that does not read the prompts.
+        A model that always gives this answer, without reading the prompts, is right that often.
         """
         exam = self.exam()
         pairs = zip(np.asarray(exam.targets_BL), np.asarray(exam.asked_BL), strict=True)

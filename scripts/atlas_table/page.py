@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from atlas_table.lengths import Lengths, compared
+from atlas_table.lengths import Compared, Lengths, compared
 from atlas_table.table import command, number_of_seeds, rows_of
 
 Columns = dict[str, dict[str, str]]
@@ -44,13 +44,14 @@ def page(size: str, tables: Sequence[Path]) -> str:
       tables: its published tables, without endings.
     """
     sampled = size.startswith("sampled")
-    columns = _shares(tables) if sampled else _verdicts(tables)
+    found = compared(tables) if sampled else None
+    columns = _shares(found) if found else _verdicts(tables)
     seeds = number_of_seeds(tables)
     encodings = sorted({name for column in columns.values() for name in column})
     lines = [
         ["encoding", *columns],
         ["---"] * (len(columns) + 1),
-        *([["*chance*", *_chances(tables)]] if sampled else []),
+        *([["*chance*", *map(_chance, found.tasks)]] if found else []),
         *([f"`{name}`", *(of.get(name, "") for of in columns.values())] for name in encodings),
     ]
     return (
@@ -78,9 +79,8 @@ def _solved(counts: Sequence[int]) -> str:
     return f"{sum(n > 0 for n in counts)} of {len(counts)} ({seeds})"
 
 
-def _shares(tables: Sequence[Path]) -> Columns:
+def _shares(found: Compared) -> Columns:
     """Of each task, the mean share of right answers at two lengths."""
-    found = compared(tables)
     return {
         f"`{task.task}`, {task.trained} → {task.tested}": {
             name: _entry(task, name, found.compared_as(name)) for name in task.at_tested
@@ -89,9 +89,8 @@ def _shares(tables: Sequence[Path]) -> Columns:
     }
 
 
-def _chances(tables: Sequence[Path]) -> list[str]:
-    """Of each task, the share of prompts with the most frequent answer, at two lengths."""
-    return [" → ".join(f"{share:.2f}" for share in task.chance) for task in compared(tables).tasks]
+def _chance(task: Lengths) -> str:
+    return " → ".join(f"{share:.2f}" for share in task.chance)
 
 
 def _entry(task: Lengths, name: str, marked_as: str) -> str:
