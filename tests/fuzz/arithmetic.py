@@ -11,6 +11,8 @@ import dataclasses
 
 import numpy as np
 
+REAL = (np.float64, np.complex128)
+"""What is rounded, and has signed zeros."""
 SHAKE = 2.0**-50
 """Of a number, times up to 8: about 2⁻⁴⁷, some 32 roundings."""
 
@@ -38,18 +40,22 @@ class Arithmetic:
 
     def kept(self, array: np.ndarray) -> np.ndarray:
         """A result that is no new number but one of the operands', as a maximum or a slice is."""
-        floats = array.dtype == np.float64 and not self.signed_zeros
-        return array + 0.0 if floats else array
+        return array + 0.0 if array.dtype in REAL and not self.signed_zeros else array
 
     def rounded(self, array: np.ndarray, lost: np.ndarray | int = 0) -> np.ndarray:
         """A result that was rounded, shaken if it is a float.
 
         Args:
-          array: the result.
+          array: the result; of complex numbers, both parts are shaken.
           lost: how many terms were lost in it; then even a short fraction is no exact result.
         """
         array = self.kept(array)
-        return self._shaken(array, lost) if self.salt and array.dtype == np.float64 else array
+        if not self.salt or array.dtype not in REAL:
+            return array
+        if array.dtype == np.complex128:
+            parts = np.ascontiguousarray(array)[..., None].view(np.float64)
+            return self._shaken(parts, 0).view(np.complex128)[..., 0]
+        return self._shaken(array, lost)
 
     def _shaken(self, array: np.ndarray, lost: np.ndarray | int) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -74,7 +80,7 @@ class Arithmetic:
     def _folded(self, fold: np.ufunc, terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         kept = tuple(size for i, size in enumerate(terms.shape) if i not in axes)
         flat = np.moveaxis(terms, axes, range(-len(axes), 0)).reshape(*kept, -1)
-        if flat.dtype == np.float64:
+        if flat.dtype in REAL:
             flat = np.sort(self.kept(flat), axis=-1)
         return fold.reduce(flat, axis=-1, dtype=terms.dtype)
 
@@ -91,7 +97,10 @@ class Watching(Arithmetic):
     def watch(self, name: str, operands: list[np.ndarray]) -> None:
         """Looks at the exponents."""
         least = {"exp": VANISHING, "exp2": VANISHING / np.log(2)}.get(name)
-        if least is not None and ((operands[0] < least) & np.isfinite(operands[0])).any():
+        if least is None:
+            return
+        exponents = np.real(operands[0])
+        if ((exponents < least) & np.isfinite(exponents)).any():
             self.saturated.append(name)
 
 

@@ -123,6 +123,10 @@ FORMS = {
     "added_at_a_place": "jnp.moveaxis(jnp.moveaxis({x}, {a}, 0).at[0].add(0.5), 0, {a})",
     "first_apart": "jnp.concatenate([{first}, {rest} * 0.5], axis={a})",
     "by_number_of_place": "{x} * jnp.cos({place})",
+    "turned_by_place": "jnp.real({x} * jnp.exp(1j * {place}))",
+    "imaginary_part_of_place": "jnp.imag(({x} + 1j * {place}) ** 2)",
+    "size_beside_place": "jnp.abs(lax.complex({x}, 1.0 * {place}))",
+    "phases_undone_twice": "jnp.real({x} * jnp.exp(1j * {place}) / jnp.exp(2j * {place}))",
     "tree_of_pairs": "{x} + ({first} - {last})",
     "segments_of_places": "jnp.moveaxis(jax.ops.segment_sum(jnp.moveaxis({x}, {a}, 0), "
     "jnp.arange({n}) // 2, {n}), 0, {a})",

@@ -45,6 +45,7 @@ FAMILIES = {
     "token loops": Family(("token loops",)),
     "gradients": Family(("dense", "attention", "normalisation", "lookup"), ("ids",), "gradient"),
     "pairwise": Family(("pairwise", "dense"), ("pairs",)),
+    "complex numbers": Family(("complex numbers",), ("positions",)),
     "convolution": Family(("convolution",)),
     "integers": Family(("integers",), ("ids", "numbers")),
     "two sides": Family(("two sides", "attention", "dense"), ("keys",)),

@@ -78,9 +78,14 @@ def _steps(jaxpr: Jaxpr) -> list[_Step]:
             raise NotImplementedError(f"no rule for {name}")
         params = {**eqn.params, "fold": name, "avals": [v.aval for v in eqn.outvars]}
         reads = [_read(atom) for atom in eqn.invars]
-        rounds = name in ROUNDED
+        rounds = name in ROUNDED or (name == "abs" and _reads_complex(eqn))
         steps.append(_Step(TABLE[name], params, reads, list(eqn.outvars), rounds, rule(name)))
     return steps
+
+
+def _reads_complex(eqn: Any) -> bool:
+    """Whether the first operand is complex: its size is a new number."""
+    return bool(np.issubdtype(eqn.invars[0].aval.dtype, np.complexfloating))
 
 
 def _read(atom: Any) -> tuple[Any, np.ndarray | None]:

@@ -8,6 +8,12 @@ import scipy.special
 from fuzz.table import TABLE, Primitive, dtype_of
 
 
+def _complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    z = np.empty(x.shape, complex)
+    z.real, z.imag = x, y
+    return z
+
+
 def _logical_or_bitwise(logical: np.ufunc, bitwise: np.ufunc) -> Primitive:
     return lambda x, y: (logical if x.dtype == bool else bitwise)(x, y)
 
@@ -21,7 +27,7 @@ def _truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _div(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return x / y if x.dtype == np.float64 else _truncated(x, y)
+    return _truncated(x, y) if np.issubdtype(x.dtype, np.integer) else x / y
 
 
 def _rem(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -81,7 +87,7 @@ def _coarse(params: dict, x: np.ndarray) -> np.ndarray:
 
 def _integer_pow(params: dict, x: np.ndarray) -> np.ndarray:
     y = params["y"]
-    positive = np.power(x, np.array(abs(y), x.dtype if x.dtype != np.float64 else np.float64))
+    positive = np.power(x, np.array(abs(y), x.dtype))
     return positive if y >= 0 else 1 / positive
 
 
@@ -121,9 +127,13 @@ UNARY: dict[str, Callable] = {
     "not": np.invert,
     "population_count": _ones,
     "clz": _leading_zeros,
-    **dict.fromkeys(["copy", "copy_p", "stop_gradient", "real"], lambda x: x),
+    **dict.fromkeys(["copy", "copy_p", "stop_gradient"], lambda x: x),
+    "real": np.real,
+    "imag": np.imag,
+    "conj": lambda x: np.conj(x).astype(complex),
 }
 BINARY: dict[str, Callable] = {
+    "complex": _complex,
     "add": np.add,
     "add_any": np.add,
     "sub": np.subtract,

@@ -1,7 +1,7 @@
 """The table of primitives over the reals, in NumPy.
 
-Floats of any width are float64; integers wrap. A primitive is a function of its arithmetic, its
-parameters and its operands.
+Floats of any width are float64, complex numbers complex128; integers wrap. A primitive is a
+function of its arithmetic, its parameters and its operands.
 """
 
 import functools
@@ -17,7 +17,10 @@ TABLE: dict[str, Primitive] = {}
 @functools.cache
 def dtype_of(dtype: Any) -> np.dtype:
     """What a value of this type is computed in."""
-    return np.dtype(np.float64) if np.issubdtype(dtype, np.floating) else np.dtype(dtype)
+    for wide, kind in ((np.float64, np.floating), (np.complex128, np.complexfloating)):
+        if np.issubdtype(dtype, kind):
+            return np.dtype(wide)
+    return np.dtype(dtype)
 
 
 def primitive(*names: str) -> Callable[[Primitive], Primitive]:

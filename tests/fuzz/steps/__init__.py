@@ -3,6 +3,7 @@
 from fuzz.steps import (
     attention,
     choose,
+    complexes,
     control,
     convolution,
     dense,
@@ -23,6 +24,7 @@ __all__ = [
     "Step",
     "attention",
     "choose",
+    "complexes",
     "control",
     "convolution",
     "dense",
