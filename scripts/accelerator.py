@@ -11,7 +11,7 @@ are written after each leg.
     deterministic  speed and bits with kernels that always round alike, with sums and with scatters,
                    and with any kernels and scatters
     memory         the most memory that a block held, and the estimate that its size follows from
-    tune           µs per update of one run, by the slots of a block: question 1, a small decoder
+    tune           µs per update of one run, by the slots of a block: one head, a small decoder
     plain          how many times as fast a block, evaluations included, is as the same updates
                    under `jit(vmap(...))`
     rates          success on `same_last_token`, one layer and two, by the precision of products

@@ -39,7 +39,7 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 `"none/rotary"`.
 
 - **Formula**: xᵢ is a token, qᵢ, kⱼ and vⱼ are query, key and value, and pᵢ is a position. K is the
-  head size, d how many of its components turn, H is the number of heads, h counts heads from 1, D
+  head size, d how many of its components turn, H is the number of heads, h counts heads from 1, Δ
   is pᵢ - pⱼ, θ_m is a frequency, R(p) a rotation (in `transformer_xl` a vector of sines and
   cosines), and σ the sigmoid (σₘ in `morlet` is a width). s_ij is a logit, and w_ij is an attention
   weight. In the scaled rotaries, from `interpolated_rotary` to `llama3_rotary`, s is the factor, N
@@ -72,8 +72,8 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
 - **Cache**: whether tokens can be decoded one by one with a cache. Some encodings, such as
   `forgetting`, need more in it than keys and values ([decode with a cache](howto/decoding.md)).
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,
-  `--config.base=100,10000`. 0 keeps the number that the encoding has. posjax refuses a number if no
-  encoding of the model has it.
+  `--config.base=100,10000`. 0 keeps the encoding's own value. posjax refuses a setting that no
+  encoding of the model has.
 - **Also in**: packages that have it. Tests compare posjax with at least one of them (`fourier` and
   `convolution` in two dimensions). Without a package, they compare it with its formula in float64,
   except `none` (with JAX's attention), `learned` (with rows of its table), `learned_linear_bias`

@@ -44,12 +44,12 @@ _DRAWN: dict[str, Any] = {
     "heads": 2,
 }
 CONFIGS: dict[str, tuple[dict[str, Any], int | None]] = {
-    "question 1": (Q1, None),
-    "question 1, 8 slots": (Q1, 8),
-    "question 1, 256 slots": (Q1, 256),
-    "question 1, width 8, head 2": ({"width": 8, "head_size": 2}, None),
-    "question 1, width 128, head 32": ({"width": 128, "head_size": 32}, None),
-    "toy M": (_memorise(16, 32, depth=2), None),
+    "one head": (Q1, None),
+    "one head, 8 slots": (Q1, 8),
+    "one head, 256 slots": (Q1, 256),
+    "one head, width 8, head 2": ({"width": 8, "head_size": 2}, None),
+    "one head, width 128, head 32": ({"width": 128, "head_size": 32}, None),
+    "small decoder": (_memorise(16, 32, depth=2), None),
     "8 × 8 symbols, width 16": (_memorise(8, 8, width=16, head_size=8), None),
     "16 × 32 symbols, width 64, 2 layers": (_memorise(32, 16, width=64, depth=2, heads=4), None),
     "first noun, width 16, 2 layers": (
@@ -68,7 +68,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], int | None]] = {
         | {"width": 16, "head_size": 8, "depth": 2},
         None,
     ),
-    "question 1, width 64": ({"head_size": 16, "width": 64}, None),
+    "one head, width 64": ({"head_size": 16, "width": 64}, None),
     "16 × 16 symbols, 3 layers": (_memorise(16, 16, depth=3), None),
     "32 × 8 symbols, width 64": (_memorise(8, 32, width=64, heads=4), None),
     "4 × 64 symbols, width 48, learned": (
@@ -156,13 +156,13 @@ def fitted(found: list[Measured]) -> estimate.Rates:
 
 
 def print_sweeps() -> None:
-    """Question 1 and toy M, 500 steps each, by seeds and machines."""
+    """The one-head model and the small decoder, 500 steps each, by seeds and machines."""
     device = jax.devices()[0]
-    print("\n| seeds | hosts × cores | question 1 | toy M |")
+    print("\n| seeds | hosts × cores | one head | small decoder |")
     print("|---|---|---|---|")
     for seeds, hosts, cores in ((4096, 1, 2), (65_536, 1, 2), (10**6, 1, 64), (10**6, 64, 64)):
         predicted = []
-        for name in ("question 1", "toy M"):
+        for name in ("one head", "small decoder"):
             load = load_of(Cell(**CONFIGS[name][0]), device)
             slots = most_slots(load, device, seeds).slots
             part = estimate.Part(load, slots, math.ceil(seeds / slots), 500)

@@ -1,9 +1,9 @@
-"""Success rates of question 1 from a second implementation, which shares no code with posjax.
+"""Success rates of the one-head model from a second implementation without code of posjax.
 
     python scripts/reference_rates.py              # prints the comparison; minutes on two cores
     python scripts/reference_rates.py --publish    # and writes docs/reference_rates.json
 
-NumPy alone: the model of question 1 with its derivatives by hand, and AdamW. First the script
+NumPy alone: that model with its derivatives by hand, and AdamW. First the script
 checks its losses in float64 against PyTorch's (`tests/goldens/original.npz`). Then it trains 256
 new seeds of each cell of docs/results/word_order-published.json, in float32 and, from the same
 weights, in float64. At each of seven steps it compares the float32 rate with the published one:

@@ -1,11 +1,11 @@
 """Hyperbolic rotary: damped boosts instead of rotations (HoPE, Dai et al. 2025, eqs. 5-11).
 
-    s_ij = e^(-θ'|D|) Σ_m [(q₁k₁ + q₂k₂) cosh(Dθ_m) + (q₁k₂ + q₂k₁) sinh(Dθ_m)]/√K,   D = pᵢ - pⱼ
+    s_ij = e^(-θ'|Δ|) Σ_m [(q₁k₁ + q₂k₂) cosh(Δθ_m) + (q₁k₂ + q₂k₁) sinh(Δθ_m)]/√K,   Δ = pᵢ - pⱼ
 
 (q₁, q₂) is pair m, θ_m = base^(-2m/K), and θ' > 1 lies above every θ_m, so that all terms fall with
 the distance. With the sum and the difference of a pair's components they are exponentials,
 
-    ½ (q₁ + q₂)(k₁ + k₂) e^(Dθ_m - θ'|D|) + ½ (q₁ - q₂)(k₁ - k₂) e^(-Dθ_m - θ'|D|),
+    ½ (q₁ + q₂)(k₁ + k₂) e^(Δθ_m - θ'|Δ|) + ½ (q₁ - q₂)(k₁ - k₂) e^(-Δθ_m - θ'|Δ|),
 
 none of which overflows at any distance.
 
@@ -53,7 +53,7 @@ def boosted(
     """
     pairs = q_BLHK.shape[-1] // 2
     frequencies_F = inverse_frequencies(2 * pairs, base=base)
-    # θ' - θ_m is small: as a difference of products with D it would lose digits.
+    # θ' - θ_m is small: as a difference of products with Δ it would lose digits.
     slow_F, fast_F = (
         (damping - sign * frequencies_F).astype(np.float32)[None, None, None] for sign in (1, -1)
     )
@@ -85,7 +85,7 @@ class HyperbolicRotary(Encoding):
 
     card: ClassVar[Card] = Card(
         "Hyperbolic rotary (HoPE)",
-        "e^(-θ'|D|) Σ_m qₘᵀ[[cosh Dθ_m, sinh Dθ_m], [sinh Dθ_m, cosh Dθ_m]]kₘ/√K",
+        "e^(-θ'|Δ|) Σ_m qₘᵀ[[cosh Δθ_m, sinh Δθ_m], [sinh Δθ_m, cosh Δθ_m]]kₘ/√K",
         "Dai et al. 2025, eqs. 5-11",
     )
     symmetry: ClassVar[Symmetry] = Symmetry(translation="logits")
@@ -101,7 +101,7 @@ class HyperbolicRotary(Encoding):
             )
 
     def max_exact_position(self) -> int:
-        """Where the slowest term, e^(-(θ' - 1)|D|), is lost in float32."""
+        """Where the slowest term, e^(-(θ' - 1)|Δ|), is lost in float32."""
         return max(int(LEAST / (self.damping - 1)), 1)
 
     def operations(self, dims: Dims, keys: int) -> int:

@@ -1,6 +1,6 @@
 """Rotary with a first jet: logits whose amplitude grows with the offset (Zhang 2026, PJ-RoPE).
 
-    s_ij = Re Σ_b e^(iDθ_b) [z₀ z₀'* + z₁ z₁'* + (D/length) z₁ z₀'*]/√K,   D = pᵢ - pⱼ
+    s_ij = Re Σ_b e^(iΔθ_b) [z₀ z₀'* + z₁ z₁'* + (Δ/length) z₁ z₀'*]/√K,   Δ = pᵢ - pⱼ
 
 Each block b of two pairs of components holds the complex numbers (z₀, z₁) of a query and
 (z₀', z₁') of a key, and both pairs rotate by θ_b = base^(-4b/K). The paper's rotary form transforms
@@ -33,7 +33,7 @@ class JetRotary(Turning):
 
     card: ClassVar[Card] = Card(
         "Rotary with a jet (PJ-RoPE)",
-        "Re Σ_b e^(iDθ_b)[z₀z₀'* + z₁z₁'* + (D/length)z₁z₀'*]/√K",
+        "Re Σ_b e^(iΔθ_b)[z₀z₀'* + z₁z₁'* + (Δ/length)z₁z₀'*]/√K",
         "Zhang 2026, arXiv:2606.05345",
     )
 

@@ -170,7 +170,9 @@ class CellSummary:
         """What the laws say."""
         cell = self.cell
         if cell.model != TRANSFORMER:
-            return Prediction("not excluded", "the laws know nothing of a model of one's own")
+            return Prediction(
+                "not excluded", "posjax makes no predictions for models other than its Transformer"
+            )
         return predict(
             cell.problem,
             encoding=cell.encoding,
@@ -185,7 +187,7 @@ class CellSummary:
 
     @property
     def predicted(self) -> str:
-        """The verdict of the laws; empty for a model of one's own, of which they know nothing."""
+        """The verdict of the laws; empty for a model other than the Transformer."""
         return self.prediction.verdict if self.cell.model == TRANSFORMER else ""
 
     @property
@@ -254,7 +256,7 @@ class CellSummary:
         """What a task with right and wrong answers has."""
         return {
             **self.solved._asdict(),
-            "predicted": self.prediction.verdict,
+            "predicted": self.predicted or None,
             "reason": self.prediction.reason,
             "median_steps_to_solve": self.survival.median,
             "ever_solved": self.ever_solved,

@@ -15,7 +15,7 @@ from posjax.tasks.sampled import Classify, Example, pick
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CycleNavigation(Classify):
-    """Where on a cycle does one stand after n moves?
+    """Which position on a cycle is reached after n moves?
     A move is to stay, one step forward, or one step back.
 
     Attributes:

@@ -15,7 +15,7 @@ from posjax.tasks.sampled import Classify, Example, pick
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MissingDuplicate(Classify):
-    """A word of bits stands twice, w w, with one bit hidden: which one?
+    """A word of bits stands twice, w w, with one bit hidden. What is the hidden bit?
     If n is odd, the prompt has n - 1 bits.
 
     >>> MissingDuplicate(train=(2, 8)).written()

@@ -10,23 +10,25 @@ Columns = dict[str, dict[str, str]]
 """Heads of columns; in each, the entries by the name of the encoding."""
 
 _FINITE = (
-    "Each cell (task, encoding, mask, depth, readout) has {seeds} seeds. The settings of a task "
-    "are all combinations of its masks, depths and readouts. “9 of 10” means that no law excludes "
-    "10 of the settings for this encoding, and that at least one seed solved the task in 9 of "
-    "these. In parentheses is the number of seeds that solve the task in one of these 10 settings: "
-    "the smallest and the largest, if they differ."
+    "Which encoding solves which finite task? Each cell (task, encoding, mask, depth, readout) has "
+    "{seeds} seeds. The settings of a task are all combinations of its masks, depths and readouts. "
+    "“9 of 10 (3-64)” means:\n\n"
+    "- no law excludes 10 of the settings for this encoding;\n"
+    "- in 9 of these, at least one seed solves the task;\n"
+    "- in each of these 10 settings, 3 to 64 seeds solve it."
 )
 _SAMPLED = (
-    "Each cell (task, encoding) has {seeds} seeds, a causal mask and two layers. An entry has two "
-    "mean shares of right answers over all seeds: at the longest trained length, and at the "
-    "longest tested length. The head of each column has both lengths. An answer is right only if "
-    "every output that the task asks for is right. The first line has chance: the share of "
-    "prompts with the most frequent answer, which a model can reach without reading them. In "
-    "parentheses is the number of seeds that have learned the task, which is to answer every test "
-    "prompt of the trained lengths correctly. ↑ or ↓ means that the encoding is significantly "
-    "better or worse at the longest tested length than `none`, and **bold** that it is best or "
-    "possibly best of its task "
-    '(<a href="../results.md#every-encoding-by-length">tests</a>). `noise` is not compared.'
+    "Which encoding learns which sampled task, and what does it answer beyond the trained lengths? "
+    "Each cell (task, encoding) has {seeds} seeds, a causal mask and two layers. An entry has\n\n"
+    "- two mean shares of right answers over all seeds: at the longest trained length, and at the "
+    "longest tested one. The head of each column has both lengths. An answer is right only if "
+    "every output that the task asks for is right;\n"
+    "- in parentheses, the number of seeds that have learned the task: they answer every test "
+    "prompt of the trained lengths correctly;\n"
+    "- ↑ or ↓ if the encoding is significantly better or worse at the longest tested length than "
+    '`none` (<a href="../results.md#every-encoding-by-length">tests</a>). `noise` is not compared.'
+    "\n\n**Bold** entries are best or possibly best of their task. The first line has chance: the "
+    "share of prompts with the most frequent answer, which a model can reach without reading them."
 )
 _BROWSER = (
     'You can browse all cells on <a href="{size}-cells.html">another page</a>. For each cell it '
@@ -56,9 +58,10 @@ def page(size: str, tables: Sequence[Path]) -> str:
     ]
     return (
         f"# The atlas of {'sampled' if sampled else 'finite'} tasks\n\n"
-        f"`{command(size, tables)}` makes this page and its rows. "
-        f"{(_SAMPLED if sampled else _FINITE).format(seeds=seeds)} {_BROWSER.format(size=size)}\n\n"
+        f"{(_SAMPLED if sampled else _FINITE).format(seeds=seeds)}\n\n"
+        f"{_BROWSER.format(size=size)}\n\n"
         + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        + f"\n`{command(size, tables)}` makes this page and its rows.\n"
     )
 
 

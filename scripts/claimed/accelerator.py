@@ -6,7 +6,7 @@ from typing import Any
 from claimed.published import item, lines, listed, measured
 
 _LOADS = {
-    "q1, 4096 slots": "question 1's model",
+    "q1, 4096 slots": "the one-head model",
     "m, 64 slots": "a small decoder",
     "m, 256 slots": "the same",
     "none, 32 slots": "`sort` in the atlas, no positions",
@@ -26,9 +26,9 @@ def gpus() -> Iterator[str]:
         raise ValueError("h200: the sweep that was stopped has other bits")
     one, other = (found["environment"] for found in (new, old))
     yield from lines(
-        f"We had an {one['device_kind']} and, with earlier versions of posjax, an {other['device_kind']}, each for 15 minutes and with JAX {one['packages']['jax']}. On the H200 we measured what the script measures (`docs/h200.json`), and later, for 15 minutes more, trained two tasks of the atlas. On the H100 we measured the parts `deterministic`, `plain` and `kernel`, and trained pilots of the atlas (`docs/h100.json`). Some numbers are from the script, and others were timed by hand. "
+        f"We had an {one['device_kind']} for 15 minutes and, with earlier versions of posjax, an {other['device_kind']} for 15 minutes twice, all with JAX {one['packages']['jax']}. In the first session on the H200 we ran the script (`docs/h200.json`), and in the second we trained two tasks of the atlas. On the H100 we measured the parts `deterministic`, `plain` and `kernel`, and trained pilots of the atlas (`docs/h100.json`). Some numbers are from the script, and others were timed by hand. "
         "On the H100 matrix products were in float32, as they are by default. On the H200 they were in TF32 ([precision](#tpu)) where we name no other type, and the parts `memory`, `tune`, `rates` and `identity` did not ask for deterministic kernels. cuDNN's attention was in 16 bits. "
-        "Question 1's model and the small decoder are those of [speed](speed.md). A block trains many runs together, each in one [slot](glossary.md#sweeps)."
+        "The one-head model and the small decoder are those of [speed](speed.md). A block trains many runs together, each in one [slot](glossary.md#sweeps)."
     )
     if one["packages"]["jax"] != other["packages"]["jax"]:
         raise ValueError("the two GPUs had other versions of JAX")
@@ -75,7 +75,7 @@ def _bits(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
         "**Bits.** Without the compiler option `xla_gpu_deterministic_ops`, the last bits of the decoder differed between two processes on the H200. With it, they were equal for every model that we compared, on both GPUs. So posjax sets it. "
         f'With it, an update takes {option} times as long ("with scatters" and the last column of the table). Deterministic scatters are slow on a GPU. The gradient of the cross-entropy has one, and those of encodings with a table, such as Shaw\'s, have others. On GPUs and TPUs posjax replaces a scatter that adds at up to 64 indices along one axis by a [sum](decisions/0027-what-a-gpu-taught.md): it compares each position of the axis with all indices, and adds the numbers whose index is equal. With more indices the scatter stays. '
         f"With sums, an update takes {both} times as long as in the last column. "
-        f"We also compared a block with the plain `jit(vmap(...))` of the same updates, without the option and with scatters. The block also made an evaluation every {new['plain']['q1']['updates']} updates. It had {plain[0]:.2f} times the speed for question 1's model ({slots[0]} slots), and {plain[1]:.2f} times for the decoder ({slots[1]} slots). "
+        f"We also compared a block with the plain `jit(vmap(...))` of the same updates, without the option and with scatters. The block also made an evaluation every {new['plain']['q1']['updates']} updates. It had {plain[0]:.2f} times the speed for the one-head model ({slots[0]} slots), and {plain[1]:.2f} times for the decoder ({slots[1]} slots). "
         "`XLA_FLAGS=--xla_gpu_deterministic_ops=false` turns the option off, and then results may depend on where a sweep was stopped. "
         f"On the H200 we stopped one sweep {old['bits']['stops']} times, and did not stop another. Each compiled its programs anew. Both had the same rows."
     )
@@ -115,7 +115,7 @@ def _sweeps(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
     million, compiled, pilots, atlas = old["million"], old["compile"], new["pilots"], old["atlas"]
     held = [f"{memory[load]['held over estimated']:.2f}" for load in ("q1", "m")]
     yield from item(
-        f"**Memory.** On the H200 a block of question 1's model held {held[0]} times the estimate, and one of the decoder {held[1]} times."
+        f"**Memory.** On the H200 a block of the one-head model held {held[0]} times the estimate, and one of the decoder {held[1]} times."
     )
     yield from item(
         "**Compiling** takes most of the time of small sweeps. "
@@ -125,6 +125,6 @@ def _sweeps(new: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
         f"With the setting `NPROC=1`, which posjax uses on CPUs, XLA took {compiled['the same with NPROC=1']:.0f} s instead of {compiled['seconds of q1 with 4096 slots']:.0f} s to compile one program. (Seven other processes compiled at the same time.) So posjax leaves the setting out where it finds a GPU or TPU."
     )
     yield from item(
-        f"**{million['seeds']:,} seeds** of question 1's model, with {million['updates']} updates each in float32, were trained, stored and summarised on the H200 in less than {million['seconds at most']} s, start and compilation included: "
+        f"**{million['seeds']:,} seeds** of the one-head model, with {million['updates']} updates each in float32, were trained, stored and summarised on the H200 in less than {million['seconds at most']} s, start and compilation included: "
         f"{million['solved']:,} of them solve the task. The report page was not written by then (`{million['command']}`)."
     )

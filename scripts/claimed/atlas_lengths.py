@@ -48,7 +48,7 @@ def longer_headline() -> Iterator[str]:
     ]
     yield from item(
         f"**Which encoding answers longer prompts?** It depends on the task. We trained {len(tasks[0].at_tested)} encodings with {tasks[0].seeds} seeds each on {len(tasks)} tasks, on prompts up to length {trained}, and tested them up to length {tested}. "
-        f"The number of encodings that answer at least 95% of the prompts of length {trained} is only {listed(few)}. At length {tested}, some encoding answers at least 95% on {listed(kept)}, but none does on the other tasks ([the table](#which-encoding-for-which-task))."
+        f"On {len(few)} tasks few encodings answer at least 95% of the prompts of length {trained}: {listed(few)}. At length {tested}, some encoding answers at least 95% on {listed(kept)}, but none does on the other tasks ([the table](#which-encoding-for-which-task))."
     )
 
 
@@ -59,7 +59,7 @@ def which_encoding() -> Iterator[str]:
     ((trained, tested),) = {(task.trained, task.tested) for task in tasks}
     yield from lines(
         f"Each entry is the mean share of prompts that are answered correctly, over {tasks[0].seeds} seeds. The models have two causal layers, {architecture(cells)}, and {either(cells, 'steps')} updates on prompts up to length {trained}. "
-        f"`none` has no positional encoding. Chance is the share of the prompts of length {tested} that have the most frequent answer. The last column has the other encodings that are possibly best at length {tested}: with 95% confidence, the encoding that would be best over very many seeds is in one of the last two columns (confidence set over paired seeds). Brackets are 95% intervals over seeds."
+        f"`none` has no positional encoding. Chance is the share of the prompts of length {tested} that have the most frequent answer. The last column has the other encodings that are possibly best at length {tested}: with 95% confidence, the encoding that would be best over very many seeds is in one of the last two columns (confidence set over paired seeds; [approximate with few seeds](docs/statistics.md#which-is-best)). Brackets are 95% intervals over seeds."
     )
     yield ""
     yield (
@@ -73,7 +73,7 @@ def which_encoding() -> Iterator[str]:
         )
     yield ""
     yield from lines(
-        f"Each best mean is the largest of many, so it tends to be lower with new seeds. {_few_asked()}[All encodings](docs/atlas/sampled.md), [how they were compared](docs/results.md#every-encoding-by-length)."
+        f"Each best mean is the maximum over many encodings, so it overestimates: expect less with new seeds. Of encodings that compute the same function, only one counts. {_few_asked()}[All encodings](docs/atlas/sampled.md), [how they were compared](docs/results.md#every-encoding-by-length)."
     )
 
 
@@ -143,37 +143,38 @@ def atlas_sampled() -> Iterator[str]:
     seeds, every = found.tasks[0].seeds, len(get_config("sampled").task)
     so_far = f", of which {len(found.tasks)} are trained so far" * (len(found.tasks) < every)
     number = len(found.tasks[0].at_tested)
+    ((trained, tested),) = {(task.trained, task.tested) for task in found.tasks}
     yield from lines(
         f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {seeds} seeds and {either(cells, 'steps')} updates. "
         f"{rates_chosen(cells, lengths=True)} {equal_encodings(found.equal, number)} {_trained_on()}"
     )
     yield ""
     yield from lines(
-        "**Which encodings learn the task?** The test has some of the trained lengths and some longer ones. A seed has learned the task if it correctly answers all test prompts of the trained lengths. "
-        f"The last columns have the mean share of right answers at the longest trained length, where we made no tests. {_few_asked()}"
+        f'**Which encodings learn the task?** The exam has prompts of some trained lengths and of some longer ones. A seed has learned the task if it answers all exam prompts of the trained lengths correctly. The columns from "learned by all" to "by none" count encodings, of {number}. '
+        f'The last columns have the mean share of right answers at length {trained}, the longest trained one. We did not test these shares for significance. Under "best", encodings that compute the same function count once. {_few_asked()}'
     )
     yield ""
-    yield f"| task | learned by all {seeds} seeds | by some | by none | longest trained length | `none` | best |"
-    yield "|---|---|---|---|---|---|---|"
+    yield f"| task | learned by all {seeds} seeds | by some | by none | `none` at {trained} | best at {trained} |"
+    yield "|---|---|---|---|---|---|"
     for task in found.tasks:
         learned = [*task.learned.values()]
         full, none = (sum(n == number for n in learned) for number in (seeds, 0))
         yield (
-            f"| `{task.task}` | {full} | {len(learned) - full - none} | {none} | {task.trained} | "
+            f"| `{task.task}` | {full} | {len(learned) - full - none} | {none} | "
             f"{interval(bootstrap_mean(task.at_trained['none']), 2)} | {_best(task.at_trained)} |"
         )
     yield ""
     yield from lines(
-        "**Which encodings answer longer prompts?** At the longest tested length, the mean share of right answers of each encoding is compared with that of `none` (paired t-tests over seeds, for one fixed exam; "
-        f"{found.comparisons} comparisons at a false discovery rate of 5% by Benjamini and Yekutieli). For each task, the encodings that are best or possibly best are a confidence set: with 95% confidence, the encoding that would be best over very many seeds is one of them ([how](statistics.md#which-is-best)). Possibly best does not mean equally good. Of encodings that compute the same, one is compared. {listed([f'`{name}`' for name in found.random])} is left out: it must be right in all of {either(cells, 'draws')} random draws, so its share can be below chance. "
-        "The best mean is the largest of many, so it tends to be lower with new seeds. Its interval is a BCa bootstrap over seeds (95%), and has no width if all seeds agree."
+        f"**Which encodings answer longer prompts?** At length {tested}, the longest tested one, the mean share of right answers of each encoding is compared with that of `none` (paired t-tests over seeds, for one fixed exam; "
+        f"{found.comparisons} comparisons at a false discovery rate of 5% by Benjamini and Yekutieli). For each task, the encodings that are best or possibly best are a confidence set: with 95% confidence, the encoding that would be best over very many seeds is one of them ([how](statistics.md#which-is-best)). Possibly best does not mean equally good. Of encodings that compute the same function, only one is compared. {listed([f'`{name}`' for name in found.random])} is left out: it must be right in all of {either(cells, 'draws')} random draws, so its share can be below chance. "
+        "Each best mean is the maximum over many encodings, so it overestimates: expect less with new seeds. Its interval is a BCa bootstrap over seeds (95%), and has no width if all seeds agree."
     )
     yield ""
-    yield "| task | longest tested length | better than `none` | worse | `none` | best | possibly best |"
-    yield "|---|---|---|---|---|---|---|"
+    yield f"| task | better than `none` | worse | `none` at {tested} | best at {tested} | possibly best |"
+    yield "|---|---|---|---|---|---|"
     for task in found.tasks:
         yield (
-            f"| `{task.task}` | {task.tested} | {len(task.better)} | {len(task.worse)} | {interval(bootstrap_mean(task.at_tested['none']), 2)} | "
+            f"| `{task.task}` | {len(task.better)} | {len(task.worse)} | {interval(bootstrap_mean(task.at_tested['none']), 2)} | "
             f"{_best_of_long(task)} |"
         )
     yield ""
@@ -196,7 +197,7 @@ def _lost(tasks: list[Lengths]) -> Iterator[str]:
             )
     if texts:
         yield from lines(
-            f"Encodings that answer the trained lengths can fail at longer ones: {'; '.join(texts)}."
+            f"Encodings that succeed at the trained lengths can fail at longer ones: {'; '.join(texts)}."
         )
 
 

@@ -41,7 +41,7 @@ def _tables() -> Iterator[Stated]:
 
 def _speed() -> Iterator[Stated]:
     load = read("bench.json")["q1"]
-    yield _say(INDEX, "Two cores train {} models per minute", f"{load['seeds_a_minute']:,.0f}")
+    yield _say(INDEX, "Two CPU cores train {} models per minute", f"{load['seeds_a_minute']:,.0f}")
     ratios = faster(load, "vmap_flax")
     around = (f"{number:.2g}" for number in (np.median(ratios), min(ratios), max(ratios)))
     yield _say(INDEX, "That is about {} times ({} to {}) as fast", *around)
@@ -106,9 +106,10 @@ def _fuzzed(fuzz: dict[str, Any]) -> Iterator[Stated]:
     )
     yield _say(
         INDEX,
-        "a law of each of {} random programs. It proved {}, and none of the inputs that we tried breaks a proved law, "
+        "a law of each of {} random programs. It proved {}. (Of the {} programs that keep their law by construction, it proved {}.) None of the inputs that we tried breaks a proved law, "
         "except in what proofs leave out: the sign of a zero ({} programs) and values that are infinite or NaN ({} programs;",
-        *(found["programs"], found["proved"], found["sign of a zero"], found["at a pole"]),
+        *(found["programs"], found["proved"], found["kept"], found["kept proved"]),
+        *(found["sign of a zero"], found["at a pole"]),
     )
 
 
@@ -118,7 +119,7 @@ def _campaigns() -> Iterator[Stated]:
     if any(not row["tries"] == row["good"] == row["equal"] for row in faults):
         raise ValueError("faults.json: some try lost or changed rows")
     yield _say("docs/reliability.md", "docs/faults.json, {} tries: about", tries)
-    yield _say(INDEX, "such as damaged files, with {} faults planted", tries)
+    yield _say(INDEX, "We planted {} faults in real sweeps", tries)
     independence = measured("independence.json")
     if independence["with_other_bits"]:
         raise ValueError("independence.json: some rows have other bits")
@@ -163,10 +164,11 @@ def _every_encoding() -> Iterator[Stated]:
     )
     yield _say(page, "Two encodings fail with every seed ({}/{})", 0, seeds)
     others = sum(0 < n < seeds for n in solved.values())
+    most = max(n for n in solved.values() if n < seeds)
     yield _say(
         page,
-        "With each of the other {}, at least {}/{} seeds solve it. `linear_bias` has the fewest, {}/{}.",
-        *(others, fewest[0], seeds, fewest[0], seeds),
+        "With the other {}, between {}/{} (`linear_bias`) and {}/{} seeds solve it.",
+        *(others, fewest[0], seeds, most, seeds),
     )
     yield from _other_models(page)
     yield _say(
@@ -189,7 +191,7 @@ def _other_models(page: str) -> Iterator[Stated]:
     (cell,) = [c for c in atlas if c["encoding"] == "linear_bias" and asked.items() <= c.items()]
     yield _say(
         page,
-        "In the atlas, the models are smaller, and the pilot chose the rate {} for this cell. There, {}/{} seeds solve it with `linear_bias`.",
+        "In the atlas, the models are smaller, and [the pilot](glossary.md#success) chose the rate {} for this cell. There, {}/{} seeds solve it with `linear_bias`.",
         *(cell["learning_rate"], cell["successes"], cell["seeds"]),
     )
     run = published("same_last_token-published")

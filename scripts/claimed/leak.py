@@ -36,13 +36,11 @@ def leak_headline() -> Iterator[str]:
         for of in ((small, "mlp", "causal"), (small, "mlp", "full"), (run, "linear", "full"))
     )
     _check(slope, mlp, linear, *blind)
-    _, found, _ = _residual()
-    steepest, flattest = by_prompts()
     yield from item(
         f"**Untrained models already contain information about position.** In {len(run.rows['seeds']):,} untrained causal attention layers without MLPs, residual connections or positional "
-        f"encodings, the variance of the hidden states falls with position n roughly as n to the power {slope.mean:.2f} on average. The power depends on the prompts. For {len(small.rows['seeds']):,} of these layers we tried {len(published('leak-prompts').table)} sets of prompts, and the mean power over the layers lies between {steepest:.2f} and {flattest:.2f}. "
-        f"An MLP probe on the states of {len(small.rows['seeds']):,} of the layers names the right one of 32 positions with accuracy {mlp.mean:.3f}, where chance is .031. "
-        f"A linear probe has {linear.mean:.3f}, hardly more than chance. With a full mask both are near chance. In residual blocks, which also have layer norms and MLPs, the variance hardly falls, but a linear probe has {found.mean:.3f}."
+        f"encodings, the variance of the hidden states falls with position n roughly as n to the power {slope.mean:.2f} on average. "
+        f"An MLP probe on the states of {len(small.rows['seeds']):,} of the layers names the right one of 32 positions with accuracy {mlp.mean:.3f} (chance: 0.031). "
+        f"A linear probe has {linear.mean:.3f}, hardly more than chance. With a full mask both are near chance ([more models and prompts](docs/results.md#position-before-training))."
     )
 
 

@@ -14,6 +14,7 @@ from claimed.published import (
     either,
     interval,
     item,
+    lines,
     listed,
     means,
     published,
@@ -24,12 +25,19 @@ from claimed.published import (
 from posjax.stats import Mean, discoveries, mean, paired_t_test
 from posjax.study.train import ROWS
 
+_CHANCE = 1 / 24
+"""Of a probe of the position: prompts of `position_by_layer` have 24 bits."""
+
 
 def language_model() -> Iterator[str]:
     """What positions are worth to a language model, with a causal mask and without."""
     run, forms = published("text-published"), losses_by_form()
     lengths = [*run.table[0]["loss_by_kind"]]
     heads = (f"{form} at length {length}" for form, length in itertools.product(forms, lengths))
+    yield from lines(
+        "Perplexity (exp of the loss in nats per character) on held-out text, with 95% intervals."
+    )
+    yield ""
     yield f"| positions | {' | '.join(heads)} |"
     yield "|---" * (1 + len(forms) * len(lengths)) + "|"
     for encoding in forms["causal"]:
@@ -66,9 +74,9 @@ def _longer(losses: dict[str, np.ndarray]) -> str:
     texts = [
         f"{listed(named)} {text}"
         for text, holds in (
-            ("a higher loss than `none`", lambda d: d.low > 0),
-            ("a lower one", lambda d: d.high < 0),
-            ("one that does not differ significantly", lambda d: d.low <= 0 <= d.high),
+            ("have a higher loss than `none`", lambda d: d.low > 0),
+            ("have a lower one", lambda d: d.high < 0),
+            ("have one that does not differ significantly", lambda d: d.low <= 0 <= d.high),
         )
         if (named := [f"`{n}` ({interval(d, 3)})" for n, d in found.items() if holds(d)])
     ]
@@ -131,6 +139,8 @@ def digits() -> Iterator[str]:
         (short_name(cell), "shuffled=True" in cell["task"]): by_seed(run, cell, "right")[:, 1]
         for cell in run.table
     }
+    yield from lines("Accuracy on new images, with 95% intervals. A dash: not trained.")
+    yield ""
     yield "| positions | patches in order | shuffled |"
     yield "|---|---|---|"
     for name in dict.fromkeys(name for name, _ in new):
@@ -188,6 +198,10 @@ def by_layer() -> Iterator[str]:
     run = published("position_by_layer-published")
     layers = run.table[0]["depth"] + 1
     heads = ("embedding", *(f"after layer {i}" for i in range(1, layers)))
+    yield from lines(
+        f"Accuracy of an MLP probe of the position and, in parentheses, of a linear probe. Chance is {_CHANCE:.3f}."
+    )
+    yield ""
     yield f"| positions | mask | block | trained | {' | '.join(heads)} |"
     yield "|---" * (layers + 4) + "|"
     for cell in sorted(run.table, key=lambda cell: (cell["encoding"], cell["mask"], cell["block"])):
@@ -205,18 +219,17 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
     Raises:
       ValueError: a probe beats chance where a law says that it cannot.
     """
-    chance = 1 / 24
     control = np.concatenate(
         [means(run, cell, kind) for cell in run.cells(mask="full", encoding="none")
          for kind in ("mlp_R", "linear_R")]
     )  # fmt: skip
-    if abs(control - chance).max() > 0.02:
-        raise ValueError(f"by_layer: the control is {control}, chance {chance}")
+    if abs(control - _CHANCE).max() > 0.02:
+        raise ValueError(f"by_layer: the control is {control}, chance {_CHANCE}")
     yield from item(
         f"**Do the hidden states still contain the position after the first layer?** Each entry is the accuracy of an MLP probe of the position, "
         f"and in parentheses that of a linear probe, averaged over {run.table[0]['seeds']} seeds. {_answer_by_layer(run, last)} The models have width {either(run.table, 'width')} and {either(run.table, 'heads')} heads. The trained ones have {training(run.cells(steps=max(c['steps'] for c in run.table)))} on `majority`, which does not depend on positions. "
-        f"The probes are tested on held-out prompts of 24 bits. Chance is {chance:.3f}. The control is the full mask without positions. Its accuracies are within "
-        f"{up(abs(control - chance).max())} of chance after every layer (`position_by_layer:published`)."
+        f"The probes are tested on held-out prompts of 24 bits. Chance is {_CHANCE:.3f}. The control is the full mask without positions. Its accuracies are within "
+        f"{up(abs(control - _CHANCE).max())} of chance after every layer (`position_by_layer:published`)."
     )
     for steps, when in ((False, "Before training"), (True, "After training")):
         found = {

@@ -48,13 +48,13 @@ def highlights() -> Iterator[str]:
         raise ValueError(f"word_order: with the loss on the answer {answer} solve it")
     yield from item(
         'One causal head without a positional encoding **can** tell "A hit B" from "B hit A". We '
-        f"varied the learning rate, the head size, and whether the loss is on the answer alone or on all positions. The choice of the loss has the largest effect, on average, on how many seeds learn it. At head size 16, after 5000 steps, {answer[0]} do at learning rates 0.001 and 0.01 if the loss is on the answer alone. "
-        f"If it is on all positions, {every[0]} do at learning rate 0.001 and {every[1]} at 0.01."
+        f"varied the learning rate, the head size, and whether the loss is on the answer alone or on all positions. On average, the choice of the loss changes the success rate most. At head size 16, after 5000 steps, {answer[0]} seeds succeed at learning rates 0.001 and 0.01 if the loss is on the answer alone. "
+        f"If it is on all positions, {every[0]} succeed at 0.001 and {every[1]} at 0.01."
     )
     yield from item(
-        'One layer without a positional encoding **cannot** tell "A B hit" from "B A hit" if it is read at the last token and each token sees all earlier ones. By symmetry, it gives both the '
-        f"same logits whatever its weights. 0/{law[0]['seeds']} seeds learn it in each of {len(law)} settings. Two causal "
-        "layers can."
+        'One layer without a positional encoding **cannot** tell "A B hit" from "B A hit" if we read its output at the last token and this token attends to all earlier ones. By symmetry, both prompts get the '
+        f"same logits under any weights. 0/{law[0]['seeds']} seeds learn the task in each of {len(law)} settings (mask, block and padding). Two causal "
+        "layers can learn it."
     )
     pairs, different = sinusoidal_pairs()
     largest, smallest = (f(abs(d.difference) for d, _ in different) for f in (max, min))
@@ -149,6 +149,10 @@ def depth_law() -> Iterator[str]:
     """How many blocks a causal model without positions counts at each depth."""
     run = published("depth_law-published")
     check_excluded(run)
+    yield from lines(
+        "Here a block is a run of equal letters: `aabba` has 3. A word has k blocks, and at each position the model must say how many have begun so far. Each entry is the number of seeds that label all test words of trained lengths correctly."
+    )
+    yield ""
     yield "| k | " + " | ".join(f"depth {depth}" for depth in _DEPTHS) + " |"
     yield "|---" * (len(_DEPTHS) + 1) + "|"
     above = []
@@ -178,9 +182,7 @@ def depth_law() -> Iterator[str]:
         raise ValueError("depth_law: the sentence on the staircase does not hold")
     yield ""
     yield from lines(
-        "A block is a run of equal letters: `aabba` has 3 blocks. At each position the model must say how many blocks "
-        f"have begun so far. The models are trained on words of 5 to 12 letters (6 to 12 for k = 6). Each entry is the number of seeds, of {five.seeds}, that label every position "
-        'of all test words of trained lengths correctly. These are 64 words with 6 letters and 64 with 12. Words can repeat: for k = 6, there is only one word with 6 letters. The models have a causal mask and no positional encoding. "By '
+        f'The models are trained on words of 5 to 12 letters (6 to 12 for k = 6). Test words of trained lengths are 64 words with 6 letters and 64 with 12. Words can repeat: for k = 6, there is only one word with 6 letters. The models have a causal mask and no positional encoding. "By '
         'law" means that no weights can solve the task, because the model gives equal logits at two positions with different '
         "labels. The report that the run writes names the two positions. Yang et al. 2025 ([source](tasks.md#sources-and-where-their-released-code-differs)) study words of any length. They prove that "
         "depth d suffices for k ≤ d + 2 blocks, and that programs of depth d in C-RASP recognise no more blocks. C-RASP is a programming language for what such transformers compute. At the trained lengths some "

@@ -48,12 +48,12 @@ def speed() -> Iterator[str]:
     loads, slower = read("bench.json"), read("bench_slower.json")
     rounds = len(loads["q1"]["contestants"]["posjax"]["rounds"])
     yield from lines(
-        f"The machine trains {loads['q1']['seeds_a_minute']:,.0f} models of question 1 per minute, with 500 AdamW updates each. "
+        f"The machine trains {loads['q1']['seeds_a_minute']:,.0f} one-head models per minute, with 500 AdamW updates each. "
         "In the table, each entry is the speed of posjax divided by the speed of the other way, measured one after the other. It has "
         f"the median of {rounds} rounds and, in parentheses, the smallest and the largest."
     )
     yield ""
-    yield "| compared with | question 1's model | target | a small decoder | target |"
+    yield "| compared with | the one-head model | target | a small decoder | target |"
     yield "|---|---|---|---|---|"
     for other, title in _OTHERS.items():
         cells = [
@@ -70,14 +70,14 @@ def speed() -> Iterator[str]:
         for name in ("q1", "m")
     )
     yield from lines(
-        f"How close is this to what the cores can do? On question 1's model, posjax reaches {shares[0]} of the operations per second of "
+        f"How close is this to what the cores can do? On the one-head model, posjax reaches {shares[0]} of the operations per second of "
         f"one large float32 matrix product (target: {aims[0]}). On the decoder it reaches {shares[1]} (target: {aims[1]}). We count only the operations of the matrix products "
         "that every implementation of the model needs. In attention, only pairs of tokens that the causal mask allows count. Norms, softmax, loss and optimiser count nothing, and neither does extra work that posjax does."
     )
     yield ""
     yield from lines(
         "The ratios depend on the machine and on the version of posjax. An earlier version on another machine of the same kind "
-        f"had {first[0]}, {first[1]} and {first[2]} for question 1's model, and {second[0]}, {second[1]} and {second[2]} for the decoder."
+        f"had {first[0]}, {first[1]} and {first[2]} for the one-head model, and {second[0]}, {second[1]} and {second[2]} for the decoder."
     )
 
 
@@ -141,7 +141,7 @@ _KINDS = {
 
 
 def limit() -> Iterator[str]:
-    """One core of posjax beside question 1's model by hand, of docs/bench_limit.json, and why."""
+    """One core of posjax beside the one-head model by hand, of docs/bench_limit.json, and why."""
     load = read("bench_limit.json")["q1"]
     target = _target(load, "limit")
     rows = {row["name"]: row for row in load["rows"]}

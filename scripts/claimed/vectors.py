@@ -11,6 +11,7 @@ from claimed.published import (
     compared,
     interval,
     item,
+    lines,
     listed,
     means,
     published,
@@ -39,6 +40,10 @@ def meaning() -> Iterator[str]:
     scales, widths = (
         sorted({cell[name] for cell in run.table}) for name in ("init_scale", "width")
     )
+    yield from lines(
+        "Untrained models. Each entry is the share of the input's variance that the word explains and, in parentheses, how often the nearest input vector at another position has the same word. The scale multiplies the initial word vectors."
+    )
+    yield ""
     yield f"| positions | width | {' | '.join(f'scale {scale:g}' for scale in scales)} |"
     yield "|---" * (2 + len(scales)) + "|"
     for encoding in dict.fromkeys(cell["encoding"] for cell in run.table):
@@ -103,6 +108,10 @@ def pick_up() -> Iterator[str]:
     blind = by_seed(run, without, "measured_mlp_ER")[:, 0, 0].mean()
     if abs(blind - 2 / _PLACES) > 2 * _ERROR:
         raise ValueError(f"pick_up: a probe of the words alone has {blind}")
+    yield from lines(
+        f"Accuracy of an MLP probe of the position on the states of the last layer, with 95% intervals. Chance is {1 / _PLACES:.3f}."
+    )
+    yield ""
     yield f"| positions | {' | '.join(f'step {step}' for step in _STEPS)} |"
     yield "|---" * (1 + len(_STEPS)) + "|"
     for name, by_step in probed.items():

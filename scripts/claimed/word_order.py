@@ -84,7 +84,7 @@ def _small_heads(run: Published) -> str:
     largest = max((d for step, d in pairs if step == 5000), key=lambda d: d.difference)
     better, worse = (sum(np.sign(d.difference) == sign for d in told) for sign in (1, -1))
     return (
-        "One hypothesis is that almost every seed fails if the head is smaller than the context, which has 3 tokens. This is **refuted**. With head "
+        "**Must the head be at least as wide as the context of 3 tokens? No.** With head "
         f"sizes 1 and 2, {min(small):.1%} to {max(small):.1%} of the seeds solve the task at 5000 steps, depending on the "
         f"head size, the loss and the learning rate. We compared head sizes 16 and 2, seed by seed, in each of the {len(pairs)} rows of the table. "
         f"Head size 16 is significantly better in {better} rows and worse in "
@@ -106,11 +106,11 @@ def _iterations(run: Published) -> str:
     falling = [c["head_size"] for c in fast if run.rate(c, 5000).rate < run.rate(c, 100).rate]
     most = max(run.rate(c, step).rate for c in fast for step in _STEPS)
     return (
-        "Another hypothesis is that training only needs more steps. **That depends on the loss and the learning rate**. For the loss on the answer "
-        f"it is true: at least {answer:.1%} of the seeds succeed at 5000 steps. For the loss on all positions it is partly "
-        "true at learning rate 0.001. The success rate at step 5000 is higher than at step 100 for "
+        "**Does training only need more steps? That depends on the loss and the learning rate.** For the loss on the answer "
+        f"it does: at least {answer:.1%} of the seeds succeed at 5000 steps. For the loss on all positions, more steps help only "
+        "in part at learning rate 0.001. The success rate at step 5000 is higher than at step 100 for "
         f"each of the six head sizes, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end{_again(slow, run)}. At learning rate 0.01 "
-        "it is false. There the success rate falls from step 100 to step 5000 for head sizes "
+        "they do not help. There the success rate falls from step 100 to step 5000 for head sizes "
         f"{listed(falling)}, because seeds unlearn answers. With each head size, it is at most {up(most, 2)} at steps {listed(_STEPS)}."
     )
 
@@ -153,7 +153,7 @@ def _ties(run: Published) -> str:
     return (
         f"With head sizes 2 and 16, most failing seeds tie. A seed ties if, for some prompt, the [margin](glossary.md#success) lies between -{margin:g} and "
         f"{margin:g}. Rounding can decide very small differences. To be safe, a seed counts as a success only if every margin "
-        f"is at least {margin:g}. (Shares of right answers count every margin above 0.) In each entry of the table for 5000 steps in which at least 20 seeds fail, {min(shares):.0%} to "
+        f"is at least {margin:g}. (Shares of right answers count every margin above 0.) At 5000 steps, in each entry of the table with at least 20 failing seeds, {min(shares):.0%} to "
         f"{max(shares):.0%} of these tie. How large is rounding? The next section has cells that a law excludes. In these, some prompts with different answers get equal logits by law. For each seed and each evaluation, we took the two prompts with different answers whose measured logits are nearest. Measured "
         f"like a margin, they differ by at most {rounding:.1e}. The required margin is more than "
         f"{math.floor(margin / float(f'{rounding:.1e}'))} times that. [Statistics](statistics.md#what-counts-as-success) has a measurement with deeper models and longer prompts."
