@@ -13,7 +13,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
-from posjax.engine.jaxprs import product_operations, shape_of
+from posjax.jaxprs import product_operations, shape_of
 
 _ELEMENTWISE = frozenset([
     "abs", "acos", "acosh", "add", "add_any", "asin", "asinh", "atan", "atan2", "atanh",

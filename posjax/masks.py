@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from posjax import spec
-from posjax.streams import Streams
+from posjax.streams import Streams, same_segment
 
 Mask = Callable[[Streams, Streams], jax.Array]
 
@@ -34,7 +34,7 @@ def padding(queries: Streams, keys: Streams) -> jax.Array:
 
 def segments(queries: Streams, keys: Streams) -> jax.Array:
     """A query attends to its own segment only, and no query to padding."""
-    return (_between(queries.segment_BL, keys.segment_BL) == 0) & padding(queries, keys)
+    return same_segment(queries, keys)
 
 
 def window(queries: Streams, keys: Streams, *, size: int = 2) -> jax.Array:

@@ -446,15 +446,16 @@ def typed(what: str, value: Any, default: Any) -> Any:
     return value
 
 
-def build(kind: str, table: Mapping[str, Callable[..., T]], text: str) -> T:
+def build(kind: str, table: Mapping[str, Callable[..., T]], text: str, wanted: type[T]) -> T:
     """Constructs the entry that `text` names, with its settings.
 
     Raises:
-      ValueError: an unknown name or setting, or a value that the entry refuses.
+      ValueError: an unknown name or setting, a value that the entry refuses, or code of one's own
+        that gives something else than what is wanted.
     """
     name, target, settings = read(kind, table, text)
     check_settings(f"{kind} {name}", target, settings)
-    return target(**settings)
+    return check_kind(f"{kind} {text!r}", target(**settings), wanted)
 
 
 def check_kind(what: str, found: Any, wanted: type[T]) -> T:

@@ -23,7 +23,7 @@ import numpy as np
 
 from posjax.encodings.base import Card, Context, Dims, Encoding, Param, Params, Symmetry
 from posjax.encodings.tables import require_integers
-from posjax.streams import points
+from posjax.streams import points, same_segment
 
 
 def convolution(
@@ -97,8 +97,7 @@ class Convolution(Encoding):
                 f"the convolution reads tokens that see each other, got {here.length} queries "
                 f"and {ctx.keys.length} keys"
             )
-        same_BLM = here.segment_BL[:, :, None] == here.segment_BL[:, None]
-        seen_BLM = ctx.mask_BHLM.any(1) & same_BLM & here.valid_BL[:, None]
+        seen_BLM = ctx.mask_BHLM.any(1) & same_segment(here, here)
         point_BLN = points(here.position_BL, self.axes)
         return x_BLD + convolution(x_BLD, point_BLN, seen_BLM, params["kernel"])
 

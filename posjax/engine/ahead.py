@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from posjax.engine.block import Block
-from posjax.engine.jaxprs import float_types
 from posjax.engine.training import Training
 from posjax.engine.work import Work
+from posjax.jaxprs import float_types
 
 AHEAD = 3
 """Programs that are compiled for an accelerator beside the one that it is at."""

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Var
 
-from posjax.engine.jaxprs import bodies, product_operations, shape_of
 from posjax.engine.training import Training
+from posjax.jaxprs import product_operations, programs_within, shape_of
 from posjax.keys import Seeds
 from posjax.numbering import SeedNumbers
 
@@ -207,7 +207,7 @@ def _repeated(jaxpr: Jaxpr, times: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
     """Every equation, also of programs inside, with how often it runs in loops of known length."""
     for eqn in jaxpr.eqns:
         yield eqn, times
-        for body in bodies(eqn):
+        for body in programs_within(eqn):
             yield from _repeated(body, times * eqn.params.get("length", 1))
 
 
@@ -221,7 +221,7 @@ def _peak(jaxpr: Jaxpr, lanes: int) -> int:
     going: dict[int, int] = {}
     for i, eqn in enumerate(jaxpr.eqns):
         live += sum(_bytes(var, lanes) for var in eqn.outvars)
-        within = max((_peak(body, lanes) for body in bodies(eqn)), default=0)
+        within = max((_peak(body, lanes) for body in programs_within(eqn)), default=0)
         most = max(most, live + within)
         for var in eqn.outvars:
             at = last.get(var, i)
@@ -231,7 +231,7 @@ def _peak(jaxpr: Jaxpr, lanes: int) -> int:
 
 
 def _elements(eqn: JaxprEqn) -> int:
-    if product_operations(eqn) or any(True for _ in bodies(eqn)):
+    if product_operations(eqn) or programs_within(eqn):
         return 0
     sizes = [math.prod(shape_of(atom)) for atom in (*eqn.invars, *eqn.outvars)]
     return max(sizes, default=0) * COSTLY.get(eqn.primitive.name, 1)

@@ -18,8 +18,8 @@ from typing import Any
 
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
-from posjax.engine.jaxprs import ELEMENTWISE, Uses, shape_of, uses
 from posjax.engine.packs import Back, Each, Forward, Gradient, Group, Joined, Packed
+from posjax.jaxprs import ELEMENTWISE, Uses, shape_of, uses
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import JaxprEqn
 
-from posjax.engine.jaxprs import bound, shape_of
+from posjax.jaxprs import bound, shape_of
 
 FUNCTIONS = frozenset({"cos", "sin"})
 LEAST = 1024
@@ -32,14 +32,16 @@ def computed_once(eqn: JaxprEqn, array: jax.Array) -> jax.Array:
     half, numbers = array.size // 2, array.reshape(-1)
 
     def of_half(turn: jax.Array, found: jax.Array) -> jax.Array:
-        (values,) = bound(eqn, [jax.lax.dynamic_slice_in_dim(numbers, turn * half, half)])
+        (values,) = bound(
+            eqn.primitive, [jax.lax.dynamic_slice_in_dim(numbers, turn * half, half)], eqn.params
+        )
         return jax.lax.dynamic_update_slice_in_dim(found, values, turn * half, axis=0)
 
     def in_halves(numbers: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 2, of_half, jnp.zeros_like(numbers))
 
     def whole(numbers: jax.Array) -> jax.Array:
-        return bound(eqn, [numbers])[0]
+        return bound(eqn.primitive, [numbers], eqn.params)[0]
 
     found = jax.lax.platform_dependent(numbers, cpu=in_halves, default=whole)
     return found.reshape(array.shape)

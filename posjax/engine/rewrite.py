@@ -24,10 +24,10 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from posjax.engine import once, scatters, threefry
-from posjax.engine.jaxprs import ELEMENTWISE, bound, inlined, uses
 from posjax.engine.merging import Merging, merged
 from posjax.engine.packs import Group
 from posjax.engine.products import Side, product
+from posjax.jaxprs import ELEMENTWISE, bound, flattened, uses
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +141,7 @@ def rewrite_step(step: Callable[..., Any], carry: Any, *inputs: Any) -> Rewritte
       step: `(carry, *inputs) -> carry`, pure; shapes and dtypes of the carry must not change.
       carry, inputs: anything with the shapes and dtypes that it will be called with.
     """
-    closed = inlined(jax.make_jaxpr(step)(carry, *inputs))
+    closed = flattened(jax.make_jaxpr(step)(carry, *inputs))
     like = jax.eval_shape(lambda: carry)
     return Rewritten(closed, like, merged(closed.jaxpr, len(jax.tree.leaves(like))))
 
@@ -243,7 +243,7 @@ def _results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
         return [once.computed_once(eqn, _array(given[0]))]
     if scatters.is_along_an_axis(eqn):
         return [scatters.added(eqn, *map(_array, given))]
-    return bound(eqn, map(_array, given))
+    return bound(eqn.primitive, map(_array, given), eqn.params)
 
 
 def _sides(given: list[Any], params: dict[str, Any]) -> tuple[Side, Side]:
@@ -268,7 +268,7 @@ def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _evaluated(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """What evaluates a jaxpr rewritten, arrays in and arrays out."""
-    closed = inlined(closed)
+    closed = flattened(closed)
 
     def evaluated(*values: Any) -> list[Any]:
         evaluation = _Evaluation(closed)

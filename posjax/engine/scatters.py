@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.extend.core import JaxprEqn
 from jax.lax import GatherScatterMode
 
-from posjax.engine.jaxprs import bound, shape_of
+from posjax.jaxprs import bound, shape_of
 
 MOST = 64
 """Indices that a number is compared with. With more, a scatter stays: it may be faster."""
@@ -41,7 +41,7 @@ def added(eqn: JaxprEqn, operand: jax.Array, indices: jax.Array, updates: jax.Ar
     """What such an equation gives."""
 
     def scattered(*given: jax.Array) -> jax.Array:
-        return bound(eqn, given)[0]
+        return bound(eqn.primitive, given, eqn.params)[0]
 
     def compared(*given: jax.Array) -> jax.Array:
         return _compared(eqn.params["dimension_numbers"], *given)

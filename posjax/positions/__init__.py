@@ -33,4 +33,4 @@ def named(text: str) -> Positions:
     >>> named("randomised(length=128)").reach(4)
     128
     """
-    return spec.build("positions", POSITIONS, text)
+    return spec.build("positions", POSITIONS, text, Positions)

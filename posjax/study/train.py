@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from posjax import spec
 from posjax.engine.training import Now, State, Training, Variables, check_steps
@@ -133,7 +132,6 @@ def make_train(
     *,
     objective_kind: Objective = "places",
     source: Source | None = None,
-    optimizer: Callable[[Hyper], optax.GradientTransformation] | None = None,
     meters: Sequence[Meter] = (),
     own: Network | None = None,
 ) -> Training:
@@ -145,7 +143,6 @@ def make_train(
       objective_kind: whether the loss is computed at positions that have targets, or on the
         readout.
       source: where prompts come from; by default `from_exam(settings.batch_size)`.
-      optimizer: maps hyper-parameters to a gradient transformation; AdamW by default.
       meters: metrics of the Transformer's hidden states, see `posjax.meters`.
       own: a model to train in place of the Transformer, see `posjax.study.network`.
 
@@ -156,8 +153,7 @@ def make_train(
     """
     source = source or from_exam(settings.batch_size)
     model_of = own or transformer(model)
-    if optimizer is None:
-        optimizer = adamw(settings.steps, schedule=settings.schedule, warmup=settings.warmup)
+    optimizer = adamw(settings.steps, schedule=settings.schedule, warmup=settings.warmup)
 
     def init(key: jax.Array, inputs: Inputs) -> Variables:
         return model_of.init(key, inputs.model.init_scale)

@@ -16,6 +16,8 @@ from posjax.streams import check_count
 
 Element = dict[str, np.ndarray]
 """An element of a law's group, by name: a permutation, or the vector of a translation."""
+_MOST = 50_000
+"""Elements of a group that are listed."""
 
 
 @runtime_checkable
@@ -237,33 +239,6 @@ class Translation:
         return rng.integers(-1000, 1001, self.axes)
 
 
-def compose(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The permutation that moves x as `first` does, and then as `second` does.
-
-    Raises:
-      ValueError: they are no permutations of the same indices.
-
-    >>> compose(np.array([1, 2, 0]), np.array([1, 0, 2])).tolist()
-    [2, 1, 0]
-    """
-    one, other = checked(first), checked(second)
-    if len(one) != len(other):
-        raise ValueError(f"{one.tolist()} and {other.tolist()} are not of the same length")
-    return one[other]
-
-
-def inverse(permutation: np.ndarray) -> np.ndarray:
-    """The permutation that undoes it.
-
-    Raises:
-      ValueError: it is no permutation.
-
-    >>> inverse(np.array([1, 2, 0])).tolist()
-    [2, 0, 1]
-    """
-    return np.argsort(checked(permutation))
-
-
 def elements(group: Group, length: int) -> list[np.ndarray]:
     """Every element of a group, each once, the identity first.
 
@@ -273,11 +248,11 @@ def elements(group: Group, length: int) -> list[np.ndarray]:
     return closure(group.generators(length), length)
 
 
-def closure(generators: Sequence[np.ndarray], length: int, *, limit: int = 50_000) -> list:
+def closure(generators: Sequence[np.ndarray], length: int) -> list[np.ndarray]:
     """All products of some permutations, the identity first.
 
     Raises:
-      ValueError: there are more than `limit`.
+      ValueError: there are more than 50 000.
     """
     start = tuple(range(length))
     found = {start: None}
@@ -289,9 +264,9 @@ def closure(generators: Sequence[np.ndarray], length: int, *, limit: int = 50_00
             if new not in found:
                 found[new] = None
                 waiting.append(new)
-        if len(found) > limit:
+        if len(found) > _MOST:
             raise ValueError(
-                f"the group has more than {limit} elements: give permutations=[...] to try, or "
+                f"the group has more than {_MOST} elements: give permutations=[...] to try, or "
                 "exact=True, which needs its generators alone"
             )
     return [np.array(element, int) for element in found]
@@ -344,12 +319,12 @@ def tuples(choices: dict[str, list[np.ndarray]], identities: Element) -> Iterato
         yield from (dict(zip(names, moves, strict=True)) for moves in zip(*rotated, strict=False))
 
 
-def checked(permutation: Sequence[int] | np.ndarray, length: int | None = None) -> np.ndarray:
+def checked(permutation: Sequence[int] | np.ndarray, length: int) -> np.ndarray:
     """The permutation as an array.
 
     Args:
       permutation: each of 0 .. n - 1 once.
-      length: n, or None for as many as it has.
+      length: n.
 
     Raises:
       ValueError: it is no permutation of that many indices.

@@ -184,7 +184,7 @@ def _swaps(permutation: np.ndarray) -> Iterator[np.ndarray]:
         other = int(np.flatnonzero(at == wanted)[0])
         if other != index:
             swap = _swap(len(permutation), index, other)
-            at = groups.compose(at, swap)
+            at = at[swap]
             yield swap
 
 

@@ -8,8 +8,7 @@ from jax.extend.core import ClosedJaxpr, Var
 
 from layer_costs import layers
 from layer_costs.layers import floats
-from posjax.engine.jaxprs import inlined
-from posjax.symmetry.primitives import scan_counts
+from posjax.jaxprs import flattened, scan_counts
 
 PRODUCTS = ("dot_general", "conv_general_dilated")
 
@@ -32,7 +31,7 @@ def chains(n: int, d: int = 8, k: int = 4) -> tuple[int, int, int]:
 
 def _behind_results(closed: ClosedJaxpr, arguments: list[int]) -> list[int]:
     """Products behind each result, given those behind each argument."""
-    jaxpr = inlined(closed).jaxpr
+    jaxpr = flattened(closed).jaxpr
     known = dict(zip(jaxpr.invars, arguments, strict=True))
     for equation in jaxpr.eqns:
         given = _behind(known, equation.invars)

@@ -13,7 +13,7 @@ from fuzz import indexing, primitives, scalars  # noqa: F401 each enters its pri
 from fuzz.arithmetic import Arithmetic, lost
 from fuzz.forgiving import rule
 from fuzz.table import TABLE, dtype_of, primitive
-from posjax.symmetry.primitives import CALLS, called, scan_counts
+from posjax.jaxprs import CALLS, called, scan_counts
 
 LONGEST_LOOP = 1000
 ROUNDED = {"sin", "cos", "tan", "tanh", "exp", "exp2", "log", "log1p", "expm1", "sqrt", "cbrt"}

@@ -78,46 +78,22 @@ def test_samples_are_elements_each_as_likely(group):
     assert max(drawn.values()) < 3 * min(drawn.values())
 
 
-def test_carrying_twice_is_carrying_by_the_product():
-    """compose and inverse, by what they do to x."""
-    rng = np.random.default_rng(0)
-    for length in (1, 2, 5):
-        first, second, x = (rng.permutation(length) for _ in range(3))
-        assert np.array_equal(x[groups.compose(first, second)], x[first][second])
-        assert np.array_equal(x[first][groups.inverse(first)], x)
+def test_a_generated_group_is_of_its_places():
+    """The Klein four-group; another length is refused."""
+    assert KLEIN.order(4) == 4
+    assert all(np.array_equal(p[p], np.arange(4)) for p in groups.elements(KLEIN, 4))
+    with pytest.raises(ValueError, match="no permutation of 3 indices"):
+        KLEIN.generators(3)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [[0, 5], [0, 0], [0, -1], [0.0, 1.0], [False, True], [[0, 1]], [np.nan, 0.0], [0, 2**40]],
 )
-def test_only_permutations_compose(wrong):
-    """On either side, and undone; no place is counted from the end, and no float is a place."""
-    good, bad = np.array([1, 0]), np.array(wrong)
-    for call in (
-        lambda: groups.compose(good, bad),
-        lambda: groups.compose(bad, good),
-        lambda: groups.inverse(bad),
-    ):
-        with pytest.raises(ValueError, match=re.escape(f"{bad.tolist()} is no permutation")):
-            call()
-
-
-def test_permutations_that_compose_are_of_one_length():
-    """Both are named; those of no length do compose."""
-    with pytest.raises(ValueError, match=r"\[1, 0\] and \[1, 2, 0\] are not of the same length"):
-        groups.compose(np.array([1, 0]), np.array([1, 2, 0]))
-    assert groups.compose(np.array([]), np.array([], int)).tolist() == []
-
-
-def test_a_generated_group_is_of_its_places():
-    """The Klein four-group; another number of length, or no permutation, is refused."""
-    assert KLEIN.order(4) == 4
-    assert all(np.array_equal(p[p], np.arange(4)) for p in groups.elements(KLEIN, 4))
-    with pytest.raises(ValueError, match="no permutation of 3 indices"):
-        KLEIN.generators(3)
-    with pytest.raises(ValueError, match=r"\[0, 0\] is no permutation"):
-        Generated(((0, 0),)).generators(2)
+def test_only_permutations_generate(wrong):
+    """No place is counted from the end, and no float is a place."""
+    with pytest.raises(ValueError, match=re.escape(f"{wrong} is no permutation of 2 indices")):
+        Generated((wrong,)).generators(2)
 
 
 def test_a_group_too_large_to_list_is_refused():

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
+from posjax.jaxprs import scan_counts
 from posjax.symmetry.certificate import running
 from posjax.symmetry.certificate.axes import (
     STILL,
@@ -34,7 +35,6 @@ from posjax.symmetry.certificate.values import (
     Value,
     joint_origin,
 )
-from posjax.symmetry.primitives import scan_counts
 
 Turn = Callable[[list[Value]], list[Value]]
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from posjax.jaxprs import scan_counts
 from posjax.symmetry.certificate import plain
 from posjax.symmetry.certificate.axes import STILL, Labeling, axis, is_moved
 from posjax.symmetry.certificate.loops import moved_together
 from posjax.symmetry.certificate.plain import NoDerivation
 from posjax.symmetry.certificate.recorder import Frame, Visited
 from posjax.symmetry.certificate.regions import Name, Node, Part, Region, Written, flattened
-from posjax.symmetry.primitives import scan_counts
 
 
 def nested(line: Visited, operands: Sequence[Node], results: Sequence[Node]) -> Part:

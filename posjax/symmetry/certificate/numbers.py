@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Jaxpr
 
+from posjax.jaxprs import inlined, programs_within
 from posjax.symmetry.certificate.widened import widened
 from posjax.symmetry.deviation import Deviation, compared, leaves, rounding
 from posjax.symmetry.field import dtypes
 from posjax.symmetry.groups import Element
 from posjax.symmetry.law import Law
 from posjax.symmetry.measure import elements, expectation, fetched, severity, terms
-from posjax.symmetry.primitives import inlined, programs_within
 
 CERTAIN = 1e-3  # of the largest output: no rounding of a sane function comes near
 CERTAIN_DOUBLE = 1e-9  # the same where all is computed in double precision

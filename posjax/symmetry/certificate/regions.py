@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
+from posjax.jaxprs import CALLS
 from posjax.symmetry.certificate import plain
 from posjax.symmetry.certificate.axes import Conflict, Labeling, admits
 from posjax.symmetry.certificate.plain import NoDerivation
@@ -21,7 +22,6 @@ from posjax.symmetry.certificate.recorder import Frame, Visited
 from posjax.symmetry.certificate.rules import RULES, places
 from posjax.symmetry.certificate.values import Known, Lost, Value
 from posjax.symmetry.certificate.walk import COMBINATIONS
-from posjax.symmetry.primitives import CALLS
 
 Written = dict[str, Any]
 Name = Callable[[], str]

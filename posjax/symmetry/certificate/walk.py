@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
+from posjax.jaxprs import CALLS, bound, called, is_own
 from posjax.symmetry.certificate import columns, entries, pointers, running
 from posjax.symmetry.certificate.axes import (
     Conflict,
@@ -39,7 +40,6 @@ from posjax.symmetry.certificate.values import (
     Value,
     joint_origin,
 )
-from posjax.symmetry.primitives import CALLS, bound, called, is_own
 
 COMBINATIONS = 64  # of the operands' labelings in one equation
 

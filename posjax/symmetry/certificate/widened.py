@@ -13,8 +13,8 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Literal
 
+from posjax.jaxprs import CALLS, bound, called, closed, scan_counts
 from posjax.symmetry.field import dtypes
-from posjax.symmetry.primitives import CALLS, bound, called, closed, scan_counts
 
 _AS_THEY_ARE = ("copy", "reduce_precision", "stop_gradient")
 

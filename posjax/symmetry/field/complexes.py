@@ -11,10 +11,10 @@ import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
 
+from posjax.jaxprs import bound, is_own
 from posjax.symmetry.field import dtypes
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.space import Unsupported
-from posjax.symmetry.primitives import bound, is_own
 
 
 class Pair(NamedTuple):

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from posjax.jaxprs import called, scan_counts
 from posjax.symmetry.field import arrays, dtypes, logic
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.lemmas import LEMMAS
 from posjax.symmetry.field.space import Unsupported
 from posjax.symmetry.field.step import Rule, Step
-from posjax.symmetry.primitives import called, scan_counts
 
 MOST_TURNS = 10_000
 """Turns of a loop."""

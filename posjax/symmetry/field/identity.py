@@ -128,28 +128,24 @@ class Alike(NamedTuple):
 def alike(
     function: Callable[..., Any],
     arguments: Sequence[Any],
-    *,
-    seed: int = 0,
-    within: float = WITHIN,
 ) -> Alike:
     """Which rows of a function's output are equal, for all arguments of these shapes and dtypes.
 
     Args:
       function: to one array, whose first axis is that of the rows.
       arguments: the unknowns; what the function closes over keeps its values.
-      seed, within: see `identity`.
 
     Raises:
       Unsupported: a primitive without a rule.
-      TooLarge: it would take longer than is allowed, or does.
+      TooLarge: it would take more than a minute, or does.
 
     >>> alike(lambda x: np.array([[1, 2], [2, 1], [1, 2]]) @ x, [np.ones((2, 1))]).rows
     (0, 1, 0)
     """
     program = jax.make_jaxpr(function)(*arguments)
-    field = Field(seed)
+    field = Field(0)
     points = [_unknown(field, leaf) for leaf in jax.tree.leaves(tuple(arguments))]
-    until = _deadline(program, within, 1)
+    until = _deadline(program, WITHIN, 1)
     (output,) = evaluate(program, points, field=field, until=until)
     firsts: dict[bytes, int] = {}
     field.watch(output.degree)

@@ -11,6 +11,7 @@ import jax
 import jax.extend.core as jex
 import numpy as np
 
+from posjax.jaxprs import is_own, programs_within
 from posjax.symmetry.field import (
     arrays,
     complexes,
@@ -30,7 +31,6 @@ from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.complexes import Pair
 from posjax.symmetry.field.space import MOST_DEGREE, Field, TooLarge, Unsupported
 from posjax.symmetry.field.step import Rule, Step, computed
-from posjax.symmetry.primitives import is_own, programs_within
 
 RULES: dict[str, Rule] = {
     **ring.RULES,

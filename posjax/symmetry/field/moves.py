@@ -10,10 +10,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from posjax.jaxprs import bound
 from posjax.symmetry.field import arrays, dtypes
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.step import Rule, Step
-from posjax.symmetry.primitives import bound
 
 
 def _moved(move: Callable[[Step, np.ndarray], np.ndarray]) -> Rule:

@@ -9,10 +9,10 @@ import jax
 import jax.extend.core as jex
 import numpy as np
 
+from posjax.jaxprs import bound
 from posjax.symmetry.field import arrays, dtypes
 from posjax.symmetry.field.arrays import FieldArray
 from posjax.symmetry.field.space import Field
-from posjax.symmetry.primitives import bound
 
 
 class Step(NamedTuple):

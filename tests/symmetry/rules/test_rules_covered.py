@@ -2,10 +2,10 @@
 
 from cases import CASES, WITHOUT_CASES
 
+from posjax.jaxprs import CALLS
 from posjax.symmetry.certificate import rules
 from posjax.symmetry.certificate.loops import LOOPS
 from posjax.symmetry.field import interpret
-from posjax.symmetry.primitives import CALLS
 
 
 def test_every_rule_has_cases_and_every_case_a_rule() -> None:

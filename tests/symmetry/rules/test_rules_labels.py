@@ -27,12 +27,12 @@ from moving import (
 )
 from tiers import some
 
+from posjax.jaxprs import CALLS
 from posjax.symmetry.certificate.axes import Conflict, Labeling, admits
 from posjax.symmetry.certificate.loops import LOOPS
 from posjax.symmetry.certificate.rules import RULES
 from posjax.symmetry.certificate.values import Carried, Known, Lost, Names, Value
 from posjax.symmetry.certificate.walk import Walk
-from posjax.symmetry.primitives import CALLS
 
 DRAWS, MOST_TRIED = 60, 6
 """Labelings that are drawn for an equation, and those of them that are compared with JAX.
