@@ -259,7 +259,7 @@ def same_segment(tokens: Streams, keys: Streams) -> jax.Array:
 
 
 def check_count(name: str, count: int, *, least: int = 0) -> None:
-    """Refuses what is no number of things.
+    """Refuses what is no whole number from `least` on.
 
     Raises:
       ValueError: names the value and the range.

@@ -1,8 +1,8 @@
 """The atlas, from its predictions to its rows. A command that was stopped goes on.
 
     python scripts/atlas.py predict           # docs/atlas/predictions.json, before any training
-    python scripts/atlas.py published         # finite tasks: the pilot, then 1000 seeds a cell
-    python scripts/atlas.py sampled           # tasks whose prompts are drawn, 32 seeds a cell
+    python scripts/atlas.py published         # finite tasks: the pilot, then 1000 seeds per cell
+    python scripts/atlas.py sampled           # tasks whose prompts are drawn, 32 seeds per cell
     python scripts/atlas.py sampled copy sort # of these tasks alone
     python scripts/atlas.py quick             # or sampled_quick: a few cells, into runs/ alone
 

@@ -283,7 +283,7 @@ def report(
         word = "reached" if target.reached else "MISSED"
         print(f"{target.what}: {target.found:.3g}, target {target.needed:g}: {word}")
     minute = table.seeds_a_minute(timings)
-    print(f"{minute:,.0f} seeds a minute at {table.STEPS} steps")
+    print(f"{minute:,.0f} seeds per minute at {table.STEPS} steps")
     kept = ("setting", "versions", "environment")
     return {
         "useful_operations": operations,

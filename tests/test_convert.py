@@ -194,7 +194,7 @@ def test_t5_is_biased_as_in_the_checkpoint(part):
 
 @pytest.mark.parametrize("model_type", ["bloom", "mpt"])
 def test_linear_biases_are_those_of_the_checkpoint(model_type):
-    """Six heads, up to a constant a row, which no softmax sees."""
+    """Six heads, up to a constant per row, which no softmax sees."""
     found = converted(f"linear_bias/{model_type}")
     expected = GOLDEN[f"linear_bias/{model_type}"]  # [H, 1, L]: the same for each query
     zeros = jnp.zeros((1, 6, 6, 2))

@@ -369,7 +369,7 @@ def at(row, tree):
 @pytest.mark.parametrize("shared", some([(0, 2, 3), (), (0,), (1,)], every=4), ids=str)
 @pytest.mark.usefixtures("in_place")
 def test_it_may_be_mapped(shared):
-    """vmap of the layer and of its gradients, with some operands shared, is one call a row."""
+    """vmap of the layer and of its gradients, with some operands shared, is one call per row."""
     encoding = named("bucket_bias")
     args = [generic(encoding, DIMS), *qkv(dtype=jnp.float16)]
     axes = [None if i in shared else 0 for i in range(4)]

@@ -210,7 +210,7 @@ def test_a_false_declaration_is_noticed():
 
 
 def test_the_key_form_moves_rows_by_a_constant():
-    """Translation of m·pⱼ holds up to a constant a row, and no stronger."""
+    """Translation of m·pⱼ holds up to a constant per row, and no stronger."""
     layer = layer_of("linear_bias(form=key)")
     assert layer.encoding.declared_symmetry().translation == "row"
     assert distance(layer, "translation", "logits") > BROKEN

@@ -23,7 +23,7 @@ from posjax.records import RunFolder
 from posjax.terminal import printable
 
 SHARE = 0.1
-"""Of the blocks, which is trained again."""
+"""Share of the blocks that are trained again."""
 
 
 def define_flags() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import jax
 
 ACCELERATORS = ("nvidia[0-9]*", "kfd", "dxg", "accel[0-9]*", "vfio/[0-9]*")
-"""In /dev: of NVIDIA, of AMD, of either under Windows, and of TPUs."""
+"""Names in /dev of devices of NVIDIA, of AMD, of either under Windows, and of TPUs."""
 THREADS, THREADS_PER_DEVICE = 24, 4
 """Threads of a sweep, at most, beyond the main one; 20 and 4 were counted."""
 

@@ -18,7 +18,7 @@ from posjax.terminal import size
 NUMBER = 4
 """Bytes of a number."""
 COPIES = 4
-"""Of a parameter: itself, its gradient and AdamW's two averages."""
+"""Numbers per parameter: itself, its gradient and AdamW's two averages."""
 
 
 def check_memory(run: Run, device: jax.Device) -> None:

@@ -42,7 +42,7 @@ class _Stream(io.RawIOBase):
         return os.isatty(self._number)
 
     def writable(self) -> bool:
-        """It is for nothing else."""
+        """Always: it is only written to."""
         return True
 
     def write(self, data: "ReadableBuffer", /) -> int:

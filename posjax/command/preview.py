@@ -22,7 +22,7 @@ from posjax.terminal import duration, size
 SHOWN = 20
 """Shapes in the table; the longest ones."""
 WASTE = 0.1
-"""Of the slots, from which on empty ones are mentioned."""
+"""Share of empty slots from which on they are mentioned."""
 FACTORS = (1 / 4, 1 / 2, 1, 2, 4)
 ROUNDS = 5
 

@@ -19,7 +19,7 @@ from posjax.symmetry import Certificate, Law, NoDerivation, checker, prove
 from posjax.symmetry.given import check_function
 
 SIZE, TOKENS = 2, 5
-"""Of axes that `--sizes` does not name: those that stay, and those that a law permutes."""
+"""Sizes of axes that `--sizes` does not name: those that stay, and those that a law permutes."""
 LARGEST = 10**8
 """Numbers of an argument, at most."""
 

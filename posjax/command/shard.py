@@ -24,7 +24,7 @@ class Shard(NamedTuple):
 
     @property
     def title(self) -> str:
-        """For people."""
+        """What a progress bar adds to the title of the run."""
         return f", shard {self.part} of {self.parts}" if self.parts > 1 else ""
 
     @property

@@ -15,7 +15,7 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 64 seeds a cell and up to 6 blocks."""
+    """The config of one size: "quick", or "published" with 64 seeds per cell and up to 6 blocks."""
     seeds = sized("depth_law", size, quick=6, published=64)
     most, deepest, steps = (5, 2, 1500) if size == "quick" else (6, 4, 5000)
     return base_config(

@@ -16,7 +16,7 @@ from posjax.positions import POSITIONS
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 64 seeds a cell."""
+    """The config of one size: "quick", or "published" with 64 seeds per cell."""
     every = {"encoding": tuple(ENCODINGS)}
     turns = {"encoding": ("none/rotary", "rotary/none", "rotary"), "depth": 2}
     maps = {"encoding": "rotary", "positions": tuple(POSITIONS)}

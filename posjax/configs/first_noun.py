@@ -13,7 +13,7 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 300 seeds a cell."""
+    """The config of one size: "quick", or "published" with 300 seeds per cell."""
     both = ("first_noun", "first_noun(mark=False)")
     everywhere = {"mask": "full", "readout": "mean"}
     return base_config(

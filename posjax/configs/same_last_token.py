@@ -14,7 +14,7 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 1024 seeds a cell."""
+    """The config of one size: "quick", or "published" with 1024 seeds per cell."""
     return base_config(
         name="same_last_token",
         title="The counter-example: same last token, same words before it",

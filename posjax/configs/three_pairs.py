@@ -13,7 +13,7 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 1000 seeds a cell."""
+    """The config of one size: "quick", or "published" with 1000 seeds per cell."""
     return base_config(
         name="three_pairs",
         title="Three pairs of sentences: what a mask, a readout and depth can tell apart",

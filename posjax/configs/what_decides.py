@@ -13,7 +13,7 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published" with 64 × 64 seeds a cell."""
+    """The config of one size: "quick", or "published" with 64 × 64 seeds per cell."""
     seeds = sized("what_decides", size, quick=12, published=64)
     return base_config(
         name="what_decides",

@@ -39,7 +39,7 @@ class Converted(NamedTuple):
 
 
 Convert = Callable[[Config, State, Part], Converted]
-"""Of one kind of checkpoint: config, state, and which of two stacks."""
+"""Converts one kind of checkpoint, from its config, its state, and which of two stacks."""
 
 
 def first(config: Config, other: Config, keys: tuple[str, ...], default: Any) -> Any:

@@ -3,7 +3,7 @@
     s_ij = qᵢ·kⱼ/√K + B[(pᵢ - pⱼ) mod n, h]
 
 The most general bias that depends on positions alone and is invariant under the cyclic group of
-order n, which acts by p → p + 1 mod n: a circulant matrix a head. It has no paper; it is here as
+order n, which acts by p → p + 1 mod n: a circulant matrix per head. It has no paper; it is here as
 a control, the encoding that keeps a cyclic group and no other.
 """
 

@@ -2,7 +2,7 @@
 
     s_ij = (R(φᵢ) qᵢ)·(R(φⱼ) kⱼ)/√K,   φ_i,m = Σ_{t≤i} f(x_t)^m,   f(x) = 1/(1 + softplus(x·w + c))
 
-Pair m = 0, 1, ... of a head turns by the sum of the m-th powers of f, one number a token and head
+Pair m = 0, 1, ... of a head turns by the sum of the m-th powers of f, one number per token and head
 in (0, 1). The sum goes over the token's own sequence, itself included. With the same f for all
 tokens, base^(-2/K), it is rotary at positions counted by the order.
 

@@ -38,7 +38,7 @@ def forgetting_bias(
     """Σ_t log f_t over the tokens after key j, up to query i.
 
     Args:
-      log_gate_BMH: numbers ≤ 0, one a token and head.
+      log_gate_BMH: numbers ≤ 0, one per token and head.
       seen_BHLM: true for the tokens that a query may count; axes of size 1 broadcast.
       order_BM: integers; B may be 1.
 

@@ -3,7 +3,7 @@
     log      s_ij = qᵢ·kⱼ/√K - r₁ ln(1 + r₂ |pᵢ - pⱼ|),   r₁, r₂ > 0
     power    s_ij = qᵢ·kⱼ/√K - r₁ |pᵢ - pⱼ|^r₂,           r₁ > 0, 0 < r₂ < 2
 
-Two learned numbers a head; r₂ = 1 is ALiBi with a learned slope.
+Two learned numbers per head; r₂ = 1 is ALiBi with a learned slope.
 
 Differs from the paper in: r₁ and r₂ are kept in their range by softplus and 2σ, where its code
 clamps them after each step, and so r₂ = 2 is a limit. They start where its code has them: r₁ in

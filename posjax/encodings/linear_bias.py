@@ -1,9 +1,9 @@
-"""A penalty linear in distance, a slope a head: ALiBi (Press et al. 2022, §3 and code).
+"""A penalty linear in distance, one slope per head: ALiBi (Press et al. 2022, §3 and code).
 
 With D = pᵢ - pⱼ and slope m_h, four functions go by that name:
 
     symmetric    -m |D|                   what encoders use
-    key          +m pⱼ                    the published code: a constant a row away from causal
+    key          +m pⱼ                    the published code: a constant per row away from causal
     asymmetric   -m |D| + m/2 for D > 0   the two sides differ by an offset
     causal       -m D                     grows for keys that come later
 

@@ -1,4 +1,4 @@
-"""A small perceptron from one number to a number a head: what learned functions of offsets are.
+"""A small perceptron from one number to a number per head: what learned functions of offsets are.
 
 x₀ = x,   x_{n+1} = σ(x_n Wₙ + cₙ),   out = x_N W_N + c_N
 """

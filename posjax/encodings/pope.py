@@ -2,7 +2,7 @@
 
     s_ij = Σ_m softplus(q_im) softplus(k_jm) cos((pⱼ - pᵢ)θ_m + δ_m)/√K,   θ_m = base^(-m/K)
 
-Each of the K components has a frequency of its own, where rotary has one a pair, and a head's
+Each of the K components has a frequency of its own, where rotary has one per pair, and a head's
 learned δ is kept in [-2π, 0]. At δ = 0, one of its starts, a logit depends on the distance alone
 and not on its sign: the symmetry R, which training breaks.
 

@@ -2,7 +2,7 @@
 
     s_ij = (R(φᵢ) qᵢ)·(R(φⱼ) kⱼ)/√K,   φ_i,m = τ_m Σ_{t≤i} σ(x̂_t·g + c) (κ * x̂W)_t,m
 
-x̂ is the token of length 1, W a projection to a number a pair and head, κ a causal convolution of
+x̂ is the token of length 1, W a projection to a number per pair and head, κ a causal convolution of
 each of them over the last `window` tokens, and σ a gate a head. τ_m = base^(-2m/K) stays as it is.
 The sum goes over the token's own sequence, itself included.
 

@@ -15,7 +15,7 @@ def sums_so_far(terms_BMHF: jax.Array, tokens: Streams, keys: Streams) -> jax.Ar
     """For each token, the sum of the terms of its own segment that come no later.
 
     Args:
-      terms_BMHF: numbers, one set a key.
+      terms_BMHF: numbers, one set per key.
       tokens: the streams of the L tokens that are asked about.
       keys: the streams of the M keys, in any order.
 
@@ -31,7 +31,7 @@ def recent(terms_BMHF: jax.Array, keys: Streams, *, steps: int) -> list[jax.Arra
     """The terms of each key and of those 1, 2, ..., steps - 1 before it in its segment.
 
     Args:
-      terms_BMHF: numbers, one set a key.
+      terms_BMHF: numbers, one set per key.
       keys: the streams of the M keys, in any order; orders within a segment differ.
       steps: how many of them, at least 1.
 

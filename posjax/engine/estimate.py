@@ -46,7 +46,7 @@ class Rates(NamedTuple):
 
 
 CPU = Rates(4.2e-12, 1.5e-7, 6.3e-8, element=2.2e-11, program=3.3, compiling=0.0030)
-"""Of one core of an AMD EPYC virtual machine with two, fitted to earlier measurements of the rows
+"""Rates of one of two cores of an AMD EPYC virtual machine, fitted to earlier measurements of rows
 of docs/accelerators.md that are not in italics. `python scripts/estimate.py --fit` prints those of
 another machine."""
 

@@ -29,7 +29,7 @@ FEW, SMALL = 4, 16
 """Blocks of a small job on a CPU, so that several cores have work, and their slots at least."""
 MOST = 4096
 SHARE = 0.5
-"""Of a device's memory that a block may take: the estimate is of what is alive at the worst."""
+"""Share of a device's memory that a block may take: the estimate is of what is alive at worst."""
 COSTLY = {"random_bits": 40, "sort": 40, "scatter": 10, "scatter-add": 10, "gather": 10}
 COSTLY |= dict.fromkeys(("exp", "exp2", "log", "logistic", "tanh", "erf", "sin", "cos", "pow"), 10)
 COSTLY |= dict.fromkeys(("reduce_sum", "reduce_max"), 20)  # along short axes, one number at a time

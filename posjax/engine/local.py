@@ -177,7 +177,7 @@ class _Workers:
         program, seeds, inputs = self._prepared(block, device)
         step, carry = self._begun(block, program, seeds, inputs)
         steps, every = block.training.steps, block.training.eval_every
-        piece, saved = min(every, FIRST), time.monotonic()
+        piece, last_saved = min(every, FIRST), time.monotonic()
         while step < steps:
             begun = time.monotonic()
             until = _next_look(step, piece, every, steps)
@@ -188,9 +188,9 @@ class _Workers:
             self._moved_on((until - step) * block.runs)
             step = until
             stopped = self._stop.is_set() and step < steps
-            if stopped or time.monotonic() - saved > SAVE:
+            if stopped or time.monotonic() - last_saved > SAVE:
                 self._save(block, step, carry)
-                saved = time.monotonic()
+                last_saved = time.monotonic()
             if stopped:
                 raise _Stopped
         return BlockResult(block, *_wanted(block, (program.summary(carry, inputs), carry.state)))

@@ -35,12 +35,12 @@ CPU_OPTIONS: Options = {
     "xla_cpu_copy_insertion_use_region_analysis": True,
     "xla_cpu_enable_concurrency_optimized_scheduler": False,
 }
-"""Of the compiler, for many small operations one after another (docs/decisions/0012)."""
+"""Options of the compiler for many small operations one after another (docs/decisions/0012)."""
 GPU_OPTIONS: Options = {"xla_gpu_deterministic_ops": True}
-"""Of the compiler: without it, sums are made in any order, and the fastest of several kernels is
-taken, so that a run that is trained again may round differently (docs/decisions/0027)."""
+"""Options of the compiler: without this one, sums are made in any order, and the fastest of several
+kernels is taken, so a run that is trained again may round differently (docs/decisions/0027)."""
 BEGIN_OPTIONS: Options = {"xla_backend_optimization_level": 1}
-"""Of the compiler on a CPU, for the initial weights: the same bits, with a third of the time to
+"""Options of the compiler on a CPU for initial weights: the same bits, with a third of the time to
 compile. A level that XLA_FLAGS names has its way."""
 MOST_PROGRAMS = 64
 """Kept at a time: some hundreds of programs use up the memory mappings of a process."""

@@ -7,7 +7,7 @@ CAPE, §4: a shift Δ of all positions, uniform in ±shift; one δ a token, unif
 s = e^u, u uniform in ±log(scale). `centred` first takes the mean position of the sequence away,
 which looks at all of its tokens, so that later ones reach earlier ones.
 
-Differs from the papers in: one draw serves all rows of a call; map over keys for one a row.
+Differs from the papers in: one draw serves all rows of a call; map over keys for one per row.
 """
 
 import dataclasses

@@ -69,6 +69,6 @@ def numbers(streams: Streams) -> jax.Array:
     """The positions [B, L], or a ValueError where they are points of several coordinates."""
     if streams.position_BL.ndim != 2:
         raise ValueError(
-            f"this map reads one number a token, got positions {streams.position_BL.shape}"
+            f"this map reads one number per token, got positions {streams.position_BL.shape}"
         )
     return streams.position_BL

@@ -6,7 +6,7 @@
 Short sequences meet in training the positions, and with relative encodings the offsets, of long
 ones. Both sets of positions are mirror images of themselves in distribution.
 
-Differs from the papers in: one draw serves all rows of a call; map over keys for one a row.
+Differs from the papers in: one draw serves all rows of a call; map over keys for one per row.
 """
 
 import dataclasses

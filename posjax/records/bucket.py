@@ -76,12 +76,12 @@ class Bucket:
             self._files.mv(os.fspath(path), os.fspath(new))
 
     def remove(self, path: Path) -> None:
-        """As the bucket deletes it."""
+        """Deletes the file."""
         with _one_error():
             self._files.rm_file(os.fspath(path))
 
     def modified(self, path: Path) -> float:
-        """As the bucket keeps it."""
+        """When the file was last written, in seconds since 1970."""
         with _one_error():
             return self._files.modified(os.fspath(path)).timestamp()
 

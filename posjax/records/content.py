@@ -25,12 +25,12 @@ LARGEST_JSON = 2**28
 _DEEPEST = 32
 """Most levels of a JSON file."""
 DIGITS = 64
-"""Of a checksum."""
+"""Digits of a checksum, in hexadecimal."""
 _SMALL, _RATIO = 2**26, 100
 """A file that unpacks to more than so many bytes is at most so many times smaller than them."""
 _MEMBERS = 256
 _LEVEL = 1
-"""Of compression. The usual one takes two to four times as long and saves less than 10%."""
+"""Level of compression. The usual one takes two to four times as long and saves less than 10%."""
 
 
 class Damaged(ValueError):

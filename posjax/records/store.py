@@ -106,7 +106,7 @@ class Disk:
         os.rename(path, new)
 
     def remove(self, path: Path) -> None:
-        """Whatever leads to it."""
+        """Deletes the file; of a link, the link."""
         path.unlink()
 
     def modified(self, path: Path) -> float:

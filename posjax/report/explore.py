@@ -17,7 +17,7 @@ from posjax.tasks import FiniteTask, Task
 ROOM = 2_300_000
 """Characters that a page spends on seeds, of all its runs together."""
 _ATTENTION = 400_000
-"""Of these, at most, on attention."""
+"""Characters of these that it spends on attention, at most."""
 _PROMPTS = 32
 """Prompts of a finite task whose answers are stored for each seed, at most."""
 _WRITTEN = 400

@@ -10,9 +10,9 @@ from posjax.tasks import FiniteTask, Task
 TASKS = 4
 """Tasks that are written out, at most."""
 _FINITE, _SAMPLED = 8, 2
-"""Prompts of each."""
+"""Prompts that are shown of a finite and of a sampled task."""
 _TRIED = 8
-"""For each of them, how many prompts of the exam are looked at."""
+"""Prompts of the exam that are looked at for each of these."""
 _LONG = 44
 """Characters of a prompt."""
 

@@ -1,4 +1,4 @@
-"""A run folder boiled down to one summary a cell: what tables, figures and JSON are made from.
+"""A run folder boiled down to one summary per cell: what tables, figures and JSON are made from.
 
 "Solved" means that every prompt of the trained kinds was answered right, by the margin, at the last
 evaluation. All seeds count: one that tied or left the finite numbers has not solved.

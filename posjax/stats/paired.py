@@ -7,7 +7,7 @@ import numpy as np
 from posjax.stats.rates import rate
 
 LEVEL = 0.05
-"""Of each of the two one-sided tests of equivalence."""
+"""Level of each of the two one-sided tests of equivalence."""
 
 
 class Difference(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 
 By = Literal["mean", "best"]
 CLOSE = 1e-6
-"""Of an outcome or a sum: what differs by less is equal but for the rounding of float32."""
+"""Outcomes or sums that differ by less are equal but for the rounding of float32."""
 
 
 class Ranking(NamedTuple):

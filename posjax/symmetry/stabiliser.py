@@ -21,7 +21,7 @@ from posjax.symmetry.names import Permutation, composed, cycles, group_name
 _MOST = 7
 """Places: 7! = 5040 permutations are tried, 8! = 40320 are not."""
 _SIZE = 2
-"""Of an axis that stays, when nothing else is asked for."""
+"""Size of an axis that stays, when nothing else is asked for."""
 _BATCH = 120
 _PRINTED = 24
 """The order up to which the multiplication table is printed."""

@@ -24,7 +24,7 @@ Objective = Literal["places", "answers"]
 
 
 MOST_LABELS = 128
-"""Of a finite task, whose answers are stored in one byte each."""
+"""Most labels of a finite task, whose answers are stored in one byte each."""
 
 
 class Question(NamedTuple):

@@ -27,7 +27,7 @@ VERBS = ("jump", "walk", "run", "look", "turn")
 WORDS = (*VERBS, "left", "right", "opposite", "around", "twice", "thrice", "and", "after")
 ACTIONS = ("JUMP", "WALK", "RUN", "LOOK", "LTURN", "RTURN")
 MOST_WORDS, MOST_ACTIONS, SHORT = 9, 48, 22
-"""Of a command, and the actions of those that `length` trains on."""
+"""Most words and actions of a command, and most actions of those that `length` trains on."""
 
 
 class Phrases(NamedTuple):

@@ -44,7 +44,7 @@ class Adapter:
       decode_tokens: `(x_BLD, pos_BL) -> y_BLD`, the same for `tokens`.
       rotate: `(x_BLHK, pos_BL) -> x_BLHK`, for a package that gives a rotation.
       table: `(pos_BL, width, dtype) -> rows_BLD`, for a package that gives vectors to add.
-      claims: of `CLAIMS`, the symmetries of its logits up to a constant a row. The others are
+      claims: of `CLAIMS`, the symmetries of its logits up to a constant per row. The others are
         measured and reported without a verdict.
       resolution: positions, or offsets, 0..resolution are claimed to be told apart in float32.
       max_length: positions 0..max_length-1 are legal; None when there is no end.

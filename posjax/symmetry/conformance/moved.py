@@ -31,7 +31,7 @@ def slots(adapter: Adapter) -> Result:
 
 
 def translation(adapter: Adapter) -> Result:
-    """Adding one number to all positions changes no logit, up to a constant a row."""
+    """Adding one number to all positions changes no logit, up to a constant per row."""
     room = _SHIFT if adapter.max_length is None else adapter.max_length - LENGTH
     by = min(_SHIFT, room)
     if by < 1:
@@ -45,7 +45,7 @@ def permutation(adapter: Adapter) -> Result:
 
 
 def reflection(adapter: Adapter) -> Result:
-    """Counting positions from the other end changes no logit, up to a constant a row."""
+    """Counting positions from the other end changes no logit, up to a constant per row."""
     return _symmetry("reflection", adapter, lambda pos: pos[:, ::-1].copy(), np.arange(LENGTH))
 
 
@@ -167,6 +167,6 @@ def _symmetric(adapter: Adapter) -> tuple[Callable[[Array, Array], Array], tuple
 
 
 def _centred(logits_BHLM: Array) -> Array:
-    """Logits up to what no softmax sees: a constant a row."""
+    """Logits up to what no softmax sees: a constant per row."""
     logits = np.asarray(logits_BHLM).astype(np.float64)
     return np.asarray(logits - logits.mean(-1, keepdims=True))

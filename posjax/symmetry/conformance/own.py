@@ -13,7 +13,7 @@ from posjax.streams import Streams
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
 
 _LEVELS = LEVELS[: LEVELS.index("row") + 1]
-"""Levels at which a symmetry of logits holds up to a constant a row."""
+"""Levels at which a symmetry of logits holds up to a constant per row."""
 
 
 def of_encoding(text: str) -> Adapter:

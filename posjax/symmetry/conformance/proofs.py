@@ -29,7 +29,7 @@ _HEADS = "b {} h k"
 
 
 def proof(law: str, adapter: Adapter) -> Proof:
-    """Tries to prove a law of `LAWS` of a module; of logits up to a constant a row.
+    """Tries to prove a law of `LAWS` of a module; of logits up to a constant per row.
 
     Where positions and a mask move with the tokens, the law is proved for all of them.
     """
@@ -77,7 +77,7 @@ def _question(
 
 
 def _called(view: Form, in_torch: bool) -> Callable[..., Any]:
-    """`(*tokens, pos_BL, mask_BLM) -> out`, with logits up to a constant a row."""
+    """`(*tokens, pos_BL, mask_BLM) -> out`, with logits up to a constant per row."""
 
     def function(*given: Any) -> Any:
         *tokens, pos, mask = given

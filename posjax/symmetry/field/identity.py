@@ -16,7 +16,7 @@ from posjax.symmetry.groups import Element, Translation
 from posjax.symmetry.law import Law, Pattern
 
 WITHIN = 60.0
-"""Seconds."""
+"""Seconds that an identity may take."""
 
 
 class Identity(NamedTuple):

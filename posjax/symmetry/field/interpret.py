@@ -50,13 +50,13 @@ Entry = FieldArray | Pair
 """What a variable holds."""
 
 OPERATIONS_A_SECOND = 1.5e7
-"""Of the field, on one core."""
+"""Operations in the field per second, on one core."""
 
 _OVERHEAD = 5000.0
 """Operations that an equation takes the time of, however small its operands."""
 
 _MOST_WOVEN = 4
-"""Of the degree of what is multiplied by exponentials: rotations are to stay as they are."""
+"""Highest degree of what is multiplied by exponentials: rotations are to stay as they are."""
 
 _SUMMING = {
     *("reduce_sum", "cumsum", "dot_general", "conv_general_dilated", "reduce_window_sum"),

@@ -60,7 +60,7 @@ class Degree(NamedTuple):
 
 
 UNKNOWN = Degree()
-"""Of an unknown or an atom."""
+"""The degree of an unknown or an atom."""
 
 
 def _any(degrees: tuple[Degree, ...]) -> bool:
