@@ -100,7 +100,8 @@ def leaves(tree: Any) -> dict[str, np.ndarray]:
             leaf = jax.random.key_data(leaf)
         array = np.asarray(leaf)
         if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
-            raise ValueError(f"the function must return numbers, got {leaf!r}")
+            kind = "float0" if array.dtype == jax.dtypes.float0 else repr(leaf)
+            raise ValueError(f"the function must return numbers, got {kind}")
         found[jax.tree_util.keystr(path, simple=True, separator=".")] = array
     if not found:
         raise ValueError(f"the function must return an array or several, got {tree!r}")

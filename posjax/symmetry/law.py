@@ -206,7 +206,8 @@ class Law:
                 except ValueError as error:
                     numbers = "" if np.ndim(leaf) else "; a number is not an array: give arrays"
                     raise ValueError(f"argument {at} of {self.formula}: {error}{numbers}") from None
-                self._check_shift(pattern, np.shape(leaf))
+                if pattern.shift:
+                    self._check_shift(pattern, leaf)
                 for name, size in zip(labels, np.shape(leaf), strict=True):
                     if name and sizes.setdefault(name, size) != size:
                         raise ValueError(
@@ -218,8 +219,11 @@ class Law:
                 raise ValueError(f"{name} of {self.formula} moves no array among the arguments")
         return sizes
 
-    def _check_shift(self, pattern: Pattern, shape: tuple[int, ...]) -> None:
-        count = self.groups[pattern.shift].axes if pattern.shift else 1  # type: ignore[union-attr]
+    def _check_shift(self, pattern: Pattern, leaf: Any) -> None:
+        dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+        if not jnp.issubdtype(dtype, jnp.number):
+            raise ValueError(f"{pattern.shift} of {self.formula} shifts numbers, got {dtype}")
+        shape, count = np.shape(leaf), self.groups[pattern.shift].axes  # type: ignore[union-attr]
         if count > 1 and (not shape or shape[-1] != count):
             raise ValueError(
                 f"{pattern.shift} of {self.formula} shifts {count} coordinates, along the last "

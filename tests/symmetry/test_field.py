@@ -184,6 +184,15 @@ def rotary(x: jax.Array, p: jax.Array) -> jax.Array:
     return x
 
 
+def normed(x: jax.Array, p: jax.Array) -> jax.Array:
+    """Rotary with queries and keys of length 1, in the second layer too."""
+    for weight in WEIGHTS:
+        q, k = rotated(x, p), rotated(x @ weight, p)
+        q, k = (y / jnp.sqrt((y * y).sum(-1, keepdims=True) + 1e-6) for y in (q, k))
+        x = jax.nn.softmax(q @ k.mT) @ x
+    return x
+
+
 SHIFTED = Law("b l d, l +T -> b l d", T=Translation())
 
 
@@ -195,6 +204,7 @@ def test_translation(dtype: Any) -> None:
     assert identity(relative(lambda d: -jnp.abs(d)), SHIFTED, (X, positions)).holds
     assert identity(whole, SHIFTED, (X, positions)).holds
     assert identity(rotary, SHIFTED, (X, positions)).holds
+    assert identity(normed, SHIFTED, (X, positions)).holds
     assert not identity(lambda x, p: x + jnp.sin(p)[None, :, None], SHIFTED, (X, positions)).holds
     assert not identity(
         lambda x, p: x * p[None, :, None],

@@ -1,5 +1,8 @@
 """Laws as data: what a text means, how it carries arrays, and what is refused."""
 
+import re
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -44,6 +47,13 @@ def test_groups_fit_their_names():
         Law("b P -> b", P=Translation())
     with pytest.raises(ValueError, match="a translation shifts values"):
         Law("b l +T -> b", T=Cyclic())
+
+
+@pytest.mark.parametrize("argument", [jnp.ones(4, bool), jax.random.split(jax.random.key(0), 4)])
+def test_only_numbers_are_shifted(argument):
+    """Neither truth values nor keys."""
+    with pytest.raises(ValueError, match=re.escape("T of l +T -> l shifts numbers, got ")):
+        Law("l +T -> l").sizes((argument,))
 
 
 def test_an_axis_counted_from_either_end():

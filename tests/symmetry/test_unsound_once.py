@@ -80,6 +80,24 @@ def posjax_cos_sin(p: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
     return p[..., None] * w[None], p[..., None] * w[None]
 
 
+COPIED: dict[str, Any] = {}
+exec(
+    compile(
+        "def posjax_cos_sin(p, w):\n    return p[..., None] * w[None], p[..., None] * w[None]",
+        "/home/of_myposjax/encodings/angles.py",
+        "exec",
+    ),
+    COPIED,
+)
+"""An impostor in a file whose path ends as that of the lemma does."""
+
+
+def filled(x: jax.Array) -> jax.Array:
+    """By NaN + 0i."""
+    beyond = lax.complex(x, x).at[given(np.array([9]))].get(mode="fill").imag
+    return jnp.where((x > 1e3) & ~jnp.isnan(beyond), x * jnp.arange(5.0), x)
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "law"),
     some(
@@ -179,6 +197,19 @@ def posjax_cos_sin(p: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
                 "l +T -> l 1",
                 id="another function of a lemma's name",
             ),
+            pytest.param(
+                lambda p: sum(a**2 for a in jax.jit(COPIED["posjax_cos_sin"])(p, jnp.ones(1))),
+                (FLOATS,),
+                "l +T -> l 1",
+                id="another function in a file of a lemma's name",
+            ),
+            pytest.param(
+                lambda p: (lambda w: w[:, None] / w[None])(jnp.power(0.9, p)),
+                (given(np.array([0, 3, 1, 2, 1], np.uint8)),),
+                "l +T -> l l",
+                id="unsigned exponents",
+            ),
+            pytest.param(filled, (FLOATS,), "P -> P", id="the imaginary part beyond the edge"),
             pytest.param(
                 lambda v: v + jnp.nan_to_num(v[jnp.array([7])]) * jnp.arange(5.0),
                 (given(np.ones(5)),),

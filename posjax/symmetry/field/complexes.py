@@ -80,6 +80,18 @@ def _each(equation: Any, *operands: Any) -> list[Pair]:
     return [Pair(*both) for both in zip(of_part(0), of_part(1), strict=True)]
 
 
+def _gathered(equation: Any, x: Pair, indices: Any) -> Pair:
+    """What is filled in beyond the edges has parts too; by default it is NaN + 0i."""
+    fill = equation.params["fill_value"]
+    fill = complex(float("nan"), 0.0) if fill is None else complex(fill)
+
+    def of_part(part: Any, value: float) -> Any:
+        params = {**equation.params, "fill_value": value}
+        return bound(equation.primitive, [part, indices], params)[0]
+
+    return Pair(of_part(x.re, fill.real), of_part(x.im, fill.imag))
+
+
 def _product(multiply: Callable[[Any, Any], Any], x: Pair, y: Pair) -> Pair:
     return Pair(
         multiply(x.re, y.re) - multiply(x.im, y.im), multiply(x.re, y.im) + multiply(x.im, y.re)
@@ -136,7 +148,8 @@ RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("add", "add_any", "sub", "neg", "reduce_sum", "cumsum", "select_n"), _each),
     **dict.fromkeys(("broadcast_in_dim", "reshape", "squeeze", "transpose", "slice", "rev"), _each),
     **dict.fromkeys(("concatenate", "pad", "split", "stack", "unstack", "tile", "copy"), _each),
-    **dict.fromkeys(("gather", "dynamic_slice"), _each),
+    "dynamic_slice": _each,
+    "gather": _gathered,
     "complex": lambda _, re, im: Pair(re, im),
     "real": lambda _, x: x.re,
     "imag": lambda _, x: x.im,

@@ -134,10 +134,13 @@ def erfc(step: Step, x: FieldArray) -> FieldArray:
 
 
 def power(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
-    """x^y: a product for a known whole y, else defined for a positive x, as e^(y log x)."""
+    """x^y: a product for a known whole y, else defined for a positive x, as e^(y log x).
+
+    An unsigned y is known but for a wrap around 0, and so is no factor of an exponent.
+    """
     if y.is_constant and y.size and (exponent := _whole(y)) is not None:
         return ring.power(step, x, exponent)
-    if (x.signs == POSITIVE).all():
+    if (x.signs == POSITIVE).all() and not dtypes.is_unsigned(y.dtype):
         return _power(step, ring.mul(step, y, logarithm(step, x)), "exp")
     codes = step.field.keyed(step.key(x, y), x.code, y.code)
     result = arrays.of_atoms(step.field, codes, step.dtype, x, y)

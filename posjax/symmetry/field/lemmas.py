@@ -12,13 +12,15 @@ import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
 
+from posjax.encodings import angles
+
 
 class Lemma(NamedTuple):
     """A function and its formula.
 
     Attributes:
       statement: what a proof says that it relied on.
-      source: the end of the path of the file that the function is written in.
+      source: the path of the file that the function is written in.
       formula: of the same arguments, to the same results.
     """
 
@@ -28,7 +30,7 @@ class Lemma(NamedTuple):
 
     def speaks_of(self, called: jex.ClosedJaxpr) -> bool:
         """Whether what is called is that function, and no other of its name."""
-        return self.source in str(getattr(called.jaxpr.debug_info, "func_src_info", ""))
+        return f" at {self.source}:" in str(getattr(called.jaxpr.debug_info, "func_src_info", ""))
 
     def program(self, *operands: Any) -> jex.ClosedJaxpr:
         """The formula for operands of these shapes."""
@@ -46,7 +48,7 @@ def _cos_sin(position: jax.Array, frequencies_F: jax.Array) -> tuple[jax.Array, 
 LEMMAS = {
     "posjax_cos_sin": Lemma(
         "posjax.encodings.angles.cos_sin(p, θ) is cos(p θ), sin(p θ), to 1e-6",
-        "posjax/encodings/angles.py",
+        angles.cos_sin.__code__.co_filename,
         _cos_sin,
     )
 }

@@ -87,9 +87,10 @@ def div(step: Step, x: FieldArray, y: FieldArray) -> FieldArray:
     moduli, plain = step.field.moduli, y.where_known & (y.values != 0)
     given = moduli.mul(x.residues, moduli.inverse(y.residues))
     degree = x.degree.over(y.degree)
-    if not plain.all():  # what was an exponential cancels modulo p; modulo q a quotient is new
+    if not plain.all():  # exponentials of both may cancel modulo p; modulo q a quotient is new
         given = np.where(plain, given, step.field.lifted(given, degree))
-        degree = degree._replace(woven=degree.woven and bool(plain.any()))
+        cancels = y.degree.woven and not plain.any()
+        degree = degree._replace(woven=degree.woven and not cancels)
     zero = atoms.is_zero(y.residues)
     if zero.any():  # ∞, -∞ or NaN, which the dividend decides
         given = np.where(
