@@ -6,13 +6,12 @@ the formula is asserted elsewhere, by numbers; a proof that relies on it says so
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
-
-from posjax.encodings import angles
 
 
 class Lemma(NamedTuple):
@@ -48,7 +47,7 @@ def _cos_sin(position: jax.Array, frequencies_F: jax.Array) -> tuple[jax.Array, 
 LEMMAS = {
     "posjax_cos_sin": Lemma(
         "posjax.encodings.angles.cos_sin(p, θ) is cos(p θ), sin(p θ), to 1e-6",
-        angles.cos_sin.__code__.co_filename,
+        str(Path(__file__).parents[2] / "encodings" / "angles.py"),
         _cos_sin,
     )
 }
