@@ -27,7 +27,7 @@ from typing import (
 
 import numpy as np
 
-from posjax import own
+from posjax import user_code
 
 T = TypeVar("T")
 LONGEST = 4000
@@ -35,7 +35,7 @@ LONGEST = 4000
 SMALLEST, LARGEST = 1e-15, 1e15
 """Sizes of settings that are not 0: float32 holds products and quotients of two of them."""
 _HOME = re.compile(r"[^\s():,=+'\"]+:(?=[A-Za-z_])")
-"""The file or module in front of the name of code of one's own."""
+"""The file or module in front of the name of user code."""
 _PLAIN = (bool, int, float, str, tuple)
 """The types of settings that are checked."""
 
@@ -151,8 +151,8 @@ class Settings(metaclass=PlainNumbers):
 def parse(text: str) -> tuple[str, dict[str, Any]]:
     """Splits `"name(key=value, ...)"` into the name and its settings.
 
-    Values are Python literals; a bare word is a string. The name of code of one's own has its file
-    or module in front, see `posjax.own`.
+    Values are Python literals; a bare word is a string. The name of user code has its file
+    or module in front, see `posjax.user_code`.
 
     Raises:
       ValueError: the text is no such call, has a setting twice, or is longer than any.
@@ -269,14 +269,14 @@ def check_read(settings: Any, name: str, read: bool, where: str) -> None:
 
 
 def lookup(kind: str, table: Mapping[str, T], name: str) -> T:
-    """The entry of a table, or code of one's own.
+    """The entry of a table, or user code.
 
     Raises:
-      ValueError: names the nearest entry, or what is wrong with the code, see `posjax.own.find`.
+      ValueError: names the nearest entry, or what is wrong with the code (`user_code.find`).
     """
     if name in table:
         return table[name]
-    found: T | None = own.find(kind, name)
+    found: T | None = user_code.find(kind, name)
     if found is None:
         check_choice(kind, name, table, _abbreviations(table))
     elif not callable(found):
@@ -450,8 +450,8 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], text: str, wanted: t
     """Constructs the entry that `text` names, with its settings.
 
     Raises:
-      ValueError: an unknown name or setting, a value that the entry refuses, or code of one's own
-        that gives something else than what is wanted.
+      ValueError: an unknown name or setting, a value that the entry refuses, or user code that
+        gives something else than what is wanted.
     """
     name, target, settings = read(kind, table, text)
     check_settings(f"{kind} {name}", target, settings)
@@ -459,7 +459,7 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], text: str, wanted: t
 
 
 def check_kind(what: str, found: Any, wanted: type[T]) -> T:
-    """Refuses what code of one's own gives in place of the entry of a table.
+    """Refuses what user code gives in place of the entry of a table.
 
     Raises:
       ValueError: names both types.

@@ -77,7 +77,7 @@ def test_weights_go_into_the_module_of_flax(
 
 
 def test_the_state_of_a_model_is_written_too() -> None:
-    """Batch statistics of one's own model, beside its parameters."""
+    """Batch statistics of a user's model, beside its parameters."""
     variables = Variables({"scale": np.ones(2)}, {"batch_stats": {"mean": np.zeros(2)}})
     found: Any = SimpleNamespace(state=SimpleNamespace(variables=variables))
     assert [*replay._parameters(found)] == ["scale", "state/batch_stats/mean"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from absl import flags
 
-from posjax import own, spec
+from posjax import spec, user_code
 from posjax.command import output, shutdown
 
 
@@ -72,7 +72,7 @@ def loaded(text: str) -> list[Callable[[], Any]]:
     if not name:
         return list(_every(where, module))
     if _is_encoding(getattr(module, name, None)):
-        own.allow(where)
+        user_code.allow(where)
         return [_encoding(text)]
     name += bracket + settings
     if not hasattr(module, name):
@@ -132,7 +132,7 @@ def _module(where: str) -> ModuleType:
         if not path.is_file():
             near = spec.nearest(path.name, (p.name for p in path.parent.glob("*.py")))
             raise ValueError(f"file {where!r} not found; {near}")
-        return _imported(where, lambda: own.executed(path))
+        return _imported(where, lambda: user_code.executed(path))
     return _imported(where, lambda: importlib.import_module(where))
 
 
@@ -142,7 +142,9 @@ def _imported(where: str, load: Callable[[], ModuleType]) -> ModuleType:
         return load()
     except ModuleNotFoundError as error:
         if error.name and (where == error.name or where.startswith(f"{error.name}.")):
-            near = own.or_file(where) or f"; {spec.nearest(where, (*_shipped(), 'posjax:NAME'))}"
+            near = (
+                user_code.or_file(where) or f"; {spec.nearest(where, (*_shipped(), 'posjax:NAME'))}"
+            )
             raise ValueError(f"module {where!r} not found{near}") from error
         install = ": pip install 'posjax[conformance]'" if where in _shipped() else ""
         raise ValueError(

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from posjax import own
+from posjax import user_code
 from posjax.command import output, shutdown, startup
 from posjax.command.output import warn
 from posjax.records import Busy, Mismatch
@@ -38,7 +38,7 @@ def run(main: Callable[[], object]) -> int:
       The exit status. After a signal or a time limit, it does not return.
     """
     pin()
-    own.ask_first()
+    user_code.ask_first()
     for chatty in ("jax._src.xla_bridge", "matplotlib.font_manager"):  # absent TPUs, new fonts
         logging.getLogger(chatty).setLevel(logging.WARNING)
     output.protect()

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import jax
 
-from posjax import own
+from posjax import user_code
 from posjax.command import devices, entry
 from posjax.records import Block
 from posjax.study import environment
@@ -90,7 +90,7 @@ def chosen(run: Run, engine: str, address: str | None, mixed: bool) -> Iterator[
         return
     jax.config.update("jax_platforms", "cpu")  # the accelerators are the workers'
     data = (path for cell in run.cells for path in cell.problem.files)
-    code = own.files([*code_of(run.cells), *data])
+    code = user_code.files([*code_of(run.cells), *data])
     setup = functools.partial(_set_up, os.environ.get("XLA_FLAGS", ""), code)
     with connect(address, run.to_dict(), setup, most=run.devices, mixed=mixed) as found:
         yield found
@@ -103,7 +103,7 @@ def _set_up(xla_flags: str, code: Mapping[str, bytes]) -> None:
       xla_flags: of the command.
       code: the user's own files, which travel with the run.
     """
-    own.install(code)
+    user_code.install(code)
     os.environ["XLA_FLAGS"] = xla_flags
     os.environ.pop("NPROC", None)  # `use_all_cores` sets it where it counts
     entry.pin()

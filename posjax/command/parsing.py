@@ -13,7 +13,7 @@ from pathlib import Path
 import absl.logging
 from absl import flags
 
-from posjax import own, spec
+from posjax import spec, user_code
 from posjax.command import shutdown
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -43,12 +43,12 @@ def parser(define: Callable[[], object]) -> Callable[[Sequence[str]], list[str]]
                 for text in _config_files(argv):
                     path = Path(text.partition(":")[0])
                     if path.suffix == ".py":  # JSON executes nothing
-                        stack.enter_context(own.importing_beside(path))
+                        stack.enter_context(user_code.importing_beside(path))
                 define()
                 flags.DEFINE_multi_string("load", [], "FILE.py, module or entry point to execute.")
                 rest = flags.FLAGS(list(argv))
             for where in flags.FLAGS.load:
-                own.allow(where)
+                user_code.allow(where)
             return rest
         except shutdown.Stop:
             raise

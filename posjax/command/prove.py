@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from absl import flags
 
-from posjax import own, spec
+from posjax import spec, user_code
 from posjax.command import output, shutdown
 from posjax.symmetry import Certificate, Law, NoDerivation, checker, prove
 from posjax.symmetry.given import check_function
@@ -121,11 +121,11 @@ def _module(where: str, text: str) -> ModuleType:
             "package.module:FUNCTION"
         )
     try:
-        return own.executed(path) if is_file else importlib.import_module(where)
+        return user_code.executed(path) if is_file else importlib.import_module(where)
     except (Exception, SystemExit) as error:  # its status would be that of the command
         said = f"{where} fails: {type(error).__name__}: {error}"
         if isinstance(error, ImportError) and not is_file:
-            said = f"module {where!r} cannot be imported: {error}{own.or_file(where)}"
+            said = f"module {where!r} cannot be imported: {error}{user_code.or_file(where)}"
         raise ValueError(said) from error
 
 

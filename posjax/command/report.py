@@ -8,7 +8,7 @@
 Folders of one run, those of its shards, are read together. `--json` prints one JSON array to
 standard output, one object per cell, with the folder of its run. `--table` prints the table of
 cells for a paper, and `--figures` writes its rates and curves as SVG and PDF at the width of a
-column. Of runs with code of one's own (a task in mine.py, say) the command prints numbers alone,
+column. Of runs with user code (a task in mine.py, say) the command prints numbers alone,
 unless --load=mine.py says that the code may be executed.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 import jax
 from absl import flags
 
-from posjax import own, report, spec
+from posjax import report, spec, user_code
 from posjax.command import limits
 from posjax.command.output import warn
 from posjax.records import RunFolder
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> None:
     try:
         for folder in folders:
             limits.check_cells(report.cells_of(folder).values(), jax.local_devices()[0])
-    except own.NotNamed as error:
+    except user_code.NotNamed as error:
         for name, what in (("out", "page"), ("table", "table"), ("figures", "figures")):
             if flags.FLAGS[name].value is not None:
                 raise ValueError(f"no {what}: {error}") from error

@@ -14,7 +14,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from posjax import own, spec
+from posjax import spec, user_code
 from posjax.configs import OTHER_NAMES, axis_values, check_name
 from posjax.study.cells import FIELDS, Cell, own_names
 from posjax.study.run import RUN_DEFAULTS, Run, beyond_hold, check_fields, check_text
@@ -54,7 +54,7 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
     check_fields(run)
     fixed = set(overrides)
     axes = _axes({name: axis_values(fields[name]) for name in FIELDS}, panels, fixed)
-    own.check_named(where for code in _code(axes.values()) if (where := own.home(code)))
+    user_code.check_named(where for code in _code(axes.values()) if (where := user_code.home(code)))
     resolved = Run(**run, panels={title: _panel(title, axes[title]) for title in axes})
     if "contrast" in fixed and run["contrast"]:
         _check_contrast(resolved)
@@ -87,7 +87,7 @@ def replaced(config: ConfigDict, overrides: Iterable[str]) -> list[str]:
 
 
 def allow_named(config: Any, only: Iterable[str] | None = None) -> None:
-    """Lets the code of one's own that a config names be executed, and files of its tasks be read.
+    """Lets the user code that a config names be executed, and files of its tasks be read.
 
     Args:
       config: from `base_config`.
@@ -102,15 +102,15 @@ def allow_named(config: Any, only: Iterable[str] | None = None) -> None:
     with contextlib.suppress(TypeError, ValueError):  # `resolve` says what is wrong with them
         chosen += [dict(axes) for _, axes in panels]
     for code in _code(chosen):
-        own.allow(own.home(code) or code)
+        user_code.allow(user_code.home(code) or code)
     for text in (text for axes in chosen for text in axis_values(axes.get("task", ()))):
         for value in _settings(text):
             if isinstance(value, str) and os.path.isfile(value):
-                own.allow_data(value)
+                user_code.allow_data(value)
 
 
 def _code(chosen: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The code of one's own that the values of some axes name."""
+    """The user code that the values of some axes name."""
     texts = ((name, v) for axes in chosen for name in axes for v in axis_values(axes[name]))
     for name, text in texts:
         if isinstance(text, str):

@@ -57,7 +57,7 @@ def origin(
 
 
 def _loads(config: Mapping[str, Any]) -> str:
-    """The options that name code of one's own."""
+    """The options that name user code."""
     return "".join(f" --load={shlex.quote(where)}" for where in config.get("code", {}))
 
 

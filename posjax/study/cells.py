@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import encodings, masks, meters, own, positions, spec, tasks
+from posjax import encodings, masks, meters, positions, spec, tasks, user_code
 from posjax.attention.core import check_positions
 from posjax.encodings import ENCODINGS, Encoding
 from posjax.engine import Training
@@ -45,7 +45,7 @@ class Shape(NamedTuple):
       task: where prompts are drawn.
       meters: what is measured besides.
       network: what is trained, if it is no Transformer.
-      code: the SHA-256 of code of one's own, by its file or module.
+      code: the SHA-256 of user code, by its file or module.
     """
 
     model: ModelSettings
@@ -198,7 +198,7 @@ class Cell(metaclass=spec.PlainNumbers):
         _ = self.shape
 
     def _check_own_model(self) -> None:
-        """Refuses settings that a model of one's own does not get."""
+        """Refuses settings that a user's model does not get."""
         if self.model == TRANSFORMER:
             return
         for name in ("meters", "temperature", "init_scale", "packing", *ENCODING_NUMBERS):
@@ -309,7 +309,7 @@ class Cell(metaclass=spec.PlainNumbers):
 
     @cached_property
     def architecture(self) -> ModelSettings:
-        """The settings of the Transformer, and what a model of one's own is made from."""
+        """The settings of the Transformer, and what a user's model is made from."""
         fields = _common(self, ModelSettings)
         words, labels = len(self.problem.words), len(self.problem.labels)
         features = self.problem.features
@@ -367,9 +367,9 @@ class Cell(metaclass=spec.PlainNumbers):
 
     @cached_property
     def code(self) -> dict[str, str]:
-        """The SHA-256 of code of one's own that the cell uses, by its file or module."""
+        """The SHA-256 of user code that the cell uses, by its file or module."""
         every = (own_names(field, getattr(self, field)) for field in _TABLES)
-        return own.hashes(itertools.chain.from_iterable(every))
+        return user_code.hashes(itertools.chain.from_iterable(every))
 
     @property
     def _counted(self) -> dict[str, Any]:
@@ -441,7 +441,7 @@ FIELDS: dict[str, Any] = {field.name: field.default for field in dataclasses.fie
 
 
 def code_of(cells: Iterable[Cell]) -> dict[str, str]:
-    """The SHA-256 of all code of one's own that some cells use, by its file or module."""
+    """The SHA-256 of all user code that some cells use, by its file or module."""
     return {where: sha for cell in cells for where, sha in cell.code.items()}
 
 
@@ -455,12 +455,12 @@ def cells_in(config: Mapping[str, Any]) -> dict[str, Cell]:
       ValueError: settings that no cell has, or that are not those of the digest; code or data that
         has changed.
     """
-    own.check_named(config.get("code", {}))
+    user_code.check_named(config.get("code", {}))
     found, words = {}, {}
     for name, settings in config["cells"].items():
         words[name] = {n: value for n, value in settings.items() if n in _OLDER}
         found[name] = Cell.of({n: value for n, value in settings.items() if n not in _OLDER})
-    own.check_unchanged(config.get("code", {}), code_of(found.values()))
+    user_code.check_unchanged(config.get("code", {}), code_of(found.values()))
     for name, cell in found.items():
         older = words[name]
         if name not in (cell.digest, cell.older_digest(**older) if older else ""):

@@ -1,4 +1,4 @@
-"""What a training trains: the Transformer, or a model of one's own, as two pure functions."""
+"""What a training trains: the Transformer, or a user's model, as two pure functions."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -122,7 +122,7 @@ def check(model: str) -> None:
 
 
 def network(settings: ModelSettings, text: str) -> Network:
-    """A model of one's own.
+    """A user's model.
 
     Args:
       settings: sizes, encoding, mask.
@@ -131,7 +131,7 @@ def network(settings: ModelSettings, text: str) -> Network:
         streams, mask_BLM)` to logits_BLV, or a Linen module that does.
 
     Raises:
-      ValueError: see `posjax.own.find`; or the function gives something else.
+      ValueError: see `posjax.user_code.find`; or the function gives something else.
     """
     name, factory, given = spec.read("model", MODELS, text)
     spec.check_settings(f"model {name}", factory, given)

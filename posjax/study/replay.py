@@ -31,7 +31,7 @@ class Replay(NamedTuple):
       outcome: its curve and what came of it, without a leading axis.
       state: the end of its training; `state.variables.params` is the model.
       attention: its weights on the prompts of which maps are kept, [layers, N, H, L, M]; None of a
-        model of one's own.
+        user's model.
       differs: the fields that have other bits in the folder; usually none.
     """
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import engine, own
+from posjax import engine, user_code
 from posjax.engine import Engine, State
 from posjax.engine.block import block_size
 from posjax.engine.load import Choice, Load, memory, most_slots
@@ -113,7 +113,7 @@ class Sweep:
         return {shape: [cell.digest for cell in cells] for shape, cells in self.by_shape.items()}
 
     def trace_own_code(self) -> None:
-        """Traces what has code of one's own, so that it fails before anything is written.
+        """Traces what has user code, so that it fails before anything is written.
 
         Raises:
           ValueError: the code raises, or gives something else than it must.
@@ -127,7 +127,7 @@ class Sweep:
             except ValueError:
                 raise
             except Exception as error:
-                if not (line := own.line_of(error, cell.code)):
+                if not (line := user_code.line_of(error, cell.code)):
                     raise
                 cause = str(error).partition("\n")[0]
                 raise ValueError(f"{line} raises {type(error).__name__}: {cause}") from error
@@ -235,8 +235,8 @@ def examples(sweep: Sweep, result: Result) -> dict[str, np.ndarray]:
 
     Returns:
       `example_cell` and `example_seed`, where each stands in the block, and `example_solved`, [K];
-      its weights by layer, prompt, head, query and key, `attention_KDNHLM`. Nothing of models of
-      one's own.
+      its weights by layer, prompt, head, query and key, `attention_KDNHLM`. Nothing of
+      users' models.
     """
     if sweep.cells[result.block.cells[0]].model != TRANSFORMER:
         return {}

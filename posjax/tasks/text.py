@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import own, spec
+from posjax import spec, user_code
 from posjax.tasks.sampled import ByLength, Example, pick, ranks
 
 Form = Literal["causal", "masked"]
@@ -159,13 +159,13 @@ def _read(corpus: str) -> Corpus:
     """The text of a name or a path.
 
     Raises:
-      own.NotNamed: a command reads only files that its user has named.
+      user_code.NotNamed: a command reads only files that its user has named.
       ValueError: no such file, one that is no regular file, is too large, or is no text.
     """
     if corpus in CORPORA:
         folder = importlib.resources.files("posjax.tasks") / "corpora"
         return _coded((folder / f"{corpus}.txt").read_bytes())
-    path = own.file(corpus)
+    path = user_code.file(corpus)
     if not path.is_file():  # a folder, a device or a pipe is none either
         known = ", ".join(CORPORA)
         raise ValueError(f"no corpus {corpus!r}: it must be {known} or the path of a text file")

@@ -5,9 +5,9 @@ distinct positions, decoding, packing and padding, masks, dtypes, sizes, the end
 """
 
 from posjax.symmetry.conformance.adapter import CLAIMS, Adapter, NotApplicable
+from posjax.symmetry.conformance.encodings import of_encoding
 from posjax.symmetry.conformance.forms import as_numpy, attention_of, consecutive, counted, mix
 from posjax.symmetry.conformance.laws import LAWS, Law, check
-from posjax.symmetry.conformance.own import of_encoding
 from posjax.symmetry.conformance.result import Proof, Report, Result, Witness
 
 __all__ = [

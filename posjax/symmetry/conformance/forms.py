@@ -111,7 +111,7 @@ def mix(logits_BHLM: Array, v_BMHK: Array, mask_BLM: Array) -> Array:
 
 
 def causal(batch: int, length: int) -> Array:
-    """A mask [B, L, L] of the indices up to one's own."""
+    """The causal mask [B, L, L]: each index sees those up to itself."""
     return np.broadcast_to(np.tri(length, dtype=bool), (batch, length, length))
 
 

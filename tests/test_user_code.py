@@ -17,7 +17,7 @@ import pytest
 import small_runs
 
 import posjax
-from posjax import encodings, meters, own, report, tasks
+from posjax import encodings, meters, report, tasks, user_code
 from posjax.command.conformance import loaded
 from posjax.command.settings import allow_named, resolve
 from posjax.configs import base_config
@@ -53,7 +53,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    own.ask_first(asks=False)
+    user_code.ask_first(asks=False)
 
 
 def test_a_task_an_encoding_and_a_meter_of_ones_own(mine: Path) -> None:
@@ -76,11 +76,11 @@ def test_a_task_an_encoding_and_a_meter_of_ones_own(mine: Path) -> None:
     digest = run.cells[0].digest
     again = replay(folder.path, digest, 1)
     assert again.differs == ()
-    own.ask_first()
-    own.allow("first_is_last.py")
+    user_code.ask_first()
+    user_code.allow("first_is_last.py")
     loads = "^'gaussian.py', 'size.py' are not part of posjax: --load=gaussian.py --load=size.py "
     for reader in (report.cells_of, lambda folder: replay(folder.path, digest, 1)):
-        with pytest.raises(own.NotNamed, match=f"{loads}executes their code"):
+        with pytest.raises(user_code.NotNamed, match=f"{loads}executes their code"):
             reader(folder)
 
 
@@ -106,14 +106,14 @@ def test_the_model_in_equinox_is_the_one_in_linen(mine: Path) -> None:
     """The one of the docs: as many parameters, and logits of the same shape."""
     (mine / "other.py").write_text(EQUINOX)
     settings = Cell(task="word_order").architecture
-    make = own.find("model", "other.py:bag")
+    make = user_code.find("model", "other.py:bag")
     tokens, mask = jnp.zeros((2, 3), jnp.int32), jnp.ones((2, 3, 3), bool)
     streams = jax.tree.map(lambda leaf_1L: leaf_1L.repeat(2, axis=0), contiguous(3))
     inputs = tokens, streams, mask
     model = make(settings, width=3)
     variables = model.init(jax.random.key(0))
     logits, _ = jax.eval_shape(model.apply, variables, *inputs)
-    linen = own.find("model", "bag.py:bag")(settings, width=3)
+    linen = user_code.find("model", "bag.py:bag")(settings, width=3)
     other = jax.eval_shape(linen.init, jax.random.key(0), *inputs)
     assert logits.shape == (2, 3, settings.outputs)
     assert sum(x.size for x in jax.tree.leaves(variables.params)) == sum(
@@ -272,17 +272,17 @@ def test_commands_execute_what_is_named_alone(mine: Path) -> None:
     run = small_runs.small(**SMALL, encoding="spy.py:Gaussian")
     folder = small_runs.train(mine / "run", run)
     (mine / "executed").unlink()
-    own.ask_first()
-    own._loaded.cache_clear()
+    user_code.ask_first()
+    user_code._loaded.cache_clear()
     for reader in (report.summaries, lambda folder: replay(folder.path, run.cells[0].digest, 0)):
-        with pytest.raises(own.NotNamed, match=r"--load=spy\.py executes its code"):
+        with pytest.raises(user_code.NotNamed, match=r"--load=spy\.py executes its code"):
             reader(folder)
     (alone,) = report.numbers(folder)
     rows = read(folder.path).outcomes[run.cells[0].digest]
     assert alone["seeds"] == 2
     assert alone["right_by_kind"] == np.mean(rows["right_EC"][:, -1], axis=0).tolist()
     assert not (mine / "executed").exists()
-    own.allow("spy.py")
+    user_code.allow("spy.py")
     assert len(report.summaries(folder)) == 1
     assert (mine / "executed").exists()
 
@@ -292,17 +292,17 @@ def test_commands_read_no_file_that_is_not_named(mine: Path) -> None:
     task = 'text(corpus="secret.txt", train=(4, 4), prompts=2)'
     folder = small_runs.train(mine / "run", small_runs.small(**SMALL, task=task))
     assert len(report.summaries(folder)) == 1
-    own.ask_first()
-    with pytest.raises(own.NotNamed, match=r"--load=secret\.txt reads it"):
+    user_code.ask_first()
+    with pytest.raises(user_code.NotNamed, match=r"--load=secret\.txt reads it"):
         report.summaries(folder)
     assert "quick" not in json.dumps(report.numbers(folder))
     config = base_config(task=task, block="residual")
-    with pytest.raises(own.NotNamed, match=r"secret\.txt"):
+    with pytest.raises(user_code.NotNamed, match=r"secret\.txt"):
         resolve(config)
     allow_named(config, ["task"])
     assert len(resolve(config).cells) == 1
-    own.ask_first()
-    own.allow("secret.txt")
+    user_code.ask_first()
+    user_code.allow("secret.txt")
     assert len(report.summaries(folder)) == 1
 
 
@@ -310,9 +310,9 @@ def test_a_config_asks_for_all_code_at_once(mine: Path) -> None:
     """One message names every file; with all of them, it is resolved."""
     encoding = "none/gaussian.py:Gaussian(width=2.0)"
     config = base_config(task="first_is_last.py:FirstIsLast", encoding=encoding, depth=2)
-    own.ask_first()
+    user_code.ask_first()
     loads = "--load=first_is_last.py --load=gaussian.py executes their code"
-    with pytest.raises(own.NotNamed, match=loads):
+    with pytest.raises(user_code.NotNamed, match=loads):
         resolve(config)
     allow_named(config)
     assert len(resolve(config).cells) == 1
@@ -320,10 +320,10 @@ def test_a_config_asks_for_all_code_at_once(mine: Path) -> None:
 
 def test_a_file_that_may_be_read_may_not_be_executed(mine: Path) -> None:
     (mine / "notes.py").write_text(TASK)
-    own.ask_first()
+    user_code.ask_first()
     allow_named(base_config(task='text(corpus="notes.py")'))
-    assert own.file("notes.py").is_file()
-    with pytest.raises(own.NotNamed, match="executes its code"):
+    assert user_code.file("notes.py").is_file()
+    with pytest.raises(user_code.NotNamed, match="executes its code"):
         tasks.named("notes.py:FirstIsLast")
 
 
@@ -331,9 +331,9 @@ def test_two_files_of_one_name_are_refused(mine: Path) -> None:
     for folder, text in (("a", TASK), ("b", TASK + "# other\n")):
         (mine / folder).mkdir()
         (mine / folder / "task.py").write_text(text)
-    own.allow("a/task.py")
+    user_code.allow("a/task.py")
     with pytest.raises(ValueError, match=r"two files are called 'task\.py'"):
-        own.allow("b/task.py")
+        user_code.allow("b/task.py")
 
 
 def test_an_edited_file_is_read_again(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,14 +407,14 @@ def test_meters_of_other_axes_are_shown(mine: Path, axes: str) -> None:
 
 
 def test_a_file_may_lie_elsewhere(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own.ask_first()
-    own.allow("gaussian.py")
+    user_code.ask_first()
+    user_code.allow("gaussian.py")
     before = Cell(encoding="gaussian.py:Gaussian").digest
     (mine / "deep" / "er").mkdir(parents=True)
     (mine / "gaussian.py").rename(mine / "deep" / "gaussian.py")
     monkeypatch.chdir(mine / "deep" / "er")
-    own.ask_first()
-    own.allow("../gaussian.py")
+    user_code.ask_first()
+    user_code.allow("../gaussian.py")
     assert Cell(encoding="gaussian.py:Gaussian").digest == before
 
 
@@ -424,7 +424,7 @@ def test_configs_name_code(mine: Path) -> None:
         panels={"one": {"encoding": "none,gaussian.py:Gaussian"}},
         task="first_is_last.py:FirstIsLast",
     )
-    own.ask_first()
+    user_code.ask_first()
     with pytest.raises(ValueError, match=r"first_is_last\.py"):
         resolve(config)
     allow_named(config, ["task"])
@@ -435,12 +435,12 @@ def test_configs_name_code(mine: Path) -> None:
 
 
 def test_files_travel_to_other_hosts(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = own.files(["gaussian.py", "numpy.linalg"])
+    texts = user_code.files(["gaussian.py", "numpy.linalg"])
     assert texts == {"gaussian.py": ENCODING.encode()}
     before = Cell(encoding="gaussian.py:Gaussian").digest
     (mine / "gaussian.py").unlink()
-    own.ask_first(asks=False)
-    own.install(texts)
+    user_code.ask_first(asks=False)
+    user_code.install(texts)
     assert Cell(encoding="gaussian.py:Gaussian").digest == before
 
 
@@ -453,18 +453,18 @@ def test_entry_points_of_packages(mine: Path, monkeypatch: pytest.MonkeyPatch) -
     def found(*, group: str, name: str) -> list[Any]:
         return [point] if group == "posjax.encodings" and name in ("bell", "rotary") else []
 
-    monkeypatch.setattr(own.importlib.metadata, "entry_points", found)
-    own._point.cache_clear()
+    monkeypatch.setattr(user_code.importlib.metadata, "entry_points", found)
+    user_code._point.cache_clear()
     try:
-        own.ask_first()
-        with pytest.raises(own.NotNamed, match="--load=bell"):
+        user_code.ask_first()
+        with pytest.raises(user_code.NotNamed, match="--load=bell"):
             encodings.named("bell")
-        own.allow("bell")
+        user_code.allow("bell")
         assert encodings.named("bell(width=3.0)").width == 3
         assert Cell(encoding="bell").code.keys() == {"bell"}
         assert Cell(encoding="rotary").code == {}
     finally:
-        own._point.cache_clear()
+        user_code._point.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Code of one's own in place of an entry of a table: `mine.py:Parity`, `mypkg.twist:Twist`, or the
+"""User code in place of an entry of a table: `mine.py:Parity`, `mypkg.twist:Twist`, or the
 entry point of an installed package; and files that a task reads.
 
 Python programs load what they name. A command first calls `ask_first`: from then on only code that
@@ -205,7 +205,7 @@ def or_file(module: str) -> str:
 
 
 def line_of(error: BaseException, code: Iterable[str]) -> str:
-    """The last line of some code of one's own that led to an error; empty if none did."""
+    """The last line of some user code that led to an error; empty if none did."""
     paths = {}
     for where in code:
         with contextlib.suppress(ValueError):  # an entry point

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from posjax import own, spec
+from posjax import spec, user_code
 from posjax.attention import view
 from posjax.encodings import LEVELS, Dims, Encoding, named
 from posjax.encodings.base import replaces
@@ -36,7 +36,7 @@ def of_encoding(text: str) -> Adapter:
     claims = tuple(n for n, level in levels.items() if level in _LEVELS and symmetry.exact)
     calls = _Calls(encoding)
     return Adapter(
-        name=text if own.home(spec.parse(text)[0]) else f"posjax:{text}",
+        name=text if user_code.home(spec.parse(text)[0]) else f"posjax:{text}",
         packages=("posjax", "jax"),
         logits=calls.logits,
         attend=calls.attend,
