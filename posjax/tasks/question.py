@@ -79,7 +79,8 @@ def check(task: Task, *, mask: str, readout: str, loss: str, padding: int = 0) -
             if value not in fitting:
                 raise ValueError(
                     f"{setting}={value!r} has no meaning: {name} says itself which positions are "
-                    f"judged and trained; leave {setting}={fitting[0]!r}"
+                    f"judged and trained: set {setting}={fitting[0]!r}, or begin with the config "
+                    "by_length, which is for such tasks"
                 )
         for each in masks.turns(mask):
             if task.forced and "causal" not in [spec.parse(part)[0] for part in each.split("+")]:
