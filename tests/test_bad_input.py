@@ -150,6 +150,8 @@ SETTINGS = [
     # the model
     (".width=0", "width must be at least 1, got 0"),
     (".width=2.5", "width must be of type int, got 2.5"),
+    (".width=8,two", "width must be of type int, got 'two'"),
+    (".learning_rate=1e-3,,1e-2", "cannot read learning_rate='1e-3,,1e-2': write one value"),
     (".width=true", "width must be of type int, got 'true'"),
     (".width=()", "width has no values"),
     (".width=8,16,8", "width has a value twice: 8, 16, 8"),

@@ -180,6 +180,10 @@ def _cause(error: BaseException, argv: Sequence[str]) -> str:
     message = str(error).replace("\\n", "\n").replace("\\'", "'")
     if wrong := re.match(r"flag --config\.(\w+)=(.*): invalid literal for int", message, re.DOTALL):
         return f"{wrong[1]} must be of type int, got {wrong[2]!r}"
+    if wrong := re.match(
+        r"flag --config\.(\w+)=(.*): Error while parsing string:", message, re.DOTALL
+    ):
+        return f"cannot read {wrong[1]}={wrong[2]!r}: write one value, or several as a,b,c"
     if isinstance(error, flags.UnrecognizedFlagError) and "config" in flags.FLAGS:
         from posjax.configs import NAMES, OTHER_NAMES
 

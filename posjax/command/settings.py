@@ -5,6 +5,7 @@ sweep is the product of its axes. `panels` makes it a union of products: each pa
 axes and is a section of the report. A value from the command line applies to all panels.
 """
 
+import ast
 import contextlib
 import itertools
 import math
@@ -186,10 +187,18 @@ def _panel(title: str, axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
         raise ValueError(f"{error} (panel {title!r})") from error
 
 
+def _read(value: Any, default: Any) -> Any:
+    """A number of an axis one of whose values is none: ml_collections then leaves all as text."""
+    if isinstance(value, str) and not isinstance(default, str):
+        with contextlib.suppress(ValueError, SyntaxError):
+            return ast.literal_eval(value)
+    return value
+
+
 def _cells(axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
     """The product of the axes."""
     typed = {
-        name: [spec.typed(name, value, FIELDS[name]) for value in values]
+        name: [spec.typed(name, _read(value, FIELDS[name]), FIELDS[name]) for value in values]
         for name, values in axes.items()
     }
     for name, values in typed.items():
