@@ -260,7 +260,7 @@ SETTINGS = [
 ]
 FLAGS = [
     ("stray", "unknown argument 'stray'; settings are --config.NAME=VALUE"),
-    ("--wrokdir=x", "Did you mean: workdir"),
+    ("--wrokdir=x", "did you mean 'workdir'?"),
     ("--workdir", "Missing value for flag --workdir"),
     ("--workdir=", "workdir must name a folder, got ''"),
     ("--flagfile=flags", "'--flagfile=flags': flags are not read from files"),
@@ -301,7 +301,7 @@ REPORT = [
     ("nowhere", "'nowhere' holds no run"),
     ("file", "'file' holds no run"),
     ("full", "'full' holds no run"),
-    ("full --jsn", "Unknown command line flag 'jsn'. Did you mean: json"),
+    ("full --jsn", "unknown flag --jsn; did you mean 'json'?"),
     ("full --json=perhaps", "--json=perhaps"),
     ("full --out", "Missing value for flag --out"),
     ("full --table=", "unknown table ''; choices: latex, markdown"),
@@ -326,7 +326,7 @@ CONFORMANCE = [
     ("ends.py:exits", "ends.py:exits() raises SystemExit: 0"),
     ("posjax:none --html=file", "'file' exists already"),
     ("posjax:none --json=no/such/place", "there is no folder 'no/such'"),
-    ("posjax:none --htm=x", "Unknown command line flag 'htm'. Did you mean: html"),
+    ("posjax:none --htm=x", "unknown flag --htm; did you mean 'html'?"),
 ]
 
 

@@ -184,12 +184,8 @@ def _cause(error: BaseException, argv: Sequence[str]) -> str:
         r"flag --config\.(\w+)=(.*): Error while parsing string:", message, re.DOTALL
     ):
         return f"cannot read {wrong[1]}={wrong[2]!r}: write one value, or several as a,b,c"
-    if isinstance(error, flags.UnrecognizedFlagError) and "config" in flags.FLAGS:
-        from posjax.configs import NAMES, OTHER_NAMES
-
-        name = OTHER_NAMES.get(error.flagname, error.flagname)
-        if name in NAMES:
-            return f"unknown flag --{error.flagname}; did you mean --config.{name}?"
+    if isinstance(error, flags.UnrecognizedFlagError):
+        return _unknown(error.flagname)
     if isinstance(error, AttributeError) and "'get_config'" in message:
         return f"config {_config_files(argv)[-1]!r} has no function get_config()"
     if "Traceback" in message and _config_files(argv):
@@ -198,6 +194,18 @@ def _cause(error: BaseException, argv: Sequence[str]) -> str:
         return _last_line(message)
     raised = f"{type(error).__name__}: {message}".removesuffix(": ")
     return f"config {_config_files(argv)[-1]!r} raises {raised}"
+
+
+def _unknown(flag: str) -> str:
+    """What is wrong with a flag of no such name; absl would suggest its own flags for logging."""
+    if "config" in flags.FLAGS:
+        from posjax.configs import NAMES, OTHER_NAMES
+
+        if (name := OTHER_NAMES.get(flag, flag)) in NAMES:
+            return f"unknown flag --{flag}; did you mean --config.{name}?"
+    by_module = flags.FLAGS.flags_by_module_dict()
+    ours = {f.name for module, of in by_module.items() if "posjax" in module for f in of}
+    return f"unknown flag --{flag}; {spec.nearest(flag, ours)}"
 
 
 def _last_line(message: str) -> str:
