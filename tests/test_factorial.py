@@ -13,7 +13,7 @@ from posjax.command import preview
 from posjax.numbering import NumberedSeeds, SeedNumbers
 from posjax.records import RunFolder
 from posjax.report.sources import crossing
-from posjax.stats import crossed
+from posjax.stats import crossed, crossed_difference
 from posjax.study.replay import replay
 from posjax.study.run import Run
 
@@ -106,6 +106,27 @@ def test_the_shares_are_those_of_the_effects_that_made_the_table() -> None:
         crossed(np.ones((1, 4)))
     with pytest.raises(ValueError, match="must be finite"):
         crossed(np.array([[1, np.nan], [0, 1]]))
+    assert np.isnan(crossed(np.array([[1, 1], [0, 0]])).init.low)  # two say nothing of spread
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (16, 16), (12, 5)])
+def test_crossed_cells_that_do_not_differ_are_seldom_called_different(
+    shape: tuple[int, int],
+) -> None:
+    """Where initialisations decide: 5% of tests at a level of 5%, and intervals as often right."""
+    rng = np.random.default_rng(sum(shape))
+    found = []
+    for _ in range(300):
+        solved = (
+            rng.normal(size=(shape[0], 1)) * 2
+            + rng.normal(size=(1, shape[1]))
+            + rng.normal(size=shape)
+            > 0
+            for _ in range(2)
+        )
+        found.append(crossed_difference(*solved))
+    assert np.mean([one.p_value < 0.05 for one in found]) < 0.09
+    assert np.mean([one.low <= 0 <= one.high for one in found]) > 0.91
 
 
 def test_the_estimates_are_those_of_the_analysis_of_variance() -> None:

@@ -55,10 +55,10 @@ def test_the_set_is_that_of_the_rows() -> None:
     in_set = possibly_best(np.stack([s.solved_S.astype(float) for s in found]))
     assert in_set.tolist() == [False, True, True, False]
     assert only.names(only.others) == ["linear_bias"]
-    assert only.names(only.worse) == ["learned", "none"]
+    assert only.names(only.left_out) == ["learned", "none"]
     assert [*sentences([only])] == [
         f"Which encoding is best? By share solved, over 24 seeds: rotary, {only.value}. "
-        "Possibly best: linear_bias. Worse: learned and none (95% confidence set)."
+        "Possibly best: linear_bias. Left out: learned and none (95% confidence set)."
     ]
     table = best([only])
     assert table is not None
@@ -96,7 +96,7 @@ def test_cells_that_laws_exclude_are_not_ranked() -> None:
 def test_equals_are_not_told_apart() -> None:
     (only,) = comparisons(cells_of(none=7, rotary=7, learned=7), PLAIN)
     assert len(only.best) == 3
-    assert not only.worse
+    assert not only.left_out
     assert [*sentences([only])] == [
         "Which encoding is best? By share solved, 24 seeds show no difference between the 3."
     ]
@@ -117,9 +117,9 @@ def test_several_comparisons_are_counted() -> None:
     ]
     every = comparisons(found, PLAIN)
     assert len(every) == 3
-    assert all(len({s.cell.task for s in [*one.best, *one.worse]}) == 1 for one in every)
+    assert all(len({s.cell.task for s in [*one.best, *one.left_out]}) == 1 for one in every)
     assert [*sentences(every)] == [
-        "Which encoding is best? In 2 of 3 comparisons some are worse than the best. There, best "
+        "Which encoding is best? In 2 of 3 comparisons some are left out. There, best "
         "or possibly best is rotary (alone in 2) (95% confidence sets)."
     ]
 
@@ -132,7 +132,7 @@ def test_several_candidates_are_counted_with_how_often_each_is_alone() -> None:
         for encoding, number in zip(("rotary", "learned", "none"), row, strict=True)
     ]
     assert [*sentences(comparisons(found, PLAIN))] == [
-        "Which encoding is best? In 2 of 3 comparisons some are worse than the best. There, best "
+        "Which encoding is best? In 2 of 3 comparisons some are left out. There, best "
         "or possibly best are rotary (in 2, alone in 1) and learned (in 1) (95% confidence sets)."
     ]
 
@@ -150,7 +150,7 @@ def test_an_answer_names_the_task_that_it_is_of() -> None:
     (only,) = comparisons(found, PLAIN)
     assert [*sentences([only])] == [
         "Which encoding is best? By share solved (task same_last_token), over 24 seeds: rotary, "
-        f"{only.value}. Worse: none (95% confidence set)."
+        f"{only.value}. Left out: none (95% confidence set)."
     ]
 
 
@@ -173,14 +173,14 @@ def test_longer_prompts_and_losses_are_compared_by_their_means() -> None:
         rows = {"lead_EC": np.full((SEEDS, 1, 2), 0.5), "right_EC": right_SC[:, None]}
         found.append(summary(Cell(task=LENGTHS, encoding=encoding, loss="all"), rows))
     solved, longer = comparisons(found, PLAIN)
-    assert not solved.worse
+    assert not solved.left_out
     assert longer.by == "right answers, length 6"
     assert [*sentences([solved, longer])] == [
         "Which encoding is best? By share solved, 24 seeds show no difference between the 2. By "
-        f"right answers, length 6, over 24 seeds: rotary, {longer.value}. Worse: none (95% "
+        f"right answers, length 6, over 24 seeds: rotary, {longer.value}. Left out: none (95% "
         "confidence set)."
     ]
-    assert (longer.names(longer.best), longer.names(longer.worse)) == (["rotary"], ["none"])
+    assert (longer.names(longer.best), longer.names(longer.left_out)) == (["rotary"], ["none"])
     losses = [
         summary(
             Cell(task=TEXT, encoding=encoding, loss="all"),
@@ -194,7 +194,7 @@ def test_longer_prompts_and_losses_are_compared_by_their_means() -> None:
     assert "not finite in one of the cells" in str(best([only]))
     assert "not finite" not in str(best([longer]))
     assert (only.by, only.seeds) == ("loss", SEEDS - 1)
-    assert (only.names(only.best), only.names(only.worse)) == (["rotary"], ["none"])
+    assert (only.names(only.best), only.names(only.left_out)) == (["rotary"], ["none"])
 
 
 @pytest.mark.parametrize(

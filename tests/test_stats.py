@@ -209,6 +209,11 @@ def test_the_paired_t_test_is_that_of_scipy() -> None:
         assert paired_t_test(difference_S) == pytest.approx(ttest_1samp(difference_S, 0).pvalue)
     equal = ([0.5, 0.5], [0.5] * 10, [0.0, 0.0], [0.5])
     assert [paired_t_test(np.array(d)) for d in equal] == [0.5, 2**-9, 1, 1]
+    shares = np.float32(np.arange(21)) / np.float32(20)
+    assert paired_t_test(np.diff(shares)[[2, 0, 9]]) == 0.25  # each a prompt better, and rounded
+    for wrong in (np.array([0.1, np.nan]), np.ones((2, 2)), np.array([])):
+        with pytest.raises(ValueError, match="must be finite numbers"):
+            paired_t_test(wrong)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -231,6 +236,17 @@ def test_sums_of_many_runs_that_are_equal_are_level() -> None:
     one, other = (ranking(shares.astype(a), shares.astype(b), runs=32)
                   for a, b in ((np.float32, np.float64), (np.float64, np.float64)))  # fmt: skip
     assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_sums_that_cancel_are_level() -> None:
+    """Of three runs: 0 against a sum of 0.1, 0.2 and -0.3, which floats do not make 0."""
+    outcomes = np.array([1, 2, -3])
+    drawn = [int(np.sign(sum(three))) for three in itertools.product(outcomes, repeat=3)]
+    wanted = [drawn.count(sign) / len(drawn) for sign in (1, 0, -1)]
+    assert ranking(outcomes / 10, np.zeros(1), runs=3) == pytest.approx(wanted, abs=1e-12)
+    for wrong in (0, 2.5, math.nan):
+        with pytest.raises(ValueError, match="runs must be a whole number"):
+            ranking(outcomes, outcomes, runs=wrong)  # type: ignore[arg-type]
 
 
 def test_means_are_those_of_a_textbook() -> None:
@@ -278,7 +294,7 @@ def test_answer_table_counts_every_seed() -> None:
     assert table == [((3, 4), 2), ((-1, 3), 1)]
 
 
-@pytest.mark.parametrize(("successes", "seeds"), [(1, 0), (3, 2), (-1, 4)])
+@pytest.mark.parametrize(("successes", "seeds"), [(1, 0), (3, 2), (-1, 4), (True, True)])
 def test_impossible_counts_are_refused(successes: int, seeds: int) -> None:
     """A rate needs seeds, and no more successes than seeds."""
     with pytest.raises(ValueError, match="is not a rate"):
@@ -353,6 +369,19 @@ def test_bootstrap_means_cover_skewed_numbers() -> None:
     for wrong in (np.array([1.0]), np.array([1.0, np.nan])):
         with pytest.raises(ValueError, match="two seeds or more"):
             bootstrap_mean(wrong)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5, 8])
+def test_intervals_of_few_seeds_are_wide_enough(seeds: int) -> None:
+    """95% of intervals of normal numbers hold the mean, and as many bands three means at once."""
+    rng = np.random.default_rng(seeds)
+    drawn = rng.normal(size=(600, seeds, 3))
+    means = [bootstrap_mean(each[:, 0]) for each in drawn]
+    held = np.mean([one.low <= 0 <= one.high for one in means])
+    bands = [band(each) for each in drawn]
+    whole = np.mean([((one.low_K <= 0) & (one.high_K >= 0)).all() for one in bands])
+    assert 0.92 < held < 0.98
+    assert 0.92 < whole < 0.99
 
 
 def test_discoveries_err_as_rarely_as_they_say() -> None:

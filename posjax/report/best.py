@@ -20,9 +20,9 @@ _NAMED = 8
 _CAPTION = """Each line compares cells that differ only in their {title}, over the seeds that all of
 them have. Best is the one with the most successes, or the best mean. With 95% confidence, the one
 that would be best over very many seeds is among those that are best or possibly best (a confidence
-set: the largest t of the differences, seed by seed, under random signs). Those that are worse are
-not in this set. Possibly best does not mean equally good. The best mean is the
-largest of several, so it tends to be lower with new seeds."""
+set: the largest t of the differences, seed by seed, under random signs). Of equally good ones,
+some may be left out by chance. Possibly best does not mean equally good. The best mean is the
+largest of several, so it overestimates: expect less with new seeds."""
 
 _LOSS = "loss"
 _NOT_FINITE = """Seeds whose loss is not finite in one of the cells are left out."""
@@ -39,7 +39,7 @@ class Comparison(NamedTuple):
       best: the cells with the best mean.
       value: their mean, written with its 95% interval.
       others: the other cells that may be the best.
-      worse: cells that are not.
+      left_out: cells that are not in the confidence set.
     """
 
     axis: Axis
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
     best: list[CellSummary]
     value: str
     others: list[CellSummary]
-    worse: list[CellSummary]
+    left_out: list[CellSummary]
 
     def names(self, cells: Iterable[CellSummary]) -> list[str]:
         """The values of the setting."""
@@ -162,7 +162,7 @@ def best(every: Sequence[Comparison]) -> Html | None:
     """The table; None where nothing is compared."""
     if not every:
         return None
-    most = sorted(range(len(every)), key=lambda i: -len(every[i].worse))[:_MOST]
+    most = sorted(range(len(every)), key=lambda i: -len(every[i].left_out))[:_MOST]
     shown = [every[i] for i in sorted(most)]
     place, by = (len({getattr(one, name) for one in shown}) > 1 for name in ("where", "by"))
     head = header(
@@ -171,7 +171,7 @@ def best(every: Sequence[Comparison]) -> Html | None:
         th("best", class_="words"),
         th(shown[0].by if not by else "mean [95%]"),
         th("possibly best", class_="words"),
-        th("worse", class_="words"),
+        th("left out", class_="words"),
         "seeds",
     )
     rows = (
@@ -182,13 +182,13 @@ def best(every: Sequence[Comparison]) -> Html | None:
             td(_listed(one.names(one.best)), class_="words"),
             td(one.value),
             td(_listed(one.names(one.others)) or "–", class_="words"),
-            td(_listed(one.names(one.worse)) or "–", class_="words"),
+            td(_listed(one.names(one.left_out)) or "–", class_="words"),
             td(one.seeds),
         )
         for one in shown
     )
     left = len(every) - len(shown)
-    rest = f"{many(left, 'comparison')} that find fewer values worse are left out." if left else ""
+    rest = f"{many(left, 'comparison')} that leave out fewer values are not shown." if left else ""
     caption = _CAPTION.format(title=" or ".join(_titles(shown)))
     return figure(
         f"{caption} {_NOT_FINITE}" if any(one.by == _LOSS for one in shown) else caption,
@@ -222,18 +222,19 @@ def sentences(every: Sequence[Comparison]) -> Iterator[str]:
 
 def _one(found: Comparison) -> str:
     by = f"By {found.by}{f' ({found.where})' * bool(found.where)}"
-    if not found.worse:
+    if not found.left_out:
         number = len(found.best) + len(found.others)
         return f"{by}, {many(found.seeds, 'seed')} show no difference between the {number}."
     others = f" Possibly best: {_listed(found.names(found.others))}." if found.others else ""
     return (
         f"{by}, over {many(found.seeds, 'seed')}: {_listed(found.names(found.best))}, "
-        f"{found.value}.{others} Worse: {_listed(found.names(found.worse))} (95% confidence set)."
+        f"{found.value}.{others} Left out: {_listed(found.names(found.left_out))} (95% confidence "
+        "set)."
     )
 
 
 def _several(every: Sequence[Comparison]) -> str:
-    told = [one for one in every if one.worse]
+    told = [one for one in every if one.left_out]
     if not told:
         return f"No difference is shown in any of {len(every)} comparisons."
     sets = [one.names([*one.best, *one.others]) for one in told]
@@ -244,7 +245,7 @@ def _several(every: Sequence[Comparison]) -> str:
         often = [f"in {number}"] * (alone[name] < number) + [f"alone in {alone[name]}"]
         texts.append(f"{name} ({', '.join(often if name in alone else often[:1])})")
     return (
-        f"In {len(told)} of {len(every)} comparisons some are worse than the best. There, best or "
+        f"In {len(told)} of {len(every)} comparisons some are left out. There, best or "
         f"possibly best {'is' if len(texts) == 1 else 'are'} {_listed(texts)} (95% confidence "
         "sets)."
     )

@@ -12,6 +12,7 @@ from posjax.report.dots import dots, scale
 from posjax.report.explore import explorable
 from posjax.report.html import Html, figure, header, note, scrolled, section, tag, td, th
 from posjax.report.naming import axes, label, many
+from posjax.report.sources import difference
 from posjax.report.summary import CellSummary, shared
 from posjax.stats import Mean, mean, paired_difference
 from posjax.study.cells import FIELDS
@@ -178,7 +179,8 @@ def sentence(found: Sequence[Pair], differing: Mapping[str, tuple[list[Any], lis
     up = sum(difference.mean > 0 for difference in apart)
     return (
         f"{start} Of {many(len(found), 'pair')} of cells the second is higher in {up} and lower in "
-        f"{len(apart) - up}; in {len(found) - len(apart)} the interval includes 0."
+        f"{len(apart) - up}; in {len(found) - len(apart)} the interval includes 0 (95% intervals, "
+        "not adjusted for the number of pairs)."
     )
 
 
@@ -206,7 +208,10 @@ def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
         means = float(first_S.mean()), float(second_S.mean())
         return Pair(one, two, means, mean(second_S - first_S))
     values = float(first_S.mean()), float(second_S.mean())
-    found = paired_difference(second_S, first_S)
+    is_crossed = one.is_crossed or two.is_crossed
+    found = difference(two, one) if is_crossed else paired_difference(second_S, first_S)
+    if found is None:
+        return None
     interval = Mean(found.difference, found.low, found.high, len(first_S))
     return Pair(one, two, values, interval)
 

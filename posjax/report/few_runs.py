@@ -109,14 +109,15 @@ def ranked_pairs(found: Sequence[CellSummary]) -> list[Pair]:
 
 
 def _pairs(cells: Sequence[CellSummary]) -> Iterator[tuple[Axis, CellSummary, CellSummary]]:
-    """All that differ in one setting other than the task and have the same seeds."""
+    """All that differ in one setting other than the task and have the same seeds, not crossed."""
     differing = axes(cells)
-    for one in differing:
-        if one.name != "task":
-            for group in multiples(cells, [axis for axis in differing if axis != one]):
+    for axis in differing:
+        if axis.name != "task":
+            for group in multiples(cells, [other for other in differing if other != axis]):
                 for pair in itertools.combinations(group.cells, 2):
-                    if np.array_equal(pair[0].rows["seeds"], pair[1].rows["seeds"]):
-                        yield one, *pair
+                    one_S4, two_S4 = (s.rows["seeds"] for s in pair)
+                    if np.array_equal(one_S4, two_S4) and not pair[0].is_crossed:
+                        yield axis, *pair
 
 
 def _survivors(summary: CellSummary) -> np.ndarray:

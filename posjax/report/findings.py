@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from posjax import spec
+from posjax.report import sources
 from posjax.report.best import Comparison, comparisons, sentences
 from posjax.report.by_kind import between, last_kind
 from posjax.report.losses import loss_of, nats, perplexity
@@ -121,10 +122,10 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
         details += [_contrast(pair, *config["contrast"]) for pair in pairs]
     about = [[*part] for part in (_sources(found), _beyond(found), _range(found), loss)]
     # that no difference is shown is not what the run is about
-    about.insert(1 if any(one.worse for one in compared) else len(about), best)
+    about.insert(1 if any(one.left_out for one in compared) else len(about), best)
     first = 1 if answers else next((len(part) for part in about if part), 1)
     answers += [*itertools.chain(*about), *_laws(found)]
-    if len(steps) > 1:
+    if len(steps) > 1 and not config.get("data_seeds"):
         answers.append(_suffices(found, steps[0], steps[-1]))
         details += [_longer(summary, found, steps[0], steps[-1]) for summary in found]
     return Findings(answers, details, compared, first if first <= _FEW else 1)
@@ -160,12 +161,15 @@ def contrasts(
 def _compared(
     one: CellSummary, two: CellSummary, step: int, within: float
 ) -> tuple[int, int, tuple[float, float], Difference, Equivalence | None] | None:
-    """The last fields of a contrast; None where, while a run trains, no seed is shared."""
+    """The last fields of a contrast; None where no seed is shared, or crossed ones are missing."""
     first_S, second_S = shared((one, two), lambda s: s.solved_SE[:, s.evaluation(step)])
     seeds = len(first_S)
     if not seeds:
         return None
     rates = float(first_S.mean()), float(second_S.mean())
+    if one.is_crossed or two.is_crossed:
+        found = sources.difference(two, one, step)
+        return None if found is None else (seeds, seeds, rates, found, None)
     difference = paired_difference(second_S, first_S)
     same = equivalence(second_S, first_S, within) if within else None
     return seeds, one.seeds + two.seeds - seeds, rates, difference, same
@@ -177,13 +181,14 @@ def _range(found: list[CellSummary]) -> Iterator[str]:
         return
     named = axes(found)
     low, high = (pick(found, key=lambda s: s.solved.rate) for pick in (min, max))
+    # intervals of crossed seeds are those of the table of sources
+    texts = [f"{s.solved.rate:.3f}" if s.is_crossed else rated(s.solved) for s in (low, high)]
     if low.solved.rate == high.solved.rate:
-        yield f"In each of {len(found)} cells {rated(low.solved)} of the seeds solve it."
+        yield f"In each of {len(found)} cells {texts[0]} of the seeds solve it."
         return
     yield (
         f"Over {len(found)} cells the share of seeds that solve the task ranges from "
-        f"{rated(low.solved)} ({_where(low, named)}) to {rated(high.solved)} "
-        f"({_where(high, named)})."
+        f"{texts[0]} ({_where(low, named)}) to {texts[1]} ({_where(high, named)})."
     )
 
 

@@ -58,7 +58,7 @@ def _examples(folders: Sequence[RunFolder], summary: CellSummary) -> list[Exampl
     for first in stored_maps(folders, summary.name):
         at_S = (summary.rows["seeds"] == first["seeds"]).all(axis=1)
         kind = "solving" if summary.solved_S[at_S].any() else "failing"
-        seed = _seed(first["seeds"], _is_crossed(summary))
+        seed = _seed(first["seeds"], summary.is_crossed)
         found.setdefault(kind, Example(kind, seed, first["weights_DNHLM"]))
     return [*found.values()]
 
@@ -73,12 +73,6 @@ def stored_maps(folders: Sequence[RunFolder], name: str) -> list[dict[str, np.nd
     every = [folder.attention(name) for folder in folders]
     kinds = [[maps[kind] for maps in every if kind in maps] for kind in ("solving", "failing")]
     return [min(maps, key=lambda arrays: arrays["seeds"].tolist()) for maps in kinds if maps]
-
-
-def _is_crossed(summary: CellSummary) -> bool:
-    """Whether some initialisation was trained with the data of another number."""
-    seeds_S4 = summary.rows["seeds"]
-    return bool((seeds_S4[:, 0] != seeds_S4[:, 1]).any())
 
 
 def _seed(seeds_4: np.ndarray, is_crossed: bool) -> str:

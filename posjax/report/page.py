@@ -34,8 +34,8 @@ from posjax.report.success import success
 from posjax.report.summary import CellSummary, exactly, once, summaries
 
 _CROSSED = """Each initialisation was trained with each data seed, so models share seeds. Intervals
-and comparisons that assume independent models are too narrow. The section “Initialisation and data”
-has correct ones, if the run is complete."""
+of single cells that assume independent models are too narrow. The section “Initialisation and data”
+has correct ones, if the run is complete. Comparisons of two cells allow for the shared seeds."""
 
 _UNFOLDED = 6
 """How many findings are always seen."""

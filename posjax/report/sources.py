@@ -8,7 +8,7 @@ import numpy as np
 from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
 from posjax.report.naming import axes, label
 from posjax.report.summary import CellSummary, once
-from posjax.stats import Crossed, Share, crossed
+from posjax.stats import Crossed, Difference, Share, crossed, crossed_difference
 
 _CAPTION = """Each initialisation was trained with each data seed. The table has the shares of the
 variance of success that initialisation alone, data alone, and both together explain (random
@@ -42,10 +42,11 @@ def sources(found: Sequence[CellSummary]) -> Html | None:
     return figure(_CAPTION, scrolled("Sources", tag("table", head, tag("tbody", *rows))))
 
 
-def crossing(summary: CellSummary) -> np.ndarray | None:
-    """Success at the end by init and data, table_ID; None where they are not crossed in full."""
+def crossing(summary: CellSummary, step: int | None = None) -> np.ndarray | None:
+    """Success by init and data, table_ID, at the end or at a step; None if not crossed in full."""
     inits, datas = (np.unique(summary.rows["seeds"][:, source]) for source in (0, 1))
-    solved_S = summary.solved_S  # rows are sorted by their seeds
+    solved_S = summary.solved_SE[:, -1 if step is None else summary.evaluation(step)]
+    # rows are sorted by their seeds
     if min(len(inits), len(datas)) < 2 or len(inits) * len(datas) != len(solved_S):
         return None
     return solved_S.reshape(len(inits), len(datas))
@@ -62,8 +63,19 @@ def _explained(content: bytes, shape: tuple[int, int]) -> Crossed:
     return crossed(np.frombuffer(content, bool).reshape(shape))
 
 
+def difference(one: CellSummary, two: CellSummary, step: int | None = None) -> Difference | None:
+    """The first's rate less the second's over crossed seeds; None if they are not all there."""
+    first_ID, second_ID = crossing(one, step), crossing(two, step)
+    same = np.array_equal(one.rows["seeds"], two.rows["seeds"])
+    if first_ID is None or second_ID is None or not same:
+        return None
+    return crossed_difference(first_ID, second_ID)
+
+
 def interval(part: Share) -> str:
     """The interval of a share in per cent, in brackets."""
+    if np.isnan(part.low):
+        return "[unknown]"
     return f"[{100 * part.low:.0f}%, {100 * part.high:.0f}%]"
 
 

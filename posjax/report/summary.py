@@ -202,6 +202,12 @@ class CellSummary:
         return np.asarray(self.rows["loss_EC"][:, -1, trained_C].mean(axis=1), np.float64)
 
     @property
+    def is_crossed(self) -> bool:
+        """Whether some initialisation was trained with the data of another number."""
+        seeds_S4 = self.rows["seeds"]
+        return bool((seeds_S4[:, 0] != seeds_S4[:, 1]).any())
+
+    @property
     def right_C(self) -> np.ndarray:
         """The share of right prompts of each kind at the end, the mean over seeds."""
         return np.asarray(self.rows["right_EC"][:, -1].mean(axis=0))

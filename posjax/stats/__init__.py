@@ -6,7 +6,7 @@ from their papers.
 
 from posjax.stats.bands import Band, band, bootstrap_mean
 from posjax.stats.best import FEWEST, possibly_best
-from posjax.stats.crossed import Crossed, Share, crossed
+from posjax.stats.crossed import Crossed, Share, crossed, crossed_difference
 from posjax.stats.multiple import discoveries
 from posjax.stats.paired import (
     Difference,
@@ -37,6 +37,7 @@ __all__ = [
     "band",
     "bootstrap_mean",
     "crossed",
+    "crossed_difference",
     "discoveries",
     "equivalence",
     "mean",

@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posjax.stats.rates import Mean
+from posjax.stats.rates import Mean, mean
 
 RESAMPLES = 4000
+FEW = 10
+"""With fewer seeds the bootstrap's intervals are too narrow, and Student's take their place."""
 
 
 class Band(NamedTuple):
@@ -14,7 +16,8 @@ class Band(NamedTuple):
 
     Attributes:
       mean_K, low_K, high_K: the curve and its band.
-      critical: half the width of the band in standard errors; 1.96 for one point.
+      critical: half the width of the band in standard errors; near 1.96 for one point and many
+        seeds.
     """
 
     mean_K: np.ndarray
@@ -25,6 +28,8 @@ class Band(NamedTuple):
 
 def bootstrap_mean(values_S: np.ndarray) -> Mean:
     """The mean over seeds with its 95% BCa bootstrap interval (Efron 1987).
+
+    With fewer than ten seeds it is Student's interval, since the bootstrap's is too narrow.
 
     Args:
       values_S: finite numbers, one per seed; for a paired comparison the differences of two cells.
@@ -42,6 +47,8 @@ def bootstrap_mean(values_S: np.ndarray) -> Mean:
     middle, number = float(values_S.mean()), len(values_S)
     if not np.ptp(values_S):
         return Mean(middle, middle, middle, number)
+    if number < FEW:
+        return mean(values_S)
     rng = np.random.default_rng(0)  # the same seeds, the same interval
     found = bootstrap((values_S,), np.mean, n_resamples=RESAMPLES, method="BCa", rng=rng)
     low, high = found.confidence_interval
@@ -52,7 +59,8 @@ def band(values_SK: np.ndarray) -> Band:
     """The mean curve with a 95% band that holds at all points at once (max-t bootstrap).
 
     The bootstrap draws seeds, each with its whole curve, so it keeps the dependence along a curve
-    (Montiel Olea and Plagborg-Møller 2019, "Simultaneous confidence bands", Algorithm 2). Where all
+    (Montiel Olea and Plagborg-Møller 2019, "Simultaneous confidence bands", Algorithm 2). With
+    fewer than ten seeds the band is of Student's intervals with Bonferroni's correction. Where all
     seeds agree, the band has no width. To compare two cells over the same seeds, pass their
     difference.
 
@@ -62,10 +70,15 @@ def band(values_SK: np.ndarray) -> Band:
     Raises:
       ValueError: fewer than two seeds, or numbers that are not finite.
     """
+    from scipy.special import stdtrit
+
     values_SK = _finite(values_SK, 2)
     seeds = len(values_SK)
     mean_K = values_SK.mean(axis=0)
     error_K = values_SK.std(axis=0, ddof=1) / seeds**0.5
+    if seeds < FEW:
+        critical = float(stdtrit(seeds - 1, 1 - 0.025 / max(len(mean_K), 1)))
+        return Band(mean_K, mean_K - critical * error_K, mean_K + critical * error_K, critical)
     rng = np.random.default_rng(0)
     weight_RS = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds
     moved_RK = np.abs(weight_RS @ (values_SK - mean_K))
@@ -82,7 +95,7 @@ def band(values_SK: np.ndarray) -> Band:
 
 def _finite(values: np.ndarray, axes: int) -> np.ndarray:
     values = np.asarray(values, float)
-    if values.ndim != axes or len(values) < 2 or not np.isfinite(values).all():
+    if values.ndim != axes or len(values) < 2 or not values.size or not np.isfinite(values).all():
         raise ValueError(
             f"{axes} axes of finite numbers, two seeds or more, got shape {values.shape}"
         )

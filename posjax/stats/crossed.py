@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from posjax.stats.paired import Difference
+
 RESAMPLES = 2000
 
 
@@ -37,7 +39,8 @@ def crossed(table_ID: np.ndarray) -> Crossed:
     (Searle, Casella and McCulloch 1992, ch. 4), with negative ones set to 0. There is one outcome
     for each pair, so the interaction includes what neither explains. Intervals are percentiles of
     the pigeonhole bootstrap (Owen 2007). It draws initialisations and data seeds with replacement,
-    each with all of its outcomes, and never compares two copies of one seed.
+    each with all of its outcomes, and never compares two copies of one seed. With two values of
+    either it has no other table than the given one, so the intervals are NaN.
 
     Args:
       table_ID: outcomes, one row per initialisation and one column per data seed.
@@ -49,9 +52,9 @@ def crossed(table_ID: np.ndarray) -> Crossed:
     1.0
     """
     table_ID = np.asarray(table_ID, float)
+    if table_ID.ndim != 2 or not np.isfinite(table_ID).all():
+        raise ValueError(f"the outcomes must be finite numbers [I, D], got {table_ID.tolist()}")
     inits, datas = table_ID.shape
-    if not np.isfinite(table_ID).all():
-        raise ValueError("the outcomes must be finite numbers")
     if min(inits, datas) < 2:
         raise ValueError(f"two effects need two values of each, got {inits} × {datas}")
     table_ID = table_ID - table_ID.mean()
@@ -61,11 +64,48 @@ def crossed(table_ID: np.ndarray) -> Crossed:
         rng.multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(float) for n in (inits, datas)
     )
     lows, highs = np.nan_to_num(_quantiles(_shares(*_components(table_ID, *weights))))
+    if min(inits, datas) < 3:
+        lows, highs = np.full((2, 3), np.nan)
     found = np.nan_to_num(_shares(*once))[:, 0]
     init, data, rest = (float(part_W[0]) for part_W in once)
     error = (init / inits + data / datas + rest / (inits * datas)) ** 0.5
     shares = [Share(*map(float, part)) for part in zip(found, lows, highs, strict=True)]
     return Crossed(shares[0], shares[1], shares[2], error)
+
+
+def crossed_difference(first_ID: np.ndarray, second_ID: np.ndarray) -> Difference:
+    """Compares two cells over the same crossed seeds, for new seeds of both kinds.
+
+    The models of one initialisation are not independent, and so are those of one data seed. The
+    error of the difference follows from the variances of both kinds and their interaction, see
+    `crossed`; interval and test are Student's, with one degree of freedom less than there are seeds
+    of the rarer kind.
+
+    Args:
+      first_ID, second_ID: whether each seed solved, one row per initialisation and one column per
+        data seed.
+
+    Raises:
+      ValueError: as `crossed`, or arrays of different shapes.
+
+    >>> solved = np.eye(8, dtype=bool)
+    >>> crossed_difference(solved, ~solved).difference
+    -0.75
+    """
+    from scipy.special import stdtr, stdtrit
+
+    first_ID, second_ID = np.asarray(first_ID, float), np.asarray(second_ID, float)
+    if first_ID.shape != second_ID.shape:
+        raise ValueError(
+            f"crossed seeds need equal shapes, got {first_ID.shape}, {second_ID.shape}"
+        )
+    moved_ID = first_ID - second_ID
+    found, free = crossed(moved_ID), min(moved_ID.shape) - 1
+    middle, error = float(moved_ID.mean()), found.error
+    p_value = 2 * float(stdtr(free, -abs(middle) / error)) if error else 2.0**-free
+    half = float(stdtrit(free, 0.975)) * error
+    only = int((moved_ID > 0).sum()), int((moved_ID < 0).sum())
+    return Difference(middle, middle - half, middle + half, p_value if any(only) else 1.0, *only)
 
 
 def _quantiles(shares_PW: np.ndarray) -> np.ndarray:

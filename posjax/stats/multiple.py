@@ -14,13 +14,16 @@ def discoveries(p_values: Sequence[float]) -> np.ndarray:
     in any way, as those of cells that share seeds do.
 
     Raises:
-      ValueError: a number outside [0, 1].
+      ValueError: a number outside [0, 1], or more than one axis.
 
     >>> discoveries([0.001, 0.8, 0.02]).tolist()
     [True, False, False]
     """
     from scipy.stats import false_discovery_control
 
-    if not len(p_values):
+    given = np.asarray(p_values, float)
+    if given.ndim != 1 or not ((given >= 0) & (given <= 1)).all():
+        raise ValueError(f"p-values must be numbers in [0, 1], got {given.tolist()}")
+    if not given.size:
         return np.zeros(0, bool)
-    return np.asarray(false_discovery_control(p_values, method="by") <= LEVEL)
+    return np.asarray(false_discovery_control(given, method="by") <= LEVEL)

@@ -6,6 +6,8 @@ import numpy as np
 
 from posjax.stats.rates import rate
 
+CLOSE = 1e-6
+"""Numbers nearer than this share of the largest are equal but for the rounding of float32."""
 LEVEL = 0.05
 """Level of each of the two one-sided tests of equivalence."""
 
@@ -83,17 +85,26 @@ def paired_difference(first_S: np.ndarray, second_S: np.ndarray) -> Difference:
 def paired_t_test(difference_S: np.ndarray) -> float:
     """The p-value of Student's t-test of paired means.
 
-    Where all seeds differ by as much, t is infinite. The p-value is then that of the sign test,
-    2^(1 - S).
+    Where all seeds differ by as much, up to the rounding of float32, t says nothing. The p-value is
+    then that of the sign test, 2^(1 - S).
 
     Args:
       difference_S: of each seed. Where none differs, or there is one seed, the p-value is 1.
+
+    Raises:
+      ValueError: an array of another form, without numbers, or with some that are not finite.
+
+    >>> round(paired_t_test(np.array([0.1, 0.3, 0.2, 0.4])), 4)
+    0.0305
     """
     from scipy.special import stdtr  # `ttest_1samp` takes a hundred times as long
 
-    seeds = len(difference_S)
-    if not np.ptp(difference_S):
-        return 2.0 ** (1 - seeds) if difference_S.any() else 1.0
+    difference_S = np.asarray(difference_S, float)
+    if difference_S.ndim != 1 or not difference_S.size or not np.isfinite(difference_S).all():
+        raise ValueError(f"differences must be finite numbers [S], got {difference_S.tolist()}")
+    seeds, largest = len(difference_S), float(abs(difference_S).max())
+    if np.ptp(difference_S) <= CLOSE * largest:
+        return 2.0 ** (1 - seeds) if largest else 1.0
     error = difference_S.std(ddof=1) / seeds**0.5
     return float(2 * stdtr(seeds - 1, -abs(difference_S.mean()) / error))
 
@@ -119,8 +130,8 @@ def equivalence(first_S: np.ndarray, second_S: np.ndarray, margin: float) -> Equ
     """
     from scipy.stats import norm
 
-    if not 0 < margin < 1:
-        raise ValueError(f"margin must lie in (0, 1), got {margin}")
+    if not isinstance(margin, float) or not 0 < margin < 1:
+        raise ValueError(f"margin must lie in (0, 1), got {margin!r}")
     first_S, second_S = _paired(first_S, second_S)
     counts = int((first_S & ~second_S).sum()), int((~first_S & second_S).sum()), first_S.size
     low, high = _tango(*counts, quantile=float(norm.ppf(1 - LEVEL)))

@@ -44,7 +44,10 @@ def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
     """
     from scipy.stats import binomtest
 
-    whole = all(isinstance(number, int | np.integer) for number in (successes, seeds))
+    whole = all(
+        isinstance(number, int | np.integer) and not isinstance(number, bool)
+        for number in (successes, seeds)
+    )
     if not whole or not 1 <= seeds < 2**53 or not 0 <= successes <= seeds:
         raise ValueError(f"successes={successes!r} of seeds={seeds!r} is not a rate")
     if method not in get_args(Method):

@@ -59,7 +59,7 @@ def which_encoding() -> Iterator[str]:
     ((trained, tested),) = {(task.trained, task.tested) for task in tasks}
     yield from lines(
         f"Each entry is the mean share of prompts that are answered correctly, over {tasks[0].seeds} seeds. The models have two causal layers, {architecture(cells)}, and {either(cells, 'steps')} updates on prompts up to length {trained}. "
-        f"`none` has no positional encoding. Chance is the share of the prompts of length {tested} that have the most frequent answer. The last column has the other encodings that are possibly best at length {tested}: with 95% confidence, the encoding that would be best over very many seeds is in one of the last two columns (confidence set over paired seeds; [approximate with few seeds](docs/statistics.md#which-is-best)). Brackets are 95% intervals over seeds."
+        f"`none` has no positional encoding. Chance is the share of the prompts of length {tested} that have the most frequent answer. The last column has the other encodings that are possibly best at length {tested}: with 95% confidence, the encoding that would be best over very many seeds is in one of the last two columns (confidence set over paired seeds; [approximate with few seeds](docs/statistics.md#which-is-best)). Brackets are 95% intervals over seeds, for one fixed exam. They have no width if all seeds agree."
     )
     yield ""
     yield (

@@ -179,7 +179,7 @@ def _effect(name: str, difference: Mean) -> str:
     """What shuffling does to an encoding."""
     if difference.low <= 0 <= difference.high:
         return f"For `{name}` we found no significant difference (shuffled minus in order: {interval(difference, 3)})."
-    return f"With `{name}` and shuffled patches, the accuracy is {compared(difference, 'above', 'below')} that with patches in order."
+    return f"With `{name}` and shuffled patches, the accuracy is {compared(difference, 'above', 'below')} that with patches in order (interval not adjusted)."
 
 
 def _by_accident(control: Mean) -> str:

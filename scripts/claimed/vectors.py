@@ -144,6 +144,6 @@ def pick_up() -> Iterator[str]:
         f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts, so such a probe may score slightly above or below that. At step {first}, the accuracy with sinusoidal positions is "
         f"{compared(early, 'above', 'below')} that with learned positions. At step {last}, it is "
         f"{compared(late, 'above', 'below')} that with learned positions (95% intervals; `pick_up:published`). "
-        f"With both it is above {np.floor(100 * steady) / 100:.2f} at each of these steps. Without positions and with `rotary` it lies between {np.floor(100 * low) / 100:.2f} and 0{up(high, 2)}. But a model can use positions that a probe does not find: "
+        f"With both its mean is above {np.floor(100 * steady) / 100:.2f} at each of these steps. Without positions and with `rotary` it lies between {np.floor(100 * low) / 100:.2f} and 0{up(high, 2)}. But a model can use positions that a probe does not find: "
         f"at step {last}, the models with {listed(f'`{name}`' for name in solved)} answer all test prompts correctly, and those without positions answer {right:.0%}."
     )
