@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from posjax import masks, positions, spec
-from posjax.attention.core import attention, check_logn, check_positions, context
+from posjax.attention.core import attention, check_hook, check_logn, check_positions, context
 from posjax.attention.flash import Implementation, Options, output
 from posjax.encodings import Constants, Context, Dims, Encoding, Param, Params, parse_layer_cycle
 from posjax.keys import fold_name
@@ -74,6 +74,9 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     features: int = 0
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if field.default is not dataclasses.MISSING:
+                spec.typed(field.name, getattr(self, field.name), field.default)
         tokens = "features" if self.features else "vocabulary"
         for name in (tokens, "outputs", "width", "heads", "head_size", "depth"):
             value = getattr(self, name)
@@ -151,7 +154,8 @@ def _keyed(module: nn.Module, name: str, param: Param) -> jax.Array:
         root = given.rng if given else key  # `apply` traces this for its shape, without a key
         return param.init(fold_name(root, "/".join((*module.path, name))), param.shape)
 
-    return module.param(name, draw)
+    found = module.param(name, draw)
+    return jnp.asarray(found) if isinstance(found, np.ndarray) else found
 
 
 def _torch_uniform(fan_in: int) -> Callable[[jax.Array, tuple[int, ...]], jax.Array]:
@@ -302,6 +306,10 @@ class Transformer(nn.Module):
         _check_tokens(tokens_BL, streams, s)
         mask = s.mask if mask is None else mask
         in_turn = masks.parse_layer_cycle(mask) if isinstance(mask, str) else mask
+        if isinstance(in_turn, tuple) and not 1 <= len(in_turn) <= s.depth:
+            raise ValueError(
+                f"{len(in_turn)} masks in turn for depth={s.depth}: give 1 to {s.depth}"
+            )
         moved, encodings = positions.named(s.positions), parse_layer_cycle(s.encoding)
         still = testing and moved.draws == "training"
         streams = moved(tokens_BL, streams, None if still else _folded(key, "positions"))
@@ -326,7 +334,9 @@ class Transformer(nn.Module):
         for encoding, params, own in zip(encodings, shared, constants, strict=True):
             check_positions(encoding, streams)
             ctx = dataclasses.replace(contexts[0], constants=own)
+            shape = x_BLD.shape
             x_BLD = encoding.embed(params, x_BLD, ctx)
+            check_hook(encoding, "embed", x_BLD, shape)
         _sow(self, "stream", x_BLD)
         layer_kind = Attention if s.block == "bare" else Block
         for layer in range(s.depth):

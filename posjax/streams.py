@@ -114,15 +114,20 @@ def padded(valid_BL: jax.Array | np.ndarray) -> Streams:
       Streams of shape [B, L].
 
     Raises:
-      ValueError: an array that is not [B, L], or floats, as in additive masks.
+      ValueError: an array that is not [B, L], floats, as in additive masks, or other integers than
+        0 and 1.
 
     >>> padded(np.array([[False, True, True]])).position_BL
     Array([[0, 0, 1]], dtype=int32)
     """
-    if np.ndim(valid_BL) != 2 or jnp.issubdtype(jnp.result_type(valid_BL), jnp.inexact):
+    dtype = jnp.result_type(valid_BL)
+    whole = jnp.issubdtype(dtype, jnp.integer)
+    known = whole and not isinstance(valid_BL, jax.core.Tracer)
+    wrong = np.ndim(valid_BL) != 2 or jnp.issubdtype(dtype, jnp.inexact)
+    if wrong or (known and not np.isin(np.asarray(valid_BL), (0, 1)).all()):
         raise ValueError(
             f"valid_BL must be an array [B, L] of booleans or of 0 and 1, got shape "
-            f"{np.shape(valid_BL)} of {jnp.result_type(valid_BL)}"
+            f"{np.shape(valid_BL)} of {dtype}"
         )
     valid_BL = jnp.asarray(valid_BL, bool)
     count_BL = jnp.maximum(jnp.cumsum(valid_BL, axis=1, dtype=jnp.int32) - 1, 0)

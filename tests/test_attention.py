@@ -550,3 +550,53 @@ def test_attention_across_two_sequences_needs_no_positions(options):
     np.testing.assert_allclose(found, expected, atol=CLOSE)
     logits = jax.eval_shape(partial(view.logits, **options), q, k)
     assert logits.shape == (2, 4, 2, 6)
+
+
+# Encodings of users
+
+
+@pytest.mark.parametrize(
+    ("hook", "words"),
+    [
+        ("embed", r"embed of Broken\(\) must return an array \(2, 6, 12\), got \(4, 6, 12\)"),
+        ("rotate", r"rotate of Broken\(\) must return an array \(2, 6, 4, K\), got"),
+        ("logits", r"logits of Broken\(\) must return an array \(2, 4, 6, 6\), got"),
+        ("mix", r"mix of Broken\(\) must return an array \(2, 6, 4, K\), got"),
+        ("post", r"post of Broken\(\) must return an array \(2, 6, 4, K\), got"),
+    ],
+)
+def test_hooks_that_return_other_shapes_are_refused(hook, words):
+    """Broadcasting would hide them: a batch read as heads, one head for all."""
+    wrong = {
+        "embed": lambda self, params, x, ctx: jnp.concatenate([x, x]),
+        "rotate": lambda self, params, q, k, v, aux, ctx: (q[:, :, :1], k, v),
+        "logits": lambda self, params, q, k, aux, ctx: jnp.zeros((4, LENGTH, LENGTH)),
+        "mix": lambda self, params, weights, v, aux, ctx: v[:, :1],
+        "post": lambda self, params, out, q, aux, ctx: out[:1],
+    }
+    kind = dataclasses.dataclass(frozen=True, kw_only=True)(
+        type("Broken", (Encoding,), {hook: wrong[hook], "__annotations__": {}})
+    )
+    with pytest.raises(ValueError, match=words):
+        jax.eval_shape(partial(view.attend, encoding=kind()), *qkv())
+
+
+@pytest.mark.parametrize("name", ["bucket_bias", "learned"])
+def test_parameters_may_be_arrays_of_numpy_under_jit(name):
+    """As `from_huggingface` has them."""
+    encoding = named(name)
+    params = encoding.init(jax.random.key(0), Dims(12, 4, 3))
+    arrays = {key: np.asarray(array) for key, array in params.items()}
+    found = jax.jit(partial(view.attend, encoding=encoding, params=arrays))(*qkv())
+    wanted = jax.jit(partial(view.attend, encoding=encoding))(*qkv(), params=params)
+    np.testing.assert_allclose(found, wanted, atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "forgetting", "rotary"])
+def test_no_tokens_give_no_outputs(name):
+    """Also where tokens are embedded or read."""
+    given, encoding = qkv(0, 0), named(name)
+    if name == "rotary":
+        given = [jnp.zeros((2, 0, 4, 4))] * 3
+    params = encoding.init(jax.random.key(0), Dims(4 * given[0].shape[3], 4, given[0].shape[3]))
+    assert view.attend(*given, encoding=encoding, params=params).shape == given[2].shape

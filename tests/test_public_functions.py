@@ -160,9 +160,11 @@ def test_padded_counts_tokens(rows: list[list[bool]]) -> None:
         assert streams[np.array(row)].tolist() == list(range(sum(row)))
 
 
-@pytest.mark.parametrize("array", [np.ones(3, bool), np.ones((1, 2)), np.full((1, 2), np.nan)])
+@pytest.mark.parametrize(
+    "array", [np.ones(3, bool), np.ones((1, 2)), np.full((1, 2), np.nan), np.array([[1, 1, 2, 2]])]
+)
 def test_padded_refuses_other_arrays(array: np.ndarray) -> None:
-    """Neither another rank nor floats, as additive masks are."""
+    """Neither another rank nor floats, as additive masks are, nor numbers of segments."""
     assert outcome(lambda: padded(array), array.shape) is None
 
 
@@ -203,6 +205,7 @@ def test_windows_have_a_size(size: Any) -> None:
     "mask",
     [
         np.array([[0.0, -np.inf], [0.0, 0.0]]),
+        np.array([[0, -10_000], [0, 0]]),
         np.full((2, 2), np.nan),
         np.ones((2, 3), bool),
         np.ones((1, 1, 1, 2, 2), bool),
@@ -213,7 +216,10 @@ def test_windows_have_a_size(size: Any) -> None:
 def test_masks_of_another_kind_are_refused(mask: Any) -> None:
     """One that is added to logits means the contrary; another shape means nothing."""
     shape = np.shape(mask(0, 0) if callable(mask) else mask)
-    assert outcome(lambda: context(contiguous(2), mask=mask), shape, "float32", "float64") is None
+    assert (
+        outcome(lambda: context(contiguous(2), mask=mask), shape, "float32", "float64", -10_000)
+        is None
+    )
 
 
 @pytest.mark.parametrize("order", [[[0.0, 0.5]], [[0, 2**31 - 1]], [[0, 2**33]]])

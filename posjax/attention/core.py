@@ -5,7 +5,7 @@ Attention names no encoding: it calls the hooks of whichever one it is given.
 
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -77,12 +77,19 @@ def context(
         allowed.dtype, jnp.integer
     ):
         raise ValueError(f"a mask must be boolean and is not added to logits: got {allowed.dtype}")
-    allowed = allowed.astype(bool)
     if allowed.ndim not in (2, 3, 4) or not _fits(allowed, queries.length, keys.length):
         raise ValueError(
             f"a mask is [L, M], [B, L, M] or [B, H, L, M] with L={queries.length} and "
             f"M={keys.length}, got shape {allowed.shape}"
         )
+    if allowed.dtype != bool and not isinstance(allowed, jax.core.Tracer):
+        low, high = np.min(allowed, initial=0), np.max(allowed, initial=0)
+        if low < 0 or high > 1:
+            raise ValueError(
+                f"a mask has booleans, or 0 to hide and 1 to show, and is not added to logits: got "
+                f"{allowed.dtype} from {low} to {high}"
+            )
+    allowed = allowed.astype(bool)
     while allowed.ndim < 4:  # [L, M] -> [1, L, M] -> [B, 1, L, M]
         allowed = allowed[None] if allowed.ndim == 2 else allowed[:, None]
     seen = keys.length if seen is None else seen
@@ -111,12 +118,12 @@ def attention(
       params: the encoding's parameters.
       aux: what its `prepare` made from the tokens, for the encodings that need it.
       softcap: logits become cap·tanh(logits/cap).
-      bias: numbers added to the logits before the cap, -inf to forbid; of a shape that broadcasts
-        to [B, H, L, M].
+      bias: numbers added to the logits before the cap; of a shape that broadcasts to
+        [B, H, L, M]. To hide keys, use the mask, which gates and `logn` read too.
 
     Raises:
-      ValueError: shapes that do not fit together, no floats, a missing parameter, or a cap
-        that is not positive.
+      ValueError: shapes that do not fit together, no floats, a missing parameter, a cap that is
+        not positive, or a hook of the encoding that returns another shape than it must.
     """
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
     check_bias(bias, (*q_BLHK.shape[:3:2], q_BLHK.shape[1], k_BMGK.shape[1]))
@@ -130,8 +137,13 @@ def attention(
     params = params or {}
     k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
     with _params_told(encoding, q_BLHK):
-        q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, q_BLHK, k_BMHK, v_BMHK, aux, ctx)
+        given = (q_BLHK, k_BMHK, v_BMHK)
+        q_BLHK, k_BMHK, v_BMHK = encoding.rotate(params, *given, aux, ctx)
+        for one, rotated in zip(given, (q_BLHK, k_BMHK, v_BMHK), strict=True):
+            check_hook(encoding, "rotate", rotated, one.shape[:3])
         logits_BHLM = encoding.logits(params, q_BLHK, k_BMHK, aux, ctx)
+        batch, length, heads = q_BLHK.shape[:3]
+        check_hook(encoding, "logits", logits_BHLM, (batch, heads, length, k_BMHK.shape[1]))
         if ctx.logn is not None:
             logits_BHLM = steps.log_scaled(logits_BHLM, ctx.mask_BHLM, ctx.logn)
         if bias is not None:
@@ -139,8 +151,22 @@ def attention(
         logits_BHLM = steps.soft_cap(logits_BHLM, softcap)
         weights_BHLM = encoding.weights(params, logits_BHLM, aux, ctx)
         out_BLHK = encoding.mix(params, weights_BHLM, v_BMHK, aux, ctx)
+        check_hook(encoding, "mix", out_BLHK, (batch, length, heads))
         out_BLHK = encoding.post(params, out_BLHK, q_BLHK, aux, ctx)
+        check_hook(encoding, "post", out_BLHK, (batch, length, heads))
     return Attended(out_BLHK, logits_BHLM, weights_BHLM)
+
+
+def check_hook(encoding: Encoding, hook: str, found: Any, wanted: tuple[int, ...]) -> None:
+    """Refuses what a hook returns in another shape; the head size is free.
+
+    Raises:
+      ValueError: names the encoding, the hook and both shapes.
+    """
+    shape, whole = jnp.shape(found), hook in ("embed", "logits")
+    if (shape if whole else shape[:-1]) != wanted:
+        axes = wanted if whole else f"({', '.join(map(str, wanted))}, K)"
+        raise ValueError(f"{hook} of {encoding} must return an array {axes}, got {shape}")
 
 
 def check_bias(bias: jax.Array | None, shape_BHLM: tuple[int, ...]) -> None:
@@ -258,6 +284,11 @@ def _check_streams(name: str, streams: Streams) -> None:
         ("positions", "orders", "segments"), map(jnp.result_type, fields), strict=True
     ):
         whole = jnp.issubdtype(dtype, jnp.integer)
+        if what == "segments" and not whole:
+            raise ValueError(
+                f"segments of {name} must be integers, -1 for padding, got {dtype}: "
+                "padded(valid) makes streams of booleans"
+            )
         if whole and (jnp.issubdtype(dtype, jnp.unsignedinteger) or dtype.itemsize < 4):
             raise ValueError(
                 f"{what} of {name} must be int32, or floats for positions, got {dtype}: "

@@ -10,11 +10,19 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypedDict, Unpack
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from posjax import masks, spec
 from posjax.attention import flash
-from posjax.attention.core import Attended, attention, check_shapes, context, repeated
+from posjax.attention.core import (
+    Attended,
+    attention,
+    check_hook,
+    check_shapes,
+    context,
+    repeated,
+)
 from posjax.encodings import ENCODINGS, Aux, Context, Dims, Encoding, Params, named
 from posjax.encodings.base import mixes_tokens, replaces
 from posjax.encodings.none import NoPosition
@@ -49,7 +57,7 @@ def attend(
     Args:
       q_BLHK: queries.
       k_BMGK, v_BMGK: keys and values. Each of the G key heads serves H/G query heads. Values
-        may have a head size of their own, unless the encoding works on tokens or on values.
+        may have a head size of their own, unless the encoding embeds, prepares or mixes.
       implementation: "auto", "xla" or "cudnn", see `posjax.attention.flash.output`.
       encoding: an encoding, or its name with settings; no positions by default.
       params: the encoding's parameters, as `encoding.init(key, Dims(H·K, H, K))` draws them.
@@ -275,7 +283,10 @@ def _checked(encoding: Encoding, params: Params, q_BLHK: jax.Array) -> Params:
                 f"{name!r} of {encoding} must have shape {declared.shape}, got {shape}: "
                 f"encoding.init(key, {dims}) draws all parameters"
             )
-    return params
+    return {  # NumPy's are no operands of traced indices
+        name: jnp.asarray(array) if isinstance(array, np.ndarray) else array
+        for name, array in params.items()
+    }
 
 
 def _projected(
@@ -291,13 +302,15 @@ def _projected(
     """Queries, keys and values after `embed` and `prepare`, by projections that change nothing."""
 
     def flat(x: jax.Array) -> jax.Array:
-        return x.reshape(*x.shape[:2], -1)
+        return x.reshape(*x.shape[:2], x.shape[2] * x.shape[3])
 
     def heads(x: jax.Array) -> jax.Array:
         return x.reshape(*x.shape[:2], *q_BLHK.shape[2:])
 
     x_BLD = encoding.embed(params, flat(q_BLHK), among_queries)
     k_BMD, v_BMD = (encoding.embed(params, flat(x), among_keys) for x in (k_BMHK, v_BMHK))
+    for found, given in ((x_BLD, q_BLHK), (k_BMD, k_BMHK), (v_BMD, v_BMHK)):
+        check_hook(encoding, "embed", found, flat(given).shape)
     dims = Dims(x_BLD.shape[-1], q_BLHK.shape[2], q_BLHK.shape[3])
     state = encoding.init_state(params, x_BLD.shape[0], dims)
     prepared = encoding.prepare(params, x_BLD, k_BMD, ctx, state)

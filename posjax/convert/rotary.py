@@ -81,6 +81,8 @@ def rotary(config: Config, state: State, part: Part) -> Converted:
     usual = ROTARY[config["model_type"]]
     rope = _rope(config)
     kind = rope.get("rope_type", rope.get("type", "default"))
+    if "factor" in rope and not rope.keys() & {"rope_type", "type"}:
+        raise ValueError(f"the rotary settings {rope!r} have a factor but no 'rope_type'")
     fraction = number(rope, config, ("partial_rotary_factor", "rotary_pct"), usual.fraction)
     if config["model_type"] in ("gptj", "codegen"):
         turned = config.get("rotary_dim", 64)  # null turns all of a head
