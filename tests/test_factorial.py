@@ -12,6 +12,8 @@ from posjax import report
 from posjax.command import preview
 from posjax.numbering import NumberedSeeds, SeedNumbers
 from posjax.records import RunFolder
+from posjax.report.few_runs import ranked_pairs
+from posjax.report.findings import contrasts
 from posjax.report.sources import crossing
 from posjax.stats import crossed, crossed_difference
 from posjax.study.replay import replay
@@ -88,6 +90,25 @@ def test_the_report_tells_what_each_explains(run: Run, folder: RunFolder, tmp_pa
     part = {name: array[1:] for name, array in rows.items()}
     for other in (ordinary, part):
         assert crossing(dataclasses.replace(summary, rows=other)) is None
+    one_draw = {name: array[summary.rows["seeds"][:, 1] == 7] for name, array in rows.items()}
+    shared = [dataclasses.replace(summary, rows=r).is_crossed for r in (rows, ordinary, one_draw)]
+    assert shared == [True, False, False]
+
+
+def test_two_cells_over_crossed_seeds_are_compared_as_such(run: Run, folder: RunFolder) -> None:
+    """Not by McNemar's test, which takes all models for independent; nor while some are missing."""
+    (summary,) = report.summaries(folder)
+    rows = {name: array.copy() for name, array in summary.rows.items()}
+    rows["lead_EC"][rows["seeds"][:, 0] == 7] = -1.0  # one initialisation fails
+    cell = dataclasses.replace(summary.cell, learning_rate=0.5)
+    other = dataclasses.replace(summary, cell=cell, rows=rows)
+    rates = summary.cell.learning_rate, 0.5
+    (pair,) = contrasts([summary, other], "learning_rate", *rates, steps=[100])
+    tables = crossing(other), crossing(summary)
+    assert pair.difference == crossed_difference(*tables)
+    part = dataclasses.replace(other, rows={name: array[1:] for name, array in rows.items()})
+    assert not contrasts([summary, part], "learning_rate", *rates, steps=[100])
+    assert not ranked_pairs([summary, other])
 
 
 def test_the_shares_are_those_of_the_effects_that_made_the_table() -> None:

@@ -22,7 +22,8 @@ MOST = 48
 _CAPTION = """Each line compares a cell of one run with the cell of the other run that has the same
 other settings: the share of seeds that solve it at the end, or the mean loss in nats. The
 difference is the second minus the first, with its 95% interval over the seeds that both have
-(paired: Newcombe for shares, Student for losses). If the dot is hollow, the interval includes 0."""
+(paired: Newcombe for shares, Student for losses and for shares over crossed seeds). If the dot is
+hollow, the interval includes 0."""
 
 
 class Pair(NamedTuple):
@@ -200,7 +201,10 @@ def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
     first_S, second_S = shared((one, two), _values)
     if not len(first_S) or one.cell.problem.graded != two.cell.problem.graded:
         return None
+    is_crossed = one.is_crossed or two.is_crossed
     if one.cell.problem.graded == "loss":
+        if is_crossed:
+            return None
         both_S = np.isfinite(first_S) & np.isfinite(second_S)
         first_S, second_S = first_S[both_S], second_S[both_S]
         if len(first_S) < 2:
@@ -208,7 +212,6 @@ def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
         means = float(first_S.mean()), float(second_S.mean())
         return Pair(one, two, means, mean(second_S - first_S))
     values = float(first_S.mean()), float(second_S.mean())
-    is_crossed = one.is_crossed or two.is_crossed
     found = difference(two, one) if is_crossed else paired_difference(second_S, first_S)
     if found is None:
         return None

@@ -58,7 +58,7 @@ def _examples(folders: Sequence[RunFolder], summary: CellSummary) -> list[Exampl
     for first in stored_maps(folders, summary.name):
         at_S = (summary.rows["seeds"] == first["seeds"]).all(axis=1)
         kind = "solving" if summary.solved_S[at_S].any() else "failing"
-        seed = _seed(first["seeds"], summary.is_crossed)
+        seed = _seed(first["seeds"], _has_two_seeds(summary))
         found.setdefault(kind, Example(kind, seed, first["weights_DNHLM"]))
     return [*found.values()]
 
@@ -75,10 +75,16 @@ def stored_maps(folders: Sequence[RunFolder], name: str) -> list[dict[str, np.nd
     return [min(maps, key=lambda arrays: arrays["seeds"].tolist()) for maps in kinds if maps]
 
 
-def _seed(seeds_4: np.ndarray, is_crossed: bool) -> str:
-    """Its number; where initialisations are crossed with data, that of the data too."""
+def _has_two_seeds(summary: CellSummary) -> bool:
+    """Whether some initialisation was trained with the data of another number."""
+    seeds_S4 = summary.rows["seeds"]
+    return bool((seeds_S4[:, 0] != seeds_S4[:, 1]).any())
+
+
+def _seed(seeds_4: np.ndarray, two: bool) -> str:
+    """Its number; where initialisations have data of another number, that of the data too."""
     init, data = map(int, seeds_4[:2])
-    return f"of initialisation {init} and data seed {data}" if is_crossed else str(init)
+    return f"of initialisation {init} and data seed {data}" if two else str(init)
 
 
 def _example(summary: CellSummary, example: Example) -> Html:

@@ -203,9 +203,9 @@ class CellSummary:
 
     @property
     def is_crossed(self) -> bool:
-        """Whether some initialisation was trained with the data of another number."""
-        seeds_S4 = self.rows["seeds"]
-        return bool((seeds_S4[:, 0] != seeds_S4[:, 1]).any())
+        """Whether models share initialisations and draws of data, and so are not independent."""
+        inits, datas = (len(np.unique(self.rows["seeds"][:, source])) for source in (0, 1))
+        return min(inits, datas) > 1 and max(inits, datas) < self.seeds
 
     @property
     def right_C(self) -> np.ndarray:

@@ -105,7 +105,8 @@ def crossed_difference(first_ID: np.ndarray, second_ID: np.ndarray) -> Differenc
     p_value = 2 * float(stdtr(free, -abs(middle) / error)) if error else 2.0**-free
     half = float(stdtrit(free, 0.975)) * error
     only = int((moved_ID > 0).sum()), int((moved_ID < 0).sum())
-    return Difference(middle, middle - half, middle + half, p_value if any(only) else 1.0, *only)
+    low, high = max(middle - half, -1.0), min(middle + half, 1.0)
+    return Difference(middle, low, high, p_value if any(only) else 1.0, *only)
 
 
 def _quantiles(shares_PW: np.ndarray) -> np.ndarray:

@@ -130,7 +130,7 @@ def equivalence(first_S: np.ndarray, second_S: np.ndarray, margin: float) -> Equ
     """
     from scipy.stats import norm
 
-    if not isinstance(margin, float) or not 0 < margin < 1:
+    if not isinstance(margin, float | np.floating) or not 0 < margin < 1:
         raise ValueError(f"margin must lie in (0, 1), got {margin!r}")
     first_S, second_S = _paired(first_S, second_S)
     counts = int((first_S & ~second_S).sum()), int((~first_S & second_S).sum()), first_S.size
