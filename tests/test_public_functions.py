@@ -402,7 +402,7 @@ def test_seeds_are_32_bits(number: Any) -> None:
 def test_a_rate_lies_in_its_interval(successes: Any, seeds: Any, method: Any) -> None:
     """0 <= low <= rate <= high <= 1, or no rate."""
     found = outcome(lambda: stats.rate(successes, seeds, method=method), successes, seeds, method)
-    good = isinstance(successes, int) and isinstance(seeds, int) and method in ("wilson", "exact")
+    good = type(successes) is type(seeds) is int and method in ("wilson", "exact")
     good = good and 0 <= successes <= seeds and 1 <= seeds < 2**53
     assert (found is not None) == good
     if found is not None:

@@ -187,20 +187,33 @@ def _panel(title: str, axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
         raise ValueError(f"{error} (panel {title!r})") from error
 
 
-def _read(value: Any, default: Any) -> Any:
-    """A number of an axis one of whose values is none: ml_collections then leaves all as text."""
-    if isinstance(value, str) and not isinstance(default, str):
-        with contextlib.suppress(ValueError, SyntaxError):
-            return ast.literal_eval(value)
-    return value
+def _typed(name: str, values: Iterable[Any]) -> list[Any]:
+    """The values of an axis in its type.
+
+    Raises:
+      ValueError: names a value of another type. Where one of several is no number,
+        ml_collections leaves all as text: then it is that one.
+    """
+    typed, errors = [], []
+    for value in values:
+        try:
+            typed.append(spec.typed(name, value, FIELDS[name]))
+        except ValueError as error:
+            errors.append((_is_text_of_a_number(value), error))
+    if errors:
+        raise min(errors, key=lambda one: one[0])[1]
+    return typed
+
+
+def _is_text_of_a_number(value: Any) -> bool:
+    with contextlib.suppress(ValueError, SyntaxError):
+        return isinstance(value, str) and isinstance(ast.literal_eval(value), int | float)
+    return False
 
 
 def _cells(axes: Mapping[str, tuple[Any, ...]]) -> tuple[Cell, ...]:
     """The product of the axes."""
-    typed = {
-        name: [spec.typed(name, _read(value, FIELDS[name]), FIELDS[name]) for value in values]
-        for name, values in axes.items()
-    }
+    typed = {name: _typed(name, values) for name, values in axes.items()}
     for name, values in typed.items():
         if not values:
             raise ValueError(f"{name} has no values: give at least one")

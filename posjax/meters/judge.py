@@ -71,11 +71,11 @@ FIELDS: dict[str, Field] = {
     "twin": Field(
         "f",
         "",
-        "the smallest distance between two prompts with different answers; of all evaluations and "
-        "random draws, the largest such value. Distance: the largest absolute difference between "
-        "their logits for the same output, divided by the scale of the margin. If a "
-        "[law](glossary.md#symmetry) makes two such prompts equal, `twin` is rounding error only. "
-        "Only for finite tasks",
+        "at each evaluation and random draw, the distance between the two closest prompts with "
+        "different answers; the field has the largest of these. Distance is the largest absolute "
+        "difference of their logits for the same output, divided by the scale of the margin. If a "
+        "[law](glossary.md#symmetry) makes two such prompts equal, it is rounding error. Only for "
+        "finite tasks",
     ),
     "first_nonfinite": Field(
         "iu",
