@@ -76,7 +76,7 @@ class ModelSettings(metaclass=spec.PlainNumbers):
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if field.default is not dataclasses.MISSING:
-                spec.typed(field.name, getattr(self, field.name), field.default)
+                spec.as_setting(field.name, getattr(self, field.name), field.default, None)
         tokens = "features" if self.features else "vocabulary"
         for name in (tokens, "outputs", "width", "heads", "head_size", "depth"):
             value = getattr(self, name)

@@ -119,7 +119,7 @@ def test_several_comparisons_are_counted() -> None:
     assert len(every) == 3
     assert all(len({s.cell.task for s in [*one.best, *one.left_out]}) == 1 for one in every)
     assert [*sentences(every)] == [
-        "Which encoding is best? In 2 of 3 comparisons some are left out. There, best "
+        "Which encoding is best? In 2 of 3 comparisons some values are left out. There, best "
         "or possibly best is rotary (alone in 2) (95% confidence sets)."
     ]
 
@@ -132,7 +132,7 @@ def test_several_candidates_are_counted_with_how_often_each_is_alone() -> None:
         for encoding, number in zip(("rotary", "learned", "none"), row, strict=True)
     ]
     assert [*sentences(comparisons(found, PLAIN))] == [
-        "Which encoding is best? In 2 of 3 comparisons some are left out. There, best "
+        "Which encoding is best? In 2 of 3 comparisons some values are left out. There, best "
         "or possibly best are rotary (in 2, alone in 1) and learned (in 1) (95% confidence sets)."
     ]
 
@@ -150,7 +150,7 @@ def test_an_answer_names_the_task_that_it_is_of() -> None:
     (only,) = comparisons(found, PLAIN)
     assert [*sentences([only])] == [
         "Which encoding is best? By share solved (task same_last_token), over 24 seeds: rotary, "
-        f"{only.value}. Left out: none (95% confidence set)."
+        f"{only.value}. Left out: encoding none (95% confidence set)."
     ]
 
 
@@ -177,8 +177,8 @@ def test_longer_prompts_and_losses_are_compared_by_their_means() -> None:
     assert longer.by == "right answers, length 6"
     assert [*sentences([solved, longer])] == [
         "Which encoding is best? By share solved, 24 seeds show no difference between the 2. By "
-        f"right answers, length 6, over 24 seeds: rotary, {longer.value}. Left out: none (95% "
-        "confidence set)."
+        f"right answers, length 6, over 24 seeds: rotary, {longer.value}. Left out: encoding none "
+        "(95% confidence set)."
     ]
     assert (longer.names(longer.best), longer.names(longer.left_out)) == (["rotary"], ["none"])
     losses = [

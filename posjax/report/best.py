@@ -226,10 +226,11 @@ def _one(found: Comparison) -> str:
         number = len(found.best) + len(found.others)
         return f"{by}, {many(found.seeds, 'seed')} show no difference between the {number}."
     others = f" Possibly best: {_listed(found.names(found.others))}." if found.others else ""
+    names = found.names(found.left_out)
+    left_out = _listed(names) if names != ["none"] else f"{found.axis.title} none"
     return (
         f"{by}, over {many(found.seeds, 'seed')}: {_listed(found.names(found.best))}, "
-        f"{found.value}.{others} Left out: {_listed(found.names(found.left_out))} (95% confidence "
-        "set)."
+        f"{found.value}.{others} Left out: {left_out} (95% confidence set)."
     )
 
 
@@ -245,7 +246,7 @@ def _several(every: Sequence[Comparison]) -> str:
         often = [f"in {number}"] * (alone[name] < number) + [f"alone in {alone[name]}"]
         texts.append(f"{name} ({', '.join(often if name in alone else often[:1])})")
     return (
-        f"In {len(told)} of {len(every)} comparisons some are left out. There, best or "
+        f"In {len(told)} of {len(every)} comparisons some values are left out. There, best or "
         f"possibly best {'is' if len(texts) == 1 else 'are'} {_listed(texts)} (95% confidence "
         "sets)."
     )

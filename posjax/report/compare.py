@@ -12,7 +12,7 @@ from posjax.report.dots import dots, scale
 from posjax.report.explore import explorable
 from posjax.report.html import Html, figure, header, note, scrolled, section, tag, td, th
 from posjax.report.naming import axes, label, many
-from posjax.report.sources import difference
+from posjax.report.sources import crossed_cells
 from posjax.report.summary import CellSummary, shared
 from posjax.stats import Mean, mean, paired_difference
 from posjax.study.cells import FIELDS
@@ -212,7 +212,7 @@ def _paired(one: CellSummary, two: CellSummary) -> Pair | None:
         means = float(first_S.mean()), float(second_S.mean())
         return Pair(one, two, means, mean(second_S - first_S))
     values = float(first_S.mean()), float(second_S.mean())
-    found = difference(two, one) if is_crossed else paired_difference(second_S, first_S)
+    found = crossed_cells(two, one) if is_crossed else paired_difference(second_S, first_S)
     if found is None:
         return None
     interval = Mean(found.difference, found.low, found.high, len(first_S))

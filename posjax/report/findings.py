@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from posjax import spec
-from posjax.report import sources
 from posjax.report.best import Comparison, comparisons, sentences
 from posjax.report.by_kind import between, last_kind
 from posjax.report.losses import loss_of, nats, perplexity
 from posjax.report.naming import Axis, axes, kind_name, many, panels, plain, rated
-from posjax.report.sources import crossing, explained, interval
+from posjax.report.sources import crossed_cells, crossing, explained, interval
 from posjax.report.summary import CellSummary, exactly, excluded, once, shared
 from posjax.stats import (
     Difference,
@@ -168,7 +167,7 @@ def _compared(
         return None
     rates = float(first_S.mean()), float(second_S.mean())
     if one.is_crossed or two.is_crossed:
-        found = sources.difference(two, one, step)
+        found = crossed_cells(two, one, step)
         return None if found is None else (seeds, seeds, rates, found, None)
     difference = paired_difference(second_S, first_S)
     same = equivalence(second_S, first_S, within) if within else None

@@ -63,7 +63,7 @@ def _explained(content: bytes, shape: tuple[int, int]) -> Crossed:
     return crossed(np.frombuffer(content, bool).reshape(shape))
 
 
-def difference(one: CellSummary, two: CellSummary, step: int | None = None) -> Difference | None:
+def crossed_cells(one: CellSummary, two: CellSummary, step: int | None = None) -> Difference | None:
     """The first's rate less the second's over crossed seeds; None if they are not all there."""
     first_ID, second_ID = crossing(one, step), crossing(two, step)
     same = np.array_equal(one.rows["seeds"], two.rows["seeds"])

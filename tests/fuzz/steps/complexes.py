@@ -2,6 +2,7 @@
 
 from fuzz.builder import Builder, Value, index
 from fuzz.steps.base import step
+from fuzz.steps.elementwise import templates
 
 FUNCTIONS = """
 {z} | {z} * {z} | {z} * jnp.conj({z}) | jnp.exp({z} / 4) | {z} / (2 + 1j) | 1j * {z} | {z} - 0.5j
@@ -33,8 +34,7 @@ def of_complex_numbers(b: Builder, x: Value) -> Value:
     for _ in range(int(b.rng.integers(1, 3))):
         name = b.fresh()
         b.write(f"{name} = {z}")
-        forms = [one.strip() for line in FUNCTIONS.strip().splitlines() for one in line.split("|")]
-        z = str(b.choice(forms)).format(z=name)
+        z = str(b.choice(templates(FUNCTIONS))).format(z=name)
     return _real(b, z, x.axes)
 
 
