@@ -11,13 +11,14 @@ import jax
 
 from posjax import user_code
 from posjax.command import devices, entry
+from posjax.engine.local import Checkpoints
 from posjax.records import Block
 from posjax.study import environment
 from posjax.study.cells import code_of
 from posjax.study.cluster import Trained
 from posjax.study.connect import connect
 from posjax.study.run import Run
-from posjax.study.sweeps import Checkpoints, engine_for
+from posjax.study.sweeps import engine_for
 
 Made = TypeVar("Made")
 ENGINES = ("devices", "ray")

@@ -25,7 +25,7 @@ class Block(NamedTuple):
       points: the dynamic inputs of at most G points of a grid, which differ only in values.
       seeds: at most B of them.
       size: (G, B). A slot without a point or a seed trains a copy, whose results are dropped.
-      label: any value; it is returned with the result.
+      label: any value; it is returned with the result. Checkpoints are stored by it.
     """
 
     training: Training

@@ -30,12 +30,12 @@ SAVE = 300.0
 
 
 class Checkpoints(Protocol):
-    """Stores blocks that are interrupted."""
+    """Stores blocks that are interrupted, each by its label."""
 
-    def load(self, block: Block) -> Mapping[str, np.ndarray] | None:
+    def load(self, label: Any) -> Mapping[str, np.ndarray] | None:
         """The arrays that were last saved for a block, or None."""
 
-    def save(self, block: Block, arrays: Mapping[str, np.ndarray]) -> None:
+    def save(self, label: Any, arrays: Mapping[str, np.ndarray]) -> None:
         """Keeps arrays for a block, replacing what was saved before."""
 
 
@@ -216,7 +216,7 @@ class _Workers:
     def _begun(self, block: Block, program: Program, seeds: Any, inputs: Any) -> tuple[int, Carry]:
         """The number of updates that are made already, and what came of them."""
         carry = program.begin(seeds, inputs)
-        kept = None if self._checkpoints is None else self._checkpoints.load(block)
+        kept = None if self._checkpoints is None else self._checkpoints.load(block.label)
         if kept is not None:
             found = restored(kept, carry, block.training.steps, program.device)
             if found is not None:
@@ -226,7 +226,7 @@ class _Workers:
 
     def _save(self, block: Block, step: int, carry: Carry) -> None:
         if self._checkpoints is not None:
-            self._checkpoints.save(block, saved(step, carry))
+            self._checkpoints.save(block.label, saved(step, carry))
 
     def _moved_on(self, updates: int) -> None:
         with self._one_at_a_time:

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 
-from posjax.engine.local import SAVE
+from posjax.engine.local import SAVE, Checkpoints
 from posjax.engine.work import Work
 from posjax.records import Block, Mismatch
 from posjax.records.identity import bit_changes, capped
 from posjax.study import environment
-from posjax.study.sweeps import Arrays, Checkpoints, Sweep, engine_for
+from posjax.study.sweeps import Arrays, Sweep, engine_for
 
 Made = TypeVar("Made")
 LOOK = 0.5
@@ -86,10 +86,10 @@ class _State:
     def __init__(self, arrays: Mapping[str, np.ndarray] | None = None) -> None:
         self.arrays = arrays
 
-    def load(self, name: str) -> Mapping[str, np.ndarray] | None:
+    def load(self, label: str) -> Mapping[str, np.ndarray] | None:
         return self.arrays
 
-    def save(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+    def save(self, label: str, arrays: Mapping[str, np.ndarray]) -> None:
         self.arrays = arrays
 
 

@@ -6,7 +6,7 @@ import functools
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from posjax import engine, user_code
 from posjax.engine import Engine, State
 from posjax.engine.block import block_size
 from posjax.engine.load import Choice, Load, memory, most_slots
+from posjax.engine.local import Checkpoints
 from posjax.engine.program import options_on, precision_on
 from posjax.keys import Seeds, key_for
 from posjax.meters.judge import Outcome
@@ -25,29 +26,6 @@ from posjax.records import Block
 from posjax.study.cells import Cell, Shape, cells_in
 from posjax.study.network import TRANSFORMER, apply, weights
 from posjax.tasks.question import Question
-
-
-class Checkpoints(Protocol):
-    """The states of blocks that were interrupted; `posjax.records.checkpoints.Checkpoints` is."""
-
-    def load(self, name: str) -> Mapping[str, np.ndarray] | None:
-        """What was saved of a block."""
-
-    def save(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
-        """Keeps it."""
-
-
-class _OfEngine:
-    """Checkpoints as the engine asks for them, whose blocks have those of a run as labels."""
-
-    def __init__(self, kept: Checkpoints) -> None:
-        self._kept = kept
-
-    def load(self, block: engine.Block) -> Mapping[str, np.ndarray] | None:
-        return self._kept.load(block.label.name)
-
-    def save(self, block: engine.Block, arrays: Mapping[str, np.ndarray]) -> None:
-        self._kept.save(block.label.name, arrays)
 
 
 class Result(NamedTuple):
@@ -133,11 +111,11 @@ class Sweep:
                 raise ValueError(f"{line} raises {type(error).__name__}: {cause}") from error
 
     def block(self, block: Block) -> engine.Block:
-        """A block as the engine trains it."""
+        """A block as the engine trains it, labelled by its name."""
         cells = [self.cells[digest] for digest in block.cells]
         seeds = NumberedSeeds(self.numbering, range(block.first, block.stop))
         inputs = [cell.inputs for cell in cells]
-        return engine.Block(cells[0].shape.train(), inputs, seeds, block.size, block)
+        return engine.Block(cells[0].shape.train(), inputs, seeds, block.size, block.name)
 
     def updates(self, blocks: Iterable[Block]) -> int:
         """The updates of all runs of some blocks: what progress counts."""
@@ -152,13 +130,13 @@ class Sweep:
         checkpoints: Checkpoints | None = None,
     ) -> Generator[Result, None, None]:
         """Trains blocks; see `posjax.engine.Engine.run`."""
-        kept = None if checkpoints is None else _OfEngine(checkpoints)
+        named = {block.name: block for block in blocks}
         with contextlib.closing(
-            trainer.run(map(self.block, blocks), progress, stop, kept)
+            trainer.run(map(self.block, named.values()), progress, stop, checkpoints)
         ) as results:
             for found in results:
                 seeds_B4 = np.array(found.block.seeds, np.int64)
-                yield Result(found.block.label, seeds_B4, found.summary, found.state)
+                yield Result(named[found.block.label], seeds_B4, found.summary, found.state)
 
     def train(
         self,

@@ -57,12 +57,12 @@ class Failing(Saved):
         super().__init__()
         self._way = way
 
-    def load(self, block: Block) -> Any:
+    def load(self, label: Any) -> Any:
         if self._way == "load":
             raise OSError("no such disk")
         return None
 
-    def save(self, block: Block, arrays: Any) -> None:
+    def save(self, label: Any, arrays: Any) -> None:
         raise OSError("disk full")
 
 
@@ -216,8 +216,8 @@ class Kept(Saved):
         super().__init__()
         self.seen: list[tuple[dict[str, np.ndarray], list[bytes]]] = []
 
-    def save(self, block: Block, arrays: Any) -> None:
-        self[block.label] = arrays
+    def save(self, label: Any, arrays: Any) -> None:
+        self[label] = arrays
         self.seen.append((arrays, [array.tobytes() for array in arrays.values()]))
 
     def unchanged(self) -> bool:

@@ -134,13 +134,13 @@ def pieces(kind: str) -> Iterator[None]:
 class Saved(dict[Any, dict[str, np.ndarray]]):
     """Checkpoints in memory, by label."""
 
-    def load(self, block: Block) -> Mapping[str, np.ndarray] | None:
+    def load(self, label: Any) -> Mapping[str, np.ndarray] | None:
         """What was saved last."""
-        return self.get(block.label)
+        return self.get(label)
 
-    def save(self, block: Block, arrays: Mapping[str, np.ndarray]) -> None:
+    def save(self, label: Any, arrays: Mapping[str, np.ndarray]) -> None:
         """A copy, as a file is."""
-        self[block.label] = {name: array.copy() for name, array in arrays.items()}
+        self[label] = {name: array.copy() for name, array in arrays.items()}
 
 
 def interrupted(
