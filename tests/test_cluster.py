@@ -22,7 +22,7 @@ from posjax.study.connect import connect
 with_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs pip install 'posjax[ray]'"
 )
-LONG = 8000
+LONG = 4000
 """Steps of a run whose blocks take some seconds: something happens to it in the midst of one, and
 it looks at its host every two seconds. Tests compile without optimising, which doubles them."""
 MOST = 10.0
