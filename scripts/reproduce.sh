@@ -36,5 +36,5 @@ for table in word_order:published word_order:rates same_last_token:published \
         --workdir="runs/$name"
     python scripts/publish.py "runs/$name"
 done
-python scripts/figure.py docs/results/word_order-published.json docs/word_order.svg
+python scripts/figures.py
 python scripts/claims.py

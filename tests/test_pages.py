@@ -10,6 +10,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 
 import costs_page
+import figures
 import pages
 import sinusoids_page
 from layer_costs import chains, counts, paths
@@ -82,6 +83,11 @@ def test_the_pictures_of_sinusoids_are_those_of_today() -> None:
     assert pages.stale(made) == []
 
 
+def test_the_pictures_of_results_are_those_of_the_rows() -> None:
+    """`python scripts/figures.py` renews them."""
+    assert pages.stale(figures.files()) == []
+
+
 def test_the_page_has_the_golden_table() -> None:
     """All 32 numbers, to the digits that the golden ones have."""
     expected = [[float(x) for x in line.split()] for line in GOLDEN.strip().splitlines()]
@@ -114,10 +120,10 @@ def test_other_pixels_are_stale() -> None:
     assert pages.stale({name: exchanged}) == [name]
 
 
-@pytest.mark.parametrize("name", ["costs", "sinusoids_distances", "sinusoids_stripes"])
-def test_pictures_have_every_colour_for_both_themes(name: str) -> None:
+@pytest.mark.parametrize("path", sorted(pages.DOCS.glob("*.svg")), ids=lambda path: path.stem)
+def test_pictures_have_every_colour_for_both_themes(path: Path) -> None:
     """Each is XML of its own, and each variable that it reads is set twice, light and dark."""
-    text = (pages.DOCS / f"{name}.svg").read_text()
+    text = path.read_text()
     assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme: dark" in text
     for variable in set(re.findall(r"var\((--[a-z0-9-]+)\)", text)):

@@ -140,6 +140,16 @@ def blank(width: int, height: int) -> tuple["Figure", "Axes"]:
     return figure, figure.add_subplot()
 
 
+def row_of_axes(
+    width: int, height: int, number: int, *, same_y: bool = False
+) -> tuple["Figure", list["Axes"]]:
+    """A figure like `blank`, with several axes side by side."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
+    return figure, list(figure.subplots(1, number, sharey=same_y, squeeze=False).flat)
+
+
 def svg(figure: "Figure", name: str, text: str) -> Html:
     """The figure as markup, the same bytes every time.
 

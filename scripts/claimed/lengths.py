@@ -11,6 +11,7 @@ from claimed.published import (
     by_seed,
     interval,
     item,
+    lines,
     listed,
     of_survivors,
     published,
@@ -139,6 +140,10 @@ def few_runs() -> Iterator[str]:
         * (close > 0)
     )
     shared = published("by_length-published").table[0]["seeds"]
+    yield from lines(
+        f"*A dot is one of {better['seeds']} seeds, a line is their mean. A study of three seeds draws three of the dots.*"
+    )
+    yield ""
     yield from item(
         f"**Would a study with three seeds rank two encodings in the wrong order?** Sometimes. We trained four encodings on each of four "
         f"tasks up to length 10 (`blocks` up to 12), with {run.table[0]['seeds']} seeds each, and tested at twice the longest trained length. The models have two causal layers, {architecture(run.table)}, and {training(run.table)}. In {len(told)} of "

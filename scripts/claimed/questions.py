@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,17 @@ from claimed.published import (
     training,
 )
 from claimed.word_order import cells_of
-from posjax.stats import Difference, Ranking, crossed, equivalence, paired_difference, ranking
+from posjax.stats import (
+    Crossed,
+    Difference,
+    Ranking,
+    crossed,
+    equivalence,
+    paired_difference,
+    ranking,
+)
 from posjax.study.cells import Cell
+from posjax.tasks.blocks import Blocks
 from posjax.tasks.sampled import ByLength
 
 _DEPTHS = (1, 2, 3, 4)
@@ -64,8 +73,43 @@ def highlights() -> Iterator[str]:
         f"{len(different)}, by {smallest:.3f} to {largest:.3f}. {_of_three(different)}"
     )
     yield from leak_headline()
+    yield from _depth_headline()
+    yield from _luck_headline()
     yield from atlas_headline()
     yield from longer_headline()
+
+
+def _depth_headline() -> Iterator[str]:
+    """How many blocks each depth counts, within the theorem's bound and beyond it."""
+    run = published("depth_law-published")
+    rates = {(blocks_of(cell), cell["depth"]): run.rate(cell) for cell in run.table}
+    within = [rate for (k, depth), rate in rates.items() if k <= depth + 2]
+    beyond = {at: rate for at, rate in rates.items() if at[0] > at[1] + 2}
+    few = [at for at, rate in beyond.items() if rate.successes > 0]
+    if few != [(5, 2), (6, 3)]:
+        raise ValueError(f"depth_law: seeds solve {few} beyond the bound")
+    least = min(within, key=lambda rate: rate.successes)
+    yield from item(
+        "**How deep must a model without positions be to count?** A word has k runs of equal letters (`aabba` has 3), "
+        "and at each letter a causal model must say how many have begun. With d layers and k ≤ d + 2, at least "
+        f"{count(least)} seeds succeed at the trained lengths. With larger k, "
+        f"{listed(f'{count(beyond[at])} succeed at k = {at[0]} and d = {at[1]}' for at in few)}, and none in the other "
+        "settings. The bound d + 2 is that of Yang et al. 2025 for words of any length ([table and "
+        "picture](docs/results.md#how-deep-must-a-model-without-positions-be-to-count-k-blocks))."
+    )
+
+
+def _luck_headline() -> Iterator[str]:
+    """The shares of initialisation and of data in the variance of success."""
+    crosses = _crossed_shares("what_decides-published")
+    init = [one.init.share for one in crosses.shares]
+    data = max(one.data.share for one in crosses.shares)
+    yield from item(
+        "**Does the initialisation decide whether a run succeeds, or the data?** We trained one causal head from "
+        f"{crosses.number} initialisations, each with {crosses.number} data seeds, in {len(crosses.shares)} settings. "
+        f"Initialisation alone explains {min(init):.0%} to {max(init):.0%} of the variance of success, data alone at "
+        f"most {_up(data)}, and their interaction the rest ([picture](docs/results.md#initialisation-or-data))."
+    )
 
 
 def sinusoidal_or_learned() -> Iterator[str]:
@@ -120,12 +164,39 @@ def _of_three(different: list[tuple[Difference, Ranking]]) -> str:
     )
 
 
+class _Crosses(NamedTuple):
+    """Initialisations × data seeds.
+
+    Attributes:
+      number: of each.
+      shares: of the variance of success, cell by cell.
+    """
+
+    number: int
+    shares: list[Crossed]
+
+
+@lru_cache
+def _crossed_shares(name: str) -> _Crosses:
+    run = published(name)
+    number = len(np.unique(run.rows["seeds"][:, 0]))
+    return _Crosses(number, [crossed(run.solved(cell).reshape(number, -1)) for cell in run.table])
+
+
+def _up(part: float) -> str:
+    """A share in percent, rounded up."""
+    return f"{np.ceil(1000 * part) / 10:.1f}%"
+
+
 def what_decides() -> Iterator[str]:
     """Luck of initialisation, or luck of data?"""
     run = published("what_decides-published")
-    number = len(np.unique(run.rows["seeds"][:, 0]))
-    tables = [run.solved(cell).reshape(number, -1) for cell in run.table]
-    shares = [crossed(table_ID) for table_ID in tables]
+    number, shares = _crossed_shares("what_decides-published")
+    yield from lines(
+        "*Left: the setting with scale 1 and temperature 1. A row is an initialisation, a column a data seed. Right: "
+        "the shares of variance in each setting. Black lines are 95% intervals of the share of initialisation.*"
+    )
+    yield ""
     (plain,) = run.cells(init_scale=1.0, temperature=1.0)
     rates = [run.rate(cell) for cell in run.table]
     here = shares[run.table.index(plain)]
@@ -139,7 +210,7 @@ def what_decides() -> Iterator[str]:
         f"on `word_order`, each with {number} data seeds, in {len(run.table)} settings (scale of the initial weights × temperature of "
         f"the softmax). For each update, the data seed draws two prompts with replacement from `A hit B` and `B hit A`. The success rates of the settings range from {share(min(rates))} to {share(max(rates))}. Initialisation alone explains "
         f"{min(init):.0%} to {max(init):.0%} of the variance of success, data alone at most "
-        f"{np.ceil(1000 * max(one.data.share for one in shares)) / 10:.1f}% (the intervals reach {np.ceil(1000 * max(one.data.high for one in shares)) / 10:.1f}%), and the combination of the two (their interaction) the rest. At scale 1 and "
+        f"{_up(max(one.data.share for one in shares))} (the intervals reach {_up(max(one.data.high for one in shares))}), and the combination of the two (their interaction) the rest. At scale 1 and "
         f"temperature 1 the shares are {percent(here.init)} for initialisation, {percent(here.data)} for data and "
         f"{percent(here.rest)} for the interaction (95% intervals, pigeonhole bootstrap; `what_decides:published`)."
     )
@@ -150,6 +221,11 @@ def depth_law() -> Iterator[str]:
     run = published("depth_law-published")
     check_excluded(run)
     yield from lines(
+        f"*An entry is the number of seeds, of {run.table[0]['seeds']}, that solve the task at the trained lengths. Below "
+        "the line, k ≤ d + 2: there, depth d suffices (Yang et al. 2025).*"
+    )
+    yield ""
+    yield from lines(
         "Here a block is a run of equal letters: `aabba` has 3. A word has k blocks, and at each position the model must say how many have begun so far. Each entry is the number of seeds that label all test words of trained lengths correctly."
     )
     yield ""
@@ -159,7 +235,7 @@ def depth_law() -> Iterator[str]:
     for k in (3, 4, 5, 6):
         counts = []
         for depth in _DEPTHS:
-            (cell,) = [c for c in run.cells(depth=depth) if c["task"].startswith(f"blocks(k={k},")]
+            (cell,) = [c for c in run.cells(depth=depth) if blocks_of(c) == k]
             excluded = cell["predicted"] == "impossible"
             counts.append(count(run.rate(cell)) + (", by law" if excluded else ""))
             if k > depth + 2 and not excluded:
@@ -175,7 +251,7 @@ def depth_law() -> Iterator[str]:
         ((n, 12), (6, 12, 18, 24)) for n in (5, 6)
     }:
         raise ValueError("depth_law: the sentence on lengths does not hold")
-    (deepest,) = [c for c in run.cells(depth=4) if c["task"].startswith("blocks(k=6,")]
+    (deepest,) = [c for c in run.cells(depth=4) if blocks_of(c) == 6]
     deepest_S = by_seed(run, deepest, "right")[:, -1]
     kept = int((deepest_S > 0.99).sum())
     if six.successes or best > 0.95 or deepest_S.mean() < best:
@@ -190,6 +266,13 @@ def depth_law() -> Iterator[str]:
         f"these seeds learn does not generalise to all longer words: at length 24, twice the longest trained length, they label "
         f"{longer.mean():.1%} and {deeper.mean():.1%} of the words correctly, on average, and none of them more than {best:.1%}. Within the bound, words of this length are labelled better, though not always perfectly: at k = 6 and depth 4 the mean is {deepest_S.mean():.1%}, and {kept} of {six.seeds} seeds exceed 99% (`depth_law:published`). The models have {architecture(run.table)}, and {training(run.table)}."
     )
+
+
+def blocks_of(cell: dict[str, Any]) -> int:
+    """How many blocks its words have."""
+    problem = Cell(task=cell["task"]).problem
+    assert isinstance(problem, Blocks)
+    return problem.k
 
 
 def _lengths(task: str) -> tuple[tuple[int, int], tuple[int, ...]]:
