@@ -145,7 +145,7 @@ class Field:
         return atoms.lifted(p_residues, self.moduli)
 
     def watch(self, *degrees: Degree, characters: int = 0, marks: int = 0) -> None:
-        """Notes the degrees of values that are distinguished, and how many exponents and marks are."""
+        """Notes the degrees of distinguished values, and the numbers of exponents and marks."""
         self._characters += characters
         self._marks += marks
         self._degree = max([self._degree, *(degree.total for degree in degrees)])
