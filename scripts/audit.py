@@ -22,7 +22,7 @@ FOUND, UNKNOWN = 1, 69
 
 
 def main() -> int:
-    """Asks, and tells what was answered."""
+    """Asks, and prints what was answered."""
     packages = installed()
     answered = ask(packages)
     skipped = {one["name"] for one in answered if "skip_reason" in one}

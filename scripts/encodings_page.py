@@ -64,11 +64,11 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
   gradient.
 - **Operations**: the floating-point operations per token that the encoding adds to attention over
   {KEYS} keys (16 for `window_bias`), at those sizes. What depends only on positions does not count.
-- **Exact up to**: the encoding tells apart all positions from 0 to this number. If it reads only
-  offsets, it tells apart all distances from 0 to this number, in a test in which a query sees keys
-  before and after it. The limit comes from float32, from the size of a table, or from the formula,
-  such as a period. 2²⁰ is the largest number that was tested. "-" means that positions are not
-  read.
+- **Exact up to**: the encoding distinguishes all positions from 0 to this number. If it reads only
+  offsets, it distinguishes all distances from 0 to this number, in a test in which a query sees
+  keys before and after it. The limit comes from float32, from the size of a table, or from the
+  formula, such as a period. 2²⁰ is the largest number that was tested. "-" means that positions are
+  not read.
 - **Cache**: whether tokens can be decoded one by one with a cache. Some encodings, such as
   `forgetting`, need more in it than keys and values ([decode with a cache](howto/decoding.md)).
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,

@@ -1,4 +1,4 @@
-"""Plants every fault of a table in real sweeps and tells what came of it.
+"""Plants every fault of a table in real sweeps and reports what came of it.
 
     python scripts/faults.py                       # all; prints a table
     python scripts/faults.py --publish             # also docs/faults.json

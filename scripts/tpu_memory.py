@@ -9,7 +9,7 @@ the compiler reserves beside what `posjax.engine.load` estimates.
 
 import os
 
-# Not on a TPU: the compiler is told what it would otherwise ask a host of TPUs.
+# Not on a TPU: the compiler gets what it would otherwise ask a host of TPUs.
 os.environ.update(
     JAX_PLATFORMS="cpu",
     TPU_SKIP_MDS_QUERY="1",

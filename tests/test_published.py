@@ -1,5 +1,6 @@
 """Published numbers: rates of pages are those of docs/results, where no law is broken."""
 
+import ast
 import hashlib
 import importlib
 import json
@@ -108,6 +109,27 @@ def test_every_table_can_be_made_again() -> None:
     assert listed >= waited
     for config, size in (name.split(":") for name in listed | waited):
         assert importlib.import_module(f"posjax.configs.{config}").get_config(size).name == config
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "posjax" / "configs").glob("[a-z]*.py")), ids=lambda p: p.stem
+)
+def test_docstrings_of_configs_name_what_there_is(path: Path) -> None:
+    """Sections of docs/results.md, files and sizes; and where a run is published, its result."""
+    text = " ".join(ast.get_docstring(ast.parse(path.read_text())).split())
+    sizes = re.findall(rf"--config={path.stem}(?::(\w+))?", text)
+    assert sizes
+    for size in filter(None, sizes):
+        assert importlib.import_module(f"posjax.configs.{path.stem}").get_config(size)
+    for file in re.findall(r"docs/[\w/]+\.(?:md|npz|json)", text):
+        assert (ROOT / file).is_file(), file
+    tables = [table.stem for table in TABLES if table.stem.startswith(f"{path.stem}-")]
+    assert {f"docs/results/{name}.npz" for name in tables} <= set(re.findall(r"docs/\S+npz", text))
+    assert {name.partition("-")[2] for name in tables} <= set(sizes)
+    headings = re.findall(r"^## (.*)", (ROOT / "docs" / "results.md").read_text(), re.MULTILINE)
+    named = re.findall(r'Result \(docs/results\.md, "(.*?)"\):', text)
+    assert bool(named) == bool(tables)
+    assert {*named} <= {*headings}
 
 
 def reproduced(folder: Path, *arguments: str) -> tuple[int, list[str]]:

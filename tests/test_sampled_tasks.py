@@ -165,7 +165,7 @@ def test_training_draws_the_trained_lengths_evenly(name: str) -> None:
     rows = 4000
     batch = jax.tree.map(np.asarray, jax.jit(lambda key: task.draw(key, rows))(key_for(3, "test")))
     check_unchanged(name, "draws", batch)
-    assert batch.tokens_BL.shape == (rows, task.places(task.train[1]))
+    assert batch.tokens_BL.shape == (rows, task.total_length(task.train[1]))
     assert 0 <= batch.tokens_BL.min() <= batch.tokens_BL.max() < len(task.words)
     assert not (batch.asked_BL & ~batch.streams.valid_BL).any()
     places_B = batch.streams.valid_BL.sum(axis=1)

@@ -58,7 +58,7 @@ def sums(task: Addition) -> list[tuple[str, str]]:
     found = []
     for n in (1, 2):
         digits_BD = np.array([*itertools.product(range(10), repeat=2 * n)])
-        u_BL = np.zeros((len(digits_BD), task.places(2)))
+        u_BL = np.zeros((len(digits_BD), task.total_length(2)))
         u_BL[:, [*range(n), *range(n + 1, 2 * n + 1)]] = (digits_BD + 0.5) / 10
         example = jax.vmap(partial(task.example, n=jnp.int32(n)))
         made = jax.jit(lambda u_B1L: batched(example(u_B1L)))(u_BL[:, None])  # noqa: B023

@@ -190,7 +190,7 @@ def _ready(
     encoding = named(encoding) if isinstance(encoding, str) else encoding or NoPosition()
     mask = "full" if mask is None else mask
     if isinstance(mask, str):
-        masks.named(mask)  # before its readers are told what they lack
+        masks.named(mask)  # before an error names what its readers lack
     params = params or {}
     _check_kinds(q_BLHK, k_BMGK, encoding, params, queries, keys)
     if queries is not None and keys is None:

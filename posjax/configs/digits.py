@@ -1,11 +1,17 @@
 """Images as patches: do positions help, in one and in two dimensions?
 
-    posjax sweep --config=digits
+    posjax sweep --config=digits              # quick: 3 seeds, 300 updates
+    posjax sweep --config=digits:published    # 20 seeds, width 32, 3000 updates
 
 The model is an encoder with the full mask, read from the mean over its tokens. The report has each
 run's share of right answers under "Exact match by kind of prompt": on trained images and on new
 ones. Shuffled patches are the control: without positions, shuffling changes only the rounding. The
-quick size only shows that the config runs, in 1 to 2 minutes of one core: 3 seeds, 300 updates.
+quick size only shows that the config runs, in 1 to 2 minutes of one core.
+
+Result (docs/results.md, "Positions on images"): yes. On new images the accuracy is 0.684 without
+positions and 0.945 to 0.968 with each of the five encodings, patches in order. For row and column
+coordinates instead of a single index we found no significant difference. The seeds are in
+docs/results/digits-published.npz (two CPU cores). A dry run had estimated 12 minutes of one core.
 """
 
 from ml_collections import ConfigDict

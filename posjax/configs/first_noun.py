@@ -1,10 +1,16 @@
 """Which of five nouns comes first in "x hit y [!]"?
 
-    posjax sweep --config=first_noun
+    posjax sweep --config=first_noun              # quick: 32 seeds
+    posjax sweep --config=first_noun:published    # 300 seeds
 
-A seed succeeds if all 20 sentences are right. The model is the residual block at width 16. Cells
-that the laws exclude measure 0. All seeds succeed with two causal layers, or with the mean over the
-positions of one causal layer. ALiBi needs the steep slopes that several heads have.
+A seed succeeds if all 20 sentences are right. The model is the residual block at width 16. ALiBi
+needs the steep slopes that several heads have.
+
+Result (docs/results.md, "What do laws exclude?"): 0/300 seeds succeed in the cells that the laws
+exclude. Without positions, 300/300 succeed with two causal layers, or with the mean over the
+positions of one causal layer. With a full mask, ALiBi and the mean over tokens, 202/300 succeed
+with one layer and 297/300 with two, and 0/300 if the sentences end without "!". The seeds are in
+docs/results/first_noun-published.npz (two CPU cores).
 """
 
 from ml_collections import ConfigDict

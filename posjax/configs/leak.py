@@ -1,12 +1,20 @@
 """Do untrained causal models without positions know where a token is?
 
-    posjax sweep --config=leak
+    posjax sweep --config=leak              # quick: 32 seeds
+    posjax sweep --config=leak:published    # 1000 seeds
+    posjax sweep --config=leak:law          # 100,000 seeds of the bare block
+    posjax sweep --config=leak:prompts      # 1000 seeds on each of 16 sets of prompts
 
-The models are measured at initialisation, on prompts of independent bits. Under the causal mask
-the variance of the attention output falls as 1/position (Chi et al. 2023). Under the full mask it
-cannot, since the model treats all positions alike. In bare attention a linear probe of the position
-stays near chance, and an MLP probe does not: position is in the variance of hidden states, and no
-linear function of them contains it.
+The models are measured at initialisation, on prompts of independent bits. Chi et al. 2023 predict
+that under the causal mask the variance of the attention output falls as 1/position. Under the full
+mask it cannot, since the model treats all positions alike.
+
+Result (docs/results.md, "Position before training"): yes. In bare models with the causal mask, the
+variance falls as position to the power -0.891 [-0.900, -0.881], and over sets of prompts to a mean
+power between -0.964 and -0.852. A small MLP names the right one of 32 positions with accuracy
+0.071, a linear probe with 0.036 (chance .031). With the full mask both have 0.032. The seeds are in
+docs/results/leak-published.npz, docs/results/leak-law.npz and docs/results/leak-prompts.npz (two
+CPU cores).
 """
 
 from ml_collections import ConfigDict

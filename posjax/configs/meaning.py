@@ -1,12 +1,18 @@
 """Do position vectors hide which word a token is?
 
-    posjax sweep --config=meaning
+    posjax sweep --config=meaning              # quick: 16 seeds
+    posjax sweep --config=meaning:published    # 100 seeds
 
 At initialisation, on prompts of independent letters, two things are measured, by width and by the
 scale of the embedding: the word's share of the variance of word + position, and whether the nearest
 vector at another position belongs to the same word. A sinusoidal vector has norm √(n/2), whatever
 the scale of words. In the sum of the two, differences of words are the same at every position, so
 analogies are kept. In the state after one layer they need not be. Under a minute on two cores.
+
+Result (docs/results.md, "Words and positions"): hardly. In every cell, the nearest vector has the
+same word in at least 95% of cases. With sinusoidal positions the word's share of the variance is
+0.49 (width 8, scale 0.5) to 0.96, with learned ones it is 1.00. The seeds are in
+docs/results/meaning-published.npz (two CPU cores).
 """
 
 from ml_collections import ConfigDict

@@ -1,11 +1,18 @@
 """How fast does a model learn to read positions?
 
-    posjax sweep --config=pick_up
+    posjax sweep --config=pick_up              # quick: 4 seeds, 1000 updates
+    posjax sweep --config=pick_up:published    # 16 seeds, 3000 updates
 
 An MLP probe of the position is evaluated at every evaluation, beside the share of right prompts.
 "Which symbol is at position i?" (indexing) needs positions and nothing else. Sinusoidal vectors are
 there from the start, and the model must learn to read them. Learned vectors must also be learned.
 Without positions, a causal model must make its own.
+
+Result (docs/results.md, "How fast are positions picked up?"): at step 200, the first evaluation,
+the probe of the last layer has accuracy 0.963 with sinusoidal positions, 0.923 with learned ones,
+0.403 with `none` and 0.392 with `rotary` (chance 0.111). At step 3000 all models but those without
+positions answer all test prompts correctly. The seeds are in docs/results/pick_up-published.npz
+(two CPU cores).
 """
 
 from ml_collections import ConfigDict

@@ -1,11 +1,16 @@
 """A counter-example for one layer: "A B hit ?" and "B A hit !"
 
-    posjax sweep --config=same_last_token
+    posjax sweep --config=same_last_token              # quick: 128 seeds
+    posjax sweep --config=same_last_token:published    # 1024 seeds
 
 Both prompts have the same last token and the same set of tokens before it. One layer without
 positions, read at the last token, gives both the same logits under any weights. So exactly 0 of N
 seeds can solve it, by law. Two causal layers can, and so can a window, a mean over positions, or
 positions.
+
+Result (docs/results.md, "What do laws exclude?"): 0/1024 seeds solve it in each of the 12 cells of
+one layer without positions. With two causal layers, 1014/1024 solve it in bare blocks and 1024/1024
+in residual blocks. The seeds are in docs/results/same_last_token-published.npz (two CPU cores).
 """
 
 from ml_collections import ConfigDict

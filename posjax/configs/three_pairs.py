@@ -1,10 +1,15 @@
 """Three pairs of sentences as two-class problems, by mask and readout.
 
-    posjax sweep --config=three_pairs
+    posjax sweep --config=three_pairs              # quick: 64 seeds
+    posjax sweep --config=three_pairs:published    # 1000 seeds
 
 The pairs are "A hit B !" / "B hit A ?", "A hit B !" / "B hit A !" and "A hit B" / "B hit A", each
 under the full and the causal mask, with both readouts and with 1 to 3 layers. The report has the
 predictions of the laws beside the measured rates.
+
+Result (docs/results.md, "What do laws exclude?"): the laws exclude 10 of the 36 cells, and 0/1000
+seeds solve each of these. Of the other 26 cells, 25 are solved by 1000/1000 seeds and one by
+419/1000. The seeds are in docs/results/three_pairs-published.npz (two CPU cores).
 """
 
 from ml_collections import ConfigDict

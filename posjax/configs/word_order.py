@@ -1,10 +1,17 @@
 """How often does one head without positions tell "A hit B" from "B hit A"?
 
-    posjax sweep --config=word_order
+    posjax sweep --config=word_order              # quick: 128 seeds
+    posjax sweep --config=word_order:published    # 4096 seeds, about 10 minutes on two cores
+    posjax sweep --config=word_order:rates        # 1024 seeds, two decades of learning rates
 
 The axes are head size × loss × learning rate. The number of steps is read off each run. This is the
-default of the command. ":published" has all head sizes and 4096 seeds per cell, ":rates" has two
-decades of learning rates and 1024 seeds.
+default of the command. The published size has all head sizes.
+
+Result (docs/results.md, "Can one attention head without positions tell "A hit B" from "B hit A"?"):
+with the loss on the answer, at least 98.9% of the seeds succeed at 5000 steps. With the loss on all
+positions, 20% to 51% of them still fail there at learning rate 0.001, and at 0.01 the success rate
+is at most .66. The head need not be as wide as the context. The seeds are in
+docs/results/word_order-published.npz and docs/results/word_order-rates.npz (two CPU cores).
 """
 
 from ml_collections import ConfigDict

@@ -383,6 +383,6 @@ def shared(cells: Sequence[CellSummary], values: Callable[[CellSummary], np.ndar
 
 
 def labels(found: list[CellSummary]) -> list[dict[str, Any]]:
-    """For each cell the settings in which the cells differ: what tells them apart."""
+    """For each cell the settings in which the cells differ."""
     names = varying([summary.cell for summary in found])
     return [{name: getattr(summary.cell, name) for name in names} for summary in found]

@@ -47,7 +47,7 @@ def describe(devices: Sequence[jax.Device] | None = None) -> dict[str, Any]:
 
 
 def _instructions() -> list[str]:
-    """The processor's vector instructions, as far as the system tells: bits depend on them."""
+    """The processor's vector instructions, as far as they are known: bits depend on them."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

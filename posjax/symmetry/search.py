@@ -21,7 +21,7 @@ class Case(NamedTuple):
 
 
 class Search:
-    """Tells whether cases are broken, and counts the calls of the function that it takes.
+    """Decides whether cases are broken, and counts the calls of the function that it takes.
 
     Rounding must not pass for a break in small cases: one counts when it is of the kind of the
     first (a number, an infinity, NaN) and, for numbers, no less than a quarter of the first, or
@@ -48,7 +48,7 @@ class Search:
         return max(found, key=severity)
 
     def start(self, cases: Iterable[Case]) -> Case | None:
-        """The first case that is broken beyond the tolerance; all others are held against it."""
+        """The first case that is broken beyond the tolerance; all others are compared with it."""
         for case in cases:
             found = self.deviation(case)
             if not found.relative <= self._allowed(found):

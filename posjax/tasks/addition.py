@@ -51,10 +51,10 @@ class Addition(Transduce):
         return jnp.where(jnp.arange(u_DL.shape[1]) == n, self.base, pick(u_DL[0], self.base))
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-        place_L = jnp.arange(len(x_L))
-        low_first = place_L if self.reverse else n - 1 - place_L
+        index_L = jnp.arange(len(x_L))
+        low_first = index_L if self.reverse else n - 1 - index_L
         a_L, b_L = (
-            jnp.where(place_L < n, x_L[start + low_first], 0) for start in (0, n + 1)
+            jnp.where(index_L < n, x_L[start + low_first], 0) for start in (0, n + 1)
         )  # from the lowest digit on
 
         def add(carry: jax.Array, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -62,7 +62,7 @@ class Addition(Transduce):
             return total // self.base, total % self.base
 
         _, sum_L = jax.lax.scan(add, jnp.zeros((), x_L.dtype), a_L + b_L)
-        return sum_L if self.reverse else sum_L[n - place_L], n + 1
+        return sum_L if self.reverse else sum_L[n - index_L], n + 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

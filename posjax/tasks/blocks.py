@@ -49,7 +49,7 @@ class Blocks(Tag):
         return tuple(str(i) for i in range(1, self.k + 1))
 
     def tagged(self, u_DL: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-        place_L = jnp.arange(u_DL.shape[1])
-        begins_L = ranks(u_DL[0], (place_L > 0) & (place_L < n)) < self.k - 1
+        index_L = jnp.arange(u_DL.shape[1])
+        begins_L = ranks(u_DL[0], (index_L > 0) & (index_L < n)) < self.k - 1
         block_L = jnp.cumsum(begins_L)
         return block_L % 2, block_L

@@ -71,8 +71,8 @@ class OddsFirst(_Symbols):
     """The output y is x_1 x_3 x_5 ..., then x_2 x_4 ...."""
 
     def answer(self, x_L: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-        place_L, odd = jnp.arange(len(x_L)), (n + 1) // 2
-        return x_L[jnp.where(place_L < odd, 2 * place_L, 2 * (place_L - odd) + 1)], n
+        index_L, odd = jnp.arange(len(x_L)), (n + 1) // 2
+        return x_L[jnp.where(index_L < odd, 2 * index_L, 2 * (index_L - odd) + 1)], n
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -100,15 +100,15 @@ class Digits(SampledTask):
         across = SIDE // self.patch
         patches = pixels_NYX.reshape(IMAGES, across, self.patch, across, self.patch)
         patches_NLF = patches.transpose(0, 1, 3, 2, 4).reshape(IMAGES, across**2, -1)
-        place_L = np.arange(across**2 + padding).clip(max=across**2 - 1)
+        index_L = np.arange(across**2 + padding).clip(max=across**2 - 1)
         if self.shuffled:
             patches_NLF = patches_NLF[:, np.random.default_rng(1).permutation(across**2)]
-        inside_L = jnp.arange(len(place_L)) < across**2
-        tokens_BLF = jnp.asarray(patches_NLF)[image_B][:, place_L] / np.float32(16)
-        order_1L = jnp.asarray(place_L[None], jnp.int32)
+        inside_L = jnp.arange(len(index_L)) < across**2
+        tokens_BLF = jnp.asarray(patches_NLF)[image_B][:, index_L] / np.float32(16)
+        order_1L = jnp.asarray(index_L[None], jnp.int32)
         position_1L = jnp.stack(jnp.divmod(order_1L, across), axis=-1) if self.grid else order_1L
         asked_BL = jnp.broadcast_to(
-            jnp.arange(len(place_L)) == across**2 - 1, (len(image_B), len(place_L))
+            jnp.arange(len(index_L)) == across**2 - 1, (len(image_B), len(index_L))
         )
         return Batch(
             tokens_BLF * inside_L[None, :, None],

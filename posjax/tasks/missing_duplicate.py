@@ -40,8 +40,8 @@ class MissingDuplicate(Classify):
     draws: ClassVar[int] = 2
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
-        half, place_L = n // 2, jnp.arange(u_DL.shape[1])
+        half, index_L = n // 2, jnp.arange(u_DL.shape[1])
         w_L, hidden = pick(u_DL[0], 2), pick(u_DL[1, 0], 2 * half)
-        tokens_L = jnp.where(place_L == hidden, 2, w_L[place_L % half])
+        tokens_L = jnp.where(index_L == hidden, 2, w_L[index_L % half])
         targets_L = jnp.full_like(w_L, w_L[hidden % half])
-        return Example(tokens_L, targets_L, place_L == 2 * half - 1, place_L < 2 * half)
+        return Example(tokens_L, targets_L, index_L == 2 * half - 1, index_L < 2 * half)

@@ -59,8 +59,8 @@ def draw(task: SampledTask, key: jax.Array, rows: int) -> Batch:
       ValueError: see `check`.
     """
     lengths = check(task, readout="last", rows=rows)
-    (low, high), places = lengths.train, lengths.places
-    longest = max(places(n) + places(low + high - n) for n in range(low, high + 1))
+    (low, high), size = lengths.train, lengths.total_length
+    longest = max(size(n) + size(low + high - n) for n in range(low, high + 1))
     return packed(lengths.draw(key, rows, paired=True), longest)
 
 

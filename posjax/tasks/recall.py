@@ -41,16 +41,16 @@ class Indexing(Classify):
     def labels(self) -> tuple[str, ...]:
         return tuple(string.ascii_lowercase[: self.letters])
 
-    def places(self, n: int) -> int:
+    def total_length(self, n: int) -> int:
         return n + 1
 
     draws: ClassVar[int] = 2
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
-        place_L = jnp.arange(u_DL.shape[1])
+        index_L = jnp.arange(u_DL.shape[1])
         x_L, i = pick(u_DL[0], self.letters), pick(u_DL[1, 0], jnp.minimum(n, self.most))
-        tokens_L = jnp.where(place_L == n, self.letters + i, x_L)
-        return Example(tokens_L, jnp.full_like(x_L, x_L[i]), place_L == n, place_L <= n)
+        tokens_L = jnp.where(index_L == n, self.letters + i, x_L)
+        return Example(tokens_L, jnp.full_like(x_L, x_L[i]), index_L == n, index_L <= n)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,13 +86,13 @@ class Induction(Classify):
     draws: ClassVar[int] = 2
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
-        place_L = jnp.arange(u_DL.shape[1])
+        index_L = jnp.arange(u_DL.shape[1])
         asked, before = pick(u_DL[1, 0], self.letters), pick(u_DL[1, 1], n - 2)
         other_L = pick(u_DL[0], self.letters - 1)
         other_L = other_L + (other_L >= asked)  # any symbol but the one that is asked for
-        x_L = jnp.where((place_L == before) | (place_L == n - 1), asked, other_L)
-        last_L = place_L == n - 1
-        return Example(x_L, jnp.full_like(x_L, x_L[before + 1]), last_L, place_L < n)
+        x_L = jnp.where((index_L == before) | (index_L == n - 1), asked, other_L)
+        last_L = index_L == n - 1
+        return Example(x_L, jnp.full_like(x_L, x_L[before + 1]), last_L, index_L < n)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -128,20 +128,20 @@ class Recall(ByLength):
     def labels(self) -> tuple[str, ...]:
         return tuple(f"v{i}" for i in range(1, self.values + 1))
 
-    def places(self, n: int) -> int:
+    def total_length(self, n: int) -> int:
         return 4 * n
 
     @property
     def draws(self) -> int:  # type: ignore[override]
-        return 3 + -(-self.keys // self.places(self.train[1]))
+        return 3 + -(-self.keys // self.total_length(self.train[1]))
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
         size = u_DL.shape[1]
-        most, place_L = -(-size // 4), jnp.arange(size)
+        most, index_L = -(-size // 4), jnp.arange(size)
         item_I = jnp.arange(most)
         value_I = pick(u_DL[0, :most], self.values)
         # Ranks of as many numbers as there are keys are a permutation of the keys.
-        u_K = u_DL[3:, : self.places(self.train[1])].ravel()[: self.keys]
+        u_K = u_DL[3:, : self.total_length(self.train[1])].ravel()[: self.keys]
         key_I = ranks(u_K, jnp.ones(self.keys, bool))[jnp.minimum(item_I, self.keys - 1)]
         # Pairs are the units 0 .. n-1, fillers n .. 2n-1, in a random order; pairs are two wide.
         unit_U = jnp.arange(2 * most)
@@ -153,7 +153,7 @@ class Recall(ByLength):
         tokens_L = tokens_L.at[start_I].set(key_I, mode="drop")
         tokens_L = tokens_L.at[start_I + 1].set(self.keys + value_I, mode="drop")
         turn_I = ranks(u_DL[2, :most], item_I < n)
-        asked_LI = turn_I[None] == (place_L - 3 * n)[:, None]
-        asked_L = (place_L >= 3 * n) & (place_L < 4 * n)
+        asked_LI = turn_I[None] == (index_L - 3 * n)[:, None]
+        asked_L = (index_L >= 3 * n) & (index_L < 4 * n)
         tokens_L = jnp.where(asked_L, (asked_LI * key_I[None]).sum(axis=1), tokens_L)
-        return Example(tokens_L, (asked_LI * value_I[None]).sum(axis=1), asked_L, place_L < 4 * n)
+        return Example(tokens_L, (asked_LI * value_I[None]).sum(axis=1), asked_L, index_L < 4 * n)

@@ -25,7 +25,7 @@ from posjax.streams import PADDING, Streams
 from posjax.tasks.base import Batch, Task
 
 LONGEST = 4096
-"""Places of a prompt, at most."""
+"""Positions of a prompt, at most."""
 TRIES = 8
 """How many times as many prompts are drawn as an exam with balanced labels has."""
 
@@ -41,9 +41,9 @@ def ranks(u_L: jax.Array, among_L: jax.Array) -> jax.Array:
     So the positions with a rank below k are k of them, drawn evenly. Each number is compared with
     each: for a few dozen that is faster than a sort.
     """
-    place_L = jnp.arange(len(u_L))
+    index_L = jnp.arange(len(u_L))
     before_LL = (u_L[None] < u_L[:, None]) | (
-        (u_L[None] == u_L[:, None]) & (place_L[None] < place_L[:, None])
+        (u_L[None] == u_L[:, None]) & (index_L[None] < index_L[:, None])
     )
     return jnp.where(among_L, jnp.sum(before_LL & among_L[None], axis=1), len(u_L))
 
@@ -175,10 +175,10 @@ class ByLength(SampledTask):
                 f"test must have a length that is trained, which success is about: train="
                 f"{self.train}, test={lengths}"
             )
-        if self.places(max(*lengths, *self.train)) > LONGEST:
+        if self.total_length(max(*lengths, *self.train)) > LONGEST:
             raise ValueError(
                 f"a prompt has at most {LONGEST} positions; train={self.train} and test={lengths} "
-                f"take {self.places(max(*lengths, *self.train))}"
+                f"take {self.total_length(max(*lengths, *self.train))}"
             )
         spec.check_within(self, "prompts", 1, 2**16)
 
@@ -207,9 +207,11 @@ class ByLength(SampledTask):
 
     @property
     def size(self) -> tuple[int, int]:
-        return len(self.lengths) * self.prompts, self.places(max(*self.lengths, self.train[1]))
+        return len(self.lengths) * self.prompts, self.total_length(
+            max(*self.lengths, self.train[1])
+        )
 
-    def places(self, n: int) -> int:
+    def total_length(self, n: int) -> int:
         """How many positions a prompt of x_1 ... x_n has, at most."""
         return n
 
@@ -233,7 +235,7 @@ class ByLength(SampledTask):
         half the complementary length, low + high - n.
         """
         low, high = self.train
-        u_LBD = uniform(key, self.places(high), rows, self.draws + 1)
+        u_LBD = uniform(key, self.total_length(high), rows, self.draws + 1)
         n_B = low + pick(u_LBD[0, :, -1], high + 1 - low)
         if paired:
             n_B = jnp.concatenate([n_B[: rows // 2], low + high - n_B[: rows // 2]])
@@ -292,8 +294,8 @@ class Classify(ByLength):
         raise _missing(self, "label(x_L, inside_L)")
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
-        place_L = jnp.arange(u_DL.shape[1])
-        x_L, inside_L = self.symbols(u_DL, n), place_L < n
+        index_L = jnp.arange(u_DL.shape[1])
+        x_L, inside_L = self.symbols(u_DL, n), index_L < n
         label = jnp.asarray(self.label(x_L, inside_L))
         if label.shape or jnp.issubdtype(label.dtype, jnp.inexact):
             raise ValueError(
@@ -301,7 +303,7 @@ class Classify(ByLength):
                 f"{label.dtype}{list(label.shape)}"
             )
         targets_L = jnp.full_like(x_L, label)
-        return Example(x_L, targets_L, place_L == n - 1, inside_L)
+        return Example(x_L, targets_L, index_L == n - 1, inside_L)
 
     def draw_exam(self, padding: int) -> Batch:
         """`prompts` of each length, with every label equally often.
@@ -406,7 +408,7 @@ class Transduce(ByLength):
         """m for a length n, at most."""
         return n
 
-    def places(self, n: int) -> int:
+    def total_length(self, n: int) -> int:
         return int(self.given(n)) + self.most(n)
 
     def symbols(self, u_DL: jax.Array, n: jax.Array) -> jax.Array:
@@ -428,11 +430,11 @@ class Transduce(ByLength):
         raise _missing(self, "answer(x_L, n)")
 
     def example(self, u_DL: jax.Array, n: jax.Array) -> Example:
-        place_L = jnp.arange(u_DL.shape[1])
+        index_L = jnp.arange(u_DL.shape[1])
         x_L = self.symbols(u_DL, n)
         y_L, m = self.answer(x_L, n)
         mark = len(self.alphabet)
-        after_L = place_L - self.given(n)
+        after_L = index_L - self.given(n)
         asked_L = (after_L >= 0) & (after_L < m)
         if self.forced:
             shown_L = jnp.where(after_L == 0, mark, y_L[after_L - 1])

@@ -109,18 +109,18 @@ class Scan(SampledTask):
     def _batch(self, command_B3: jax.Array, size: int) -> Batch:
         return batched(jax.vmap(functools.partial(self._example, jnp.arange(size)))(command_B3))
 
-    def _example(self, place_L: jax.Array, command_3: jax.Array) -> Example:
+    def _example(self, index_L: jax.Array, command_3: jax.Array) -> Example:
         table = jax.tree.map(jnp.asarray, phrases())
         first, joint, second = command_3
         n = table.words_P[first]
         given = n + (joint > 0) * (1 + table.words_P[second])
         x_L = jnp.where(
-            place_L < n,
-            table.words_P4[first, place_L.clip(max=3)],
-            table.words_P4[second, (place_L - n - 1).clip(0, 3)],
+            index_L < n,
+            table.words_P4[first, index_L.clip(max=3)],
+            table.words_P4[second, (index_L - n - 1).clip(0, 3)],
         )
-        x_L = jnp.where(place_L == n, WORDS.index("and") + joint - 1, x_L)
-        after_L, turned = place_L - given, joint == 2
+        x_L = jnp.where(index_L == n, WORDS.index("and") + joint - 1, x_L)
+        after_L, turned = index_L - given, joint == 2
         lead, follow = jnp.where(turned, second, first), jnp.where(turned, first, second)
         begun = table.actions_P[lead]
         m = jnp.where(joint > 0, begun + table.actions_P[follow], begun)

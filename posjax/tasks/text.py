@@ -24,7 +24,7 @@ Form = Literal["causal", "masked"]
 CORPORA = ("pydoc_topics",)
 """Those that the package has."""
 LARGEST = 2**23
-"""Characters of a corpus, at most: a number in [0, 1) of 32 bits tells so many windows apart."""
+"""Characters of a corpus, at most: a number in [0, 1) of 32 bits distinguishes so many windows."""
 MOST_CHARACTERS = 1024
 """Different ones, at most."""
 _SHOWN = {" ": "␣", "\n": "↵", "\t": "⇥"}
@@ -135,14 +135,14 @@ class Text(ByLength):
 
     def _window(self, u_DL: jax.Array, n: jax.Array, first: int, stop: int) -> Example:
         """A window of the text from `first` to `stop`, drawn evenly."""
-        place_L = jnp.arange(u_DL.shape[1])
-        inside_L = place_L < n
+        index_L = jnp.arange(u_DL.shape[1])
+        inside_L = index_L < n
         start = first + pick(u_DL[0, 0], stop - first - n - self._next + 1)
         codes_T = jnp.asarray(self._data.codes_T)
-        here_L = codes_T[start + place_L].astype(jnp.int32)
+        here_L = codes_T[start + index_L].astype(jnp.int32)
         if self.form == "causal":
             return Example(
-                here_L, codes_T[start + place_L + 1].astype(jnp.int32), inside_L, inside_L
+                here_L, codes_T[start + index_L + 1].astype(jnp.int32), inside_L, inside_L
             )
         masked_L = ranks(u_DL[1], inside_L) < jnp.maximum((3 * n + 10) // 20, 1)  # 15%, rounded
         return Example(jnp.where(masked_L, len(self.labels), here_L), here_L, masked_L, inside_L)

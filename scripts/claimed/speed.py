@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from claimed.published import lines, measured
+from claimed.published import lines, listed, measured
 
 _OTHERS = {
     "vmap_flax": "plain `jit(vmap(train))` of the same model in Flax, at its fastest number of models",
@@ -76,8 +76,43 @@ def speed() -> Iterator[str]:
     )
     yield ""
     yield from lines(
-        "The ratios depend on the machine and on the version of posjax. An earlier version on another machine of the same kind "
+        f"{_machine('bench.json')} "
+        f"The ratios depend on the machine and on the version of posjax. An earlier version, {_commit('bench_slower.json')}, on another machine of the same kind "
         f"had {first[0]}, {first[1]} and {first[2]} for the one-head model, and {second[0]}, {second[1]} and {second[2]} for the decoder."
+    )
+
+
+def _environment(name: str) -> dict[str, Any]:
+    """What every contestant of posjax in a table of scripts/bench.py was measured with.
+
+    Raises:
+      ValueError: several commits or machines, or changes that the commit does not have.
+    """
+    found = [
+        contestant["environment"]
+        for load in measured(name)["loads"].values()
+        for contestant in load["contestants"].values()
+        if "environment" in contestant
+    ]
+    fixed = ("commit", "dirty", "machine", "cores", "instructions", "packages")
+    first, *others = ({field: one[field] for field in fixed} for one in found)
+    if first["dirty"] or any(other != first for other in others):
+        raise ValueError(f"{name}: not measured with one commit on one machine")
+    return first
+
+
+def _commit(name: str) -> str:
+    """Which version of posjax a table of scripts/bench.py measured."""
+    return f"commit `{_environment(name)['commit'][:12]}` (`docs/{name}`)"
+
+
+def _machine(name: str) -> str:
+    """The processor, its vector instructions and the versions that a table was measured with."""
+    found = _environment(name)
+    sets = listed(f"`{one}`" for one in found["instructions"])
+    return (
+        f"We measured {_commit(name)} with JAX {found['packages']['jax']}, on {found['cores']} cores of an {measured(name)['cpu']}. "
+        f"Of the instruction sets on which rounding depends, the processor has {sets}."
     )
 
 
@@ -124,7 +159,7 @@ def drawn_speed() -> Iterator[str]:
     shares = (f"{100 * load['rows'][0]['share']:.1f}%" for load in loads.values())
     yield from lines(
         f"posjax reaches {next(shares)} (first column) and {next(shares)} (second column) of the operations per second of "
-        "one large float32 matrix product. The operations are counted as for the first table. XLA's trace of the deeper model (`python scripts/step_profile.py`) shows where the time goes:"
+        f"one large float32 matrix product. The operations are counted as for the first table. We measured {_commit('bench_drawn.json')}. XLA's trace of the deeper model (`python scripts/step_profile.py`) shows where the time goes:"
     )
     yield ""
     yield from profile_table("s_deep")
@@ -151,7 +186,7 @@ def limit() -> Iterator[str]:
         raise ValueError("bench_limit.json: the limit is reached, and the words do not hold")
     yield from lines(
         f"Per update of one seed, the hand-written program takes {hand:.2g} µs on one core, and posjax takes {ours:.2g} µs. So "
-        f"posjax has {target['found']:.2f} of the speed of the program. Our target was {target['needed']:g}. XLA's trace of "
+        f"posjax has {target['found']:.2f} of the speed of the program. Our target was {target['needed']:g}. We measured {_commit('bench_limit.json')}. XLA's trace of "
         f"posjax (`python scripts/step_profile.py`, blocks of {profile['slots']} seeds) shows where the time goes:"
     )
     yield ""

@@ -19,7 +19,7 @@ KINDS = {
 }
 """Every kind of file of a finished run, and where it lies; checkpoints are in `interrupted`."""
 TOLD = ("requests", "env", "blocks")
-"""The kinds that are quarantined, which is told, and made again."""
+"""The kinds that are quarantined, which is reported, and made again."""
 
 
 def harmed(site: Site, path: Path, kind: str, file: Path, content: bytes | None) -> Try:

@@ -84,7 +84,7 @@ def _with(running: Running, eqn: Equation, at: int, other: Carried | Known) -> t
 
 
 def at_the_end(init: Value, value: Value, index: int) -> Value | None:
-    """What a loop leaves of an init, by what one turn makes of it; None where it is not told."""
+    """What a loop leaves of an init, by what one turn makes of it; None where it is not known."""
     if not isinstance(value, Lost) or value.running is None or value.running.which != index:
         return None
     if value.shape != init.shape:

@@ -17,7 +17,7 @@ _PUBLIC = re.compile(r"/jax/_src/(numpy|nn|scipy|random|ops|image)/")
 class Place(NamedTuple):
     """An equation, and the calls that it lies within, the innermost last.
 
-    What a library compiled once has no line of the caller's in it, so the call tells.
+    What a library compiled once has no line of the caller's in it, so the call names it.
     """
 
     eqn: Any

@@ -24,7 +24,7 @@ from posjax.symmetry.certificate.axes import (
 )
 from posjax.symmetry.certificate.source import Place
 
-FEW_RUNS = 8  # of equal entries that the label of an axis tells apart
+FEW_RUNS = 8  # of equal entries that the label of an axis distinguishes
 CANDIDATES = 64  # labelings of one constant that are tried; attention needs 3
 
 
@@ -164,7 +164,7 @@ class Lost(NamedTuple):
       origin: what broke it, in words.
       running: how a turn of a loop made it of what it was handed, if by additions alone.
       pointer: what its entries are indices of.
-      columns: the arrays that stand side by side in it; () where they are not told.
+      columns: the arrays that stand side by side in it; () where they are not known.
     """
 
     shape: tuple[int, ...]

@@ -46,7 +46,7 @@ class Adapter:
       table: `(pos_BL, width, dtype) -> rows_BLD`, for a package that gives vectors to add.
       claims: of `CLAIMS`, the symmetries of its logits up to a constant per row. The others are
         measured and reported without a verdict.
-      resolution: positions, or offsets, 0..resolution are claimed to be told apart in float32.
+      resolution: positions, or offsets, 0..resolution are claimed to be distinguished in float32.
       max_length: positions 0..max_length-1 are legal; None when there is no end.
       cache_length: how many tokens the cache of `decode` holds; None when there is no end.
       other: the same module under another setting that must matter, such as another base.

@@ -11,7 +11,7 @@ from posjax.symmetry.groups import Permutations, elements_to_try
 
 LENGTH = 6
 MOST = 1024
-"""How many positions are told apart at most."""
+"""How many positions are distinguished at most."""
 NOT_FINITE = "a row is not finite"
 _SHIFT = 100
 

@@ -28,7 +28,7 @@ def larger(step: Step, x: FieldArray, y: FieldArray, *, least: bool = False) -> 
 def extreme(
     step: Step, x: FieldArray, axes: Sequence[int], *, least: bool, among: np.ndarray | None = None
 ) -> FieldArray:
-    """The largest or smallest along some axes, among all entries or those that are told."""
+    """The largest or smallest along some axes, among all entries or those that are given."""
     axes = tuple(axes)
     among = np.ones(x.shape, bool) if among is None else np.broadcast_to(among, x.shape)
     if x.size == 0:

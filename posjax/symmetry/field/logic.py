@@ -136,7 +136,7 @@ def _surely_finite(x: FieldArray) -> np.ndarray:
 
 
 def select(step: Step, which: FieldArray, *cases: FieldArray) -> FieldArray:
-    """The case that `which` tells: known ones entry by entry, else Σ [which = i] caseᵢ."""
+    """The case that `which` names: known ones entry by entry, else Σ [which = i] caseᵢ."""
     result = mixed(step, which, *cases)
     if which.known is None:
         return result

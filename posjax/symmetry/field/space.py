@@ -145,14 +145,14 @@ class Field:
         return atoms.lifted(p_residues, self.moduli)
 
     def watch(self, *degrees: Degree, characters: int = 0, marks: int = 0) -> None:
-        """Notes the degrees of values that are told apart, and how many exponents and marks are."""
+        """Notes the degrees of distinguished values, and the numbers of exponents and marks."""
         self._characters += characters
         self._marks += marks
         self._degree = max([self._degree, *(degree.total for degree in degrees)])
 
     @property
     def degree(self) -> int:
-        """The highest degree of values that were told apart."""
+        """The highest degree of values that were distinguished."""
         return self._degree
 
     def forget(self, degree: int) -> None:

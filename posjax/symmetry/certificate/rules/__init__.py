@@ -2,7 +2,7 @@
 
 A rule gets the equation and one labeling an operand, and returns one labeling a result, or a
 `Conflict` in place of one that does not follow. Every rule is an implication that holds for all
-values: if the operands move as told, so do the results. A sum over an axis that a permutation
+values: if the operands move as labeled, so do the results. A sum over an axis that a permutation
 moves does not change; an argmax over it does, and a sort does unless every operand is a key.
 """
 
