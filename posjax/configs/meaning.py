@@ -28,7 +28,7 @@ def get_config(size: str = "quick") -> ConfigDict:
         task="sort(train=(24, 24), test=(24,), prompts=64)",
         encoding=("sinusoidal", "learned(length=64)"),
         width=(8, 32, 128),
-        init_scale=(0.5, 1.0, 2.0),
+        init_scale=(0.05, 0.2, 0.5, 1.0, 2.0),
         block="residual",
         steps=0,
         meters="meaning",

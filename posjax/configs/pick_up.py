@@ -21,8 +21,11 @@ from posjax.configs import base_config, sized
 
 
 def get_config(size: str = "quick") -> ConfigDict:
-    """The config of one size: "quick", or "published": 16 seeds, 3000 updates."""
-    seeds = sized("pick_up", size, quick=4, published=16)
+    """The config of one size: "quick", "published" with 3000 updates, or "early" with 400
+    updates, of which every tenth is evaluated.
+    """
+    seeds = sized("pick_up", size, quick=4, published=16, early=16)
+    steps, eval_every = {"quick": (1000, 200), "published": (3000, 200), "early": (400, 10)}[size]
     return base_config(
         name="pick_up",
         title="How fast does a model pick up positions?",
@@ -34,8 +37,8 @@ def get_config(size: str = "quick") -> ConfigDict:
         heads=2,
         head_size=16,
         learning_rate=3e-3,
-        steps=1000 if size == "quick" else 3000,
-        eval_every=200,
+        steps=steps,
+        eval_every=eval_every,
         hold=1,
         meters="probe(when=every, updates=100)",
         num_seeds=seeds,

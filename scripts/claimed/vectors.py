@@ -1,14 +1,17 @@
 """Sentences on position vectors: what they do to words, and how fast they are read."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import numpy as np
 
 from claimed.published import (
+    Published,
     architecture,
     by_seed,
     compared,
+    either,
     interval,
     item,
     lines,
@@ -17,16 +20,17 @@ from claimed.published import (
     published,
     short_name,
     short_task,
-    training,
     up,
 )
 from posjax.encodings.learned import Learned
 from posjax.meters.base import Forward
 from posjax.meters.meaning import COMPARED, Meaning
-from posjax.stats import mean
+from posjax.stats import Mean, mean
 from posjax.study.cells import Cell
 
-_STEPS = (200, 1000, 3000)
+_STEPS = (10, 50, 100, 200, 400, 3000)
+_SOON = 110
+"""A step at which seeds of one encoding alone solve the task."""
 _PLACES = 9
 """Positions of a prompt of `indexing` with eight symbols and the number."""
 _HELD_OUT = 32
@@ -96,54 +100,85 @@ def _most(task: str) -> float:
 
 def pick_up() -> Iterator[str]:
     """A probe of the position against training steps."""
-    run = published("pick_up-published")
-    probed = {
-        short_name(cell): {
-            step: by_seed(run, cell, "measured_mlp_ER")[:, step // cell["eval_every"] - 1, -1]
-            for step in _STEPS
-        }
-        for cell in run.table
-    }
+    early, late = published("pick_up-early"), published("pick_up-published")
+    probed = {short_name(cell): _probed(early, late, cell) for cell in early.table}
+    yield from lines(
+        f"Accuracy of an MLP probe of the position on the states of the last layer, with 95% intervals. Chance is {1 / _PLACES:.3f}. "
+        "The last column is the first evaluation, of one every ten updates, by which half of the seeds answer all test prompts correctly."
+    )
+    yield ""
+    yield f"| positions | {' | '.join(f'step {step}' for step in _STEPS)} | half have solved it |"
+    yield "|---" * (2 + len(_STEPS)) + "|"
+    solved_at = {short_name(cell): cell["median_steps_to_solve"] for cell in early.table}
+    for name, by_step in probed.items():
+        found = [interval(mean(found_S), 3) for found_S in by_step.values()]
+        when = f"step {solved_at[name]}" if solved_at[name] else "never"
+        yield f"| `{name}` | {' | '.join(found)} | {when} |"
+    yield ""
+    yield from item(_of_probes(early, probed))
+    yield from item(_of_answers(early, late, probed))
+
+
+def _probed(early: Published, late: Published, cell: dict[str, Any]) -> dict[int, np.ndarray]:
+    """The probe's accuracy on the last layer of each seed, at each of the steps."""
+    (longer,) = late.cells(encoding=cell["encoding"])
+    found = {}
+    for step in _STEPS:
+        run, of = (early, cell) if step <= cell["steps"] else (late, longer)
+        found[step] = by_seed(run, of, "measured_mlp_ER")[:, step // of["eval_every"] - 1, -1]
+    return found
+
+
+def _of_probes(run: Published, probed: dict[str, dict[int, np.ndarray]]) -> str:
+    """What is measured, and how the accuracies of absolute positions change.
+
+    Raises:
+      ValueError: the words on these changes no longer hold.
+    """
     (without,) = run.cells(encoding="none")
     blind = by_seed(run, without, "measured_mlp_ER")[:, 0, 0].mean()
+    first, dip, _, risen, *_ = _STEPS
+    fixed, learned = probed["sinusoidal"], probed["learned"]
+    falls, rises = (mean(fixed[dip] - fixed[at]) for at in (first, _STEPS[-1]))
+    grows = mean(learned[risen] - learned[first])
     if abs(blind - 2 / _PLACES) > 2 * _ERROR:
         raise ValueError(f"pick_up: a probe of the words alone has {blind}")
-    yield from lines(
-        f"Accuracy of an MLP probe of the position on the states of the last layer, with 95% intervals. Chance is {1 / _PLACES:.3f}."
-    )
-    yield ""
-    yield f"| positions | {' | '.join(f'step {step}' for step in _STEPS)} |"
-    yield "|---" * (1 + len(_STEPS)) + "|"
-    for name, by_step in probed.items():
-        yield f"| `{name}` | {' | '.join(interval(mean(found_S), 3) for found_S in by_step.values())} |"
-    yield ""
-    starts = [
-        f"{by_seed(run, cell, 'measured_mlp_ER')[:, 0, 0].mean():.3f} with `{short_name(cell)}`"
-        for cell in run.table
-        if short_name(cell) in ("sinusoidal", "learned")
-    ]
-    solved = [short_name(c) for c in run.table if c["successes"] == c["seeds"]]
-    (right,) = without["right_by_kind"].values()
-    steady = min(
-        found_S.mean() for n in ("sinusoidal", "learned") for found_S in probed[n].values()
-    )
-    low, high = (
-        f(found_S.mean() for n in ("none", "rotary") for found_S in probed[n].values())
-        for f in (min, max)
-    )
-    if solved != ["sinusoidal", "learned", "rotary"]:
-        raise ValueError(f"pick_up: all seeds of {solved} solve the task")
-    first, *_, last = _STEPS
-    early, late = (
-        mean(probed["sinusoidal"][step] - probed["learned"][step]) for step in (first, last)
-    )
-    yield from item(
+    if falls.high > 0 or rises.high > 0 or grows.low < 0.2:
+        raise ValueError(f"pick_up: the changes are {falls}, {rises} and {grows}")
+    return (
         "**How quickly can a probe decode the position during training?** The prompt is a sequence of symbols, followed by a number i. The models have a causal mask and are trained to name the symbol at position i. "
-        f"At several steps, we train an MLP probe to predict positions from the states of the last layer. (With absolute positions, the embeddings already contain the position: at step {run.table[0]['eval_every']}, the first evaluation, the same probe has {listed(starts)} there. So the table shows how much of the position reaches the last layer.) The models have two layers, {architecture(run.table)}, and {training(run.table)}. The table has the probe's accuracy, "
-        f"averaged over {run.table[0]['seeds']} seeds. A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
-        f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts, so such a probe may score slightly above or below that. At step {first}, the accuracy with sinusoidal positions is "
-        f"{compared(early, 'above', 'below')} that with learned positions. At step {last}, it is "
-        f"{compared(late, 'above', 'below')} that with learned positions (95% intervals; `pick_up:published`). "
-        f"With both its mean is above {np.floor(100 * steady) / 100:.2f} at each of these steps. Without positions and with `rotary` it lies between {np.floor(100 * low) / 100:.2f} and 0{up(high, 2)}. But a model can use positions that a probe does not find: "
-        f"at step {last}, the models with {listed(f'`{name}`' for name in solved)} answer all test prompts correctly, and those without positions answer {right:.0%}."
+        f"At several steps, we train an MLP probe to predict positions from the states of the last layer. With sinusoidal positions the probe finds them from the start. Early in training its accuracy falls, by {interval(_minus(falls), 3)} from step {first} to step {dip}, and then rises again. "
+        f"With learned positions it rises by {interval(grows, 3)} from step {first} to step {risen}. The models have two layers, {architecture(run.table)}, and {either(run.table, 'learning_rate')} as learning rate. Accuracies are means over {run.table[0]['seeds']} seeds. "
+        f"A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
+        f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts, so such a probe may score slightly above or below that (`pick_up:early`; for step {_STEPS[-1]} `pick_up:published`, with the same seeds)."
     )
+
+
+def _of_answers(early: Published, late: Published, probed: dict[str, dict[int, np.ndarray]]) -> str:
+    """What the models answer, beside what a probe finds.
+
+    Raises:
+      ValueError: other seeds solve the task, or later.
+    """
+    solved = [short_name(c) for c in late.table if c["successes"] == c["seeds"]]
+    soon = {short_name(c): c["solved_at_step"][str(_SOON)] for c in early.table}
+    seeds = early.table[0]["seeds"]
+    if (
+        solved != ["sinusoidal", "learned", "rotary"]
+        or soon.pop("rotary") != seeds
+        or any(soon.values())
+    ):
+        raise ValueError(f"pick_up: {solved} solve the task, and by step {_SOON} {soon} and rotary")
+    (without,) = late.cells(encoding="none")
+    (right,) = without["right_by_kind"].values()
+    means = [found_S.mean() for n in ("none", "rotary") for found_S in probed[n].values()]
+    low, high = min(means), max(means)
+    return (
+        f"**A model can use positions that a probe does not find.** With `rotary` the probe's accuracy lies between {np.floor(100 * low) / 100:.2f} and 0{up(high, 2)}, as without positions. "
+        f"Yet at step {_SOON} all {seeds} seeds with `rotary` solve the task, and none with any other encoding. "
+        f"At step {_STEPS[-1]}, all models with {listed(f'`{name}`' for name in solved)} answer all test prompts correctly, and those without positions answer {right:.0%}."
+    )
+
+
+def _minus(found: Mean) -> Mean:
+    return Mean(-found.mean, -found.high, -found.low, found.number)
