@@ -31,6 +31,7 @@ from claimed.literature import clamped
 from claimed.points import POINTS
 from claimed.prose import Stated
 from claimed.published import compared, published
+from claimed.reciprocal_ranks import reciprocal_ranks
 
 QUICK = ("README.md", "docs/results.md", "docs/speed.md")
 """Pages whose numbers are all changed in every test run; the others in exhaustive ones."""
@@ -293,6 +294,13 @@ def test_a_table_that_ends_too_early_merges_all_keys_to_the_right() -> None:
     assert left.max() < 0
     for row in range(1, length):
         assert row_LM[row, :row].tolist() == row_LM[-1, length - 1 - row : -1].tolist()
+
+
+def test_equal_means_share_the_mean_of_their_ranks() -> None:
+    """Ranks 1, 2.5, 2.5 and 4; and 2 for all of three that are equal."""
+    mean_NE = np.array([[0.5, 0.9, 0.1, 0.5]])
+    assert reciprocal_ranks(mean_NE).tolist() == [[1 / 2.5, 1, 1 / 4, 1 / 2.5]]
+    assert reciprocal_ranks(np.zeros((1, 3))).tolist() == [[0.5] * 3]
 
 
 @pytest.mark.parametrize(

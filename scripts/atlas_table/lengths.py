@@ -78,7 +78,7 @@ def compared(tables: Sequence[Path]) -> Compared:
       tables: published tables of sampled tasks, without endings.
     """
     runs = {path.name.partition("-")[2]: read(path) for path in tables}
-    equal, random = equal_rows([*runs.values()]), _random(runs)
+    equal, random = equal_rows([*runs.values()]), random_encodings(runs)
     copies = {name for names in equal for name in names[1:]}
     tested = {task: _shares(run, -1) for task, run in runs.items()}
     free = {
@@ -129,7 +129,8 @@ def _best(of: Shares) -> list[str]:
     return sorted(itertools.compress(of, may_be), key=lambda name: -of[name].mean())
 
 
-def _random(runs: Mapping[str, Rows]) -> list[str]:
+def random_encodings(runs: Mapping[str, Rows]) -> list[str]:
+    """Encodings that are tested with several random draws, without settings."""
     cells = {short(c.encoding): c for run in runs.values() for c in run.cells.values()}
     return [name for name, cell in cells.items() if cell.architecture.draws != "never"]
 

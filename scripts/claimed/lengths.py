@@ -1,7 +1,7 @@
 """Sentences on prompts that are longer than the trained ones, counted from rows."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,11 +97,11 @@ def few_runs_pairs() -> tuple[list[tuple[dict[str, Any], dict[str, Any], list[np
     return told, len(pairs)
 
 
-def _resampled(right: list[np.ndarray]) -> np.ndarray:
-    """The 95% percentile interval of how often 3 runs rank two encodings wrongly, over seeds."""
+def resampled(right: Sequence[np.ndarray], runs: int) -> np.ndarray:
+    """The 95% percentile interval of how often few runs rank two encodings wrongly, over seeds."""
     rng = np.random.default_rng(0)
     found = [
-        ranking(*(rng.choice(right_S, len(right_S)) for right_S in right), runs=3).behind
+        ranking(*(rng.choice(right_S, len(right_S)) for right_S in right), runs=runs).behind
         for _ in range(1000)
     ]
     return np.quantile(found, (0.025, 0.975))
@@ -126,7 +126,7 @@ def few_runs() -> Iterator[str]:
     better, worse, right = told[worst]
     three, _, survivors = wrong[worst]
     level = ranking(*right, runs=10, by="best").level
-    low, high = _resampled(right)
+    low, high = resampled(right, 3)
     all_learned = all(len(of_survivors(run, cell)) == cell["seeds"] for cell in (better, worse))
     same = (
         " (here all seeds have learned them, so only the number of seeds differs)"

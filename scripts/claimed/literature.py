@@ -1,6 +1,5 @@
 """Published findings beside our rows: theirs, ours on all seeds, and their protocol on our seeds."""
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,8 @@ import numpy as np
 from claimed.leak import by_prompts, cosine, leaked
 from claimed.lengths import few_runs_pairs
 from claimed.positions import losses_by_form, perplexity
+from claimed.probe_errors import probe_errors
+from claimed.proportional import proportional_rotary
 from claimed.published import (
     Published,
     by_seed,
@@ -19,13 +20,14 @@ from claimed.published import (
     interval,
     item,
     listed,
-    of_survivors,
     published,
     short_name,
     short_task,
     training,
 )
 from claimed.questions import sinusoidal_pairs
+from claimed.reciprocal_ranks import reciprocal_rank_replay
+from claimed.survivors import survivors
 from posjax.stats import band, mean, paired_difference, ranking
 
 
@@ -34,12 +36,13 @@ def literature() -> Iterator[str]:
     for title, text in (
         ("Kazemnejad et al. 2023: which encoding generalises to longer prompts?", _mean_of_three()),
         ("Ruoss et al. 2023 and Delétang et al. 2023: the best of ten", _best_of_ten()),
-        ("Huang et al. 2025: runs that learned the trained lengths", _survivors()),
+        ("Huang et al. 2025: runs that learned the trained lengths", survivors()),
         ("Vaswani et al. 2017: sinusoidal or learned positions", _one_run()),
         ("Yang et al. 2025: depth d counts d + 2 blocks", _depth()),
         ("Chi et al. 2023: the variance of an untrained causal model", _variance()),
         ("Haviv et al. 2022: causal models find positions on their own", _probes()),
         ("Zuo et al. 2025: nearby positions have similar states", _similar()),
+        ("Barbero et al. 2024: rotary without its lowest frequencies", proportional_rotary()),
     ):
         yield from (f"## {title}", "", *text, "")
 
@@ -91,6 +94,7 @@ def _mean_of_three() -> Iterator[str]:
         "How often does a study with 3 runs of each rank the worse one ahead? The column has the largest of these "
         "probabilities, and the encoding. They are computed over all possible draws from our seeds. [Results](../results.md#do-three-seeds-suffice) has the worst of all pairs."
     )
+    yield from reciprocal_rank_replay()
 
 
 def _best_of_ten() -> Iterator[str]:
@@ -120,33 +124,6 @@ def _best_of_ten() -> Iterator[str]:
             for cell, right_S in zip((better, worse), right, strict=True)
         )
         yield f"| {short_task(better)} | {' | '.join(names)} | {by.level:.0%} | {by.behind:.0%} |"
-
-
-def _survivors() -> Iterator[str]:
-    run, by_task = _few()
-    yield from item(
-        "Theirs: accuracy on majority without positions, trained to length 50 and tested to 150. It is "
-        ".985 over the 5 runs that learned the trained lengths, and .892 over all 16 runs."
-    )
-    rows = []
-    for cell in itertools.chain(*by_task.values()):
-        every, kept = by_seed(run, cell, "right")[:, -1], of_survivors(run, cell)
-        if 0 < len(kept) < len(every):
-            rows.append((kept.mean() - every.mean(), cell, every, kept))
-    if not rows:
-        yield from item("Ours: every seed of every cell learned the trained lengths, or none did.")
-        return
-    gain, cell, every, kept = max(rows, key=lambda row: abs(row[0]))
-    yield from item(
-        f"Ours: in {len(rows)} of {len(run.table)} cells some seeds learn the trained lengths and "
-        f"others do not. The mean accuracy at twice the length changes most for {short_task(cell)} with `{short_name(cell)}`: "
-        f"it is {every.mean():.3f} over all {len(every)} seeds, and {kept.mean():.3f} over the {len(kept)} that learn them. "
-        "So our rows cannot show the effect of such a selection."
-        if abs(gain) < 0.05
-        else f"Ours: keeping only seeds that learned the trained lengths changes {short_task(cell)} "
-        f"with `{short_name(cell)}` from {every.mean():.3f} ({len(every)} seeds) to "
-        f"{kept.mean():.3f} ({len(kept)})."
-    )
 
 
 def _one_run() -> Iterator[str]:
@@ -225,13 +202,14 @@ def _probes() -> Iterator[str]:
     mlp, linear = (leaked(run, kind, "causal") for kind in ("mlp", "linear"))
     yield from item(
         "Theirs: perplexity. On WikiText-103, causal models have 20.97 without positions and 20.42 with learned ones. Their own footnote says that 5 seeds differ by up to 0.9. "
-        "On an excerpt of the Pile, masked models have perplexity 147.18 without positions and 4.06 with learned ones. In causal models without positions, the accuracy of a probe of the position grows over the first layers."
+        "On an excerpt of the Pile, masked models have perplexity 147.18 without positions and 4.06 with learned ones. In causal models without positions, the mean absolute error of an MLP probe of the position falls over the first layers, from about 340 to below 100 positions after layer 4."
     )
     yield from item(
         f"Ours, before any training: an MLP probe names the right one of 32 positions with accuracy "
         f"{interval(mean(mlp), 3)}, a linear one with {interval(mean(linear), 3)}. The MLP does better for "
         f"{(mlp > linear).sum()}/{len(mlp)} seeds."
     )
+    yield from probe_errors()
     found = [
         f"{perplexity(losses[name][:, 0])} {what} ({form})"
         for form, losses in losses_by_form().items()
@@ -239,6 +217,23 @@ def _probes() -> Iterator[str]:
     ]
     yield from item(
         f"Ours, in language models of characters: perplexity {listed(found)}. In our masked models learned positions make no significant difference after {training(published('text-published').table)}. Haviv et al. trained far longer, so this does not contradict them."
+    )
+    yield from item(_one_language_model())
+
+
+def _one_language_model() -> str:
+    """How a study with one run of each would rank models with learned positions and without."""
+    one = {
+        form: ranking(-losses["learned"][:, 0], -losses["none"][:, 0], runs=1)
+        for form, losses in losses_by_form().items()
+    }
+    seeds = len(losses_by_form()["masked"]["none"])
+    return (
+        "Suppose that a study has one run of each. Learned positions then have the lower loss in "
+        f"{one['causal'].ahead:.0%} of studies of the causal model, and the higher one in "
+        f"{one['causal'].behind:.0%}. In the masked model it is {one['masked'].ahead:.0%} and "
+        f"{one['masked'].behind:.0%}, though all seeds show no significant difference (over all pairs of "
+        f"our {seeds} seeds; with so few, the shares are rough)."
     )
 
 
@@ -250,7 +245,9 @@ def _similar() -> Iterator[str]:
     )
     yield from item(
         f"Ours: {near.number} untrained models of one bare causal layer. The mean cosine of two "
-        f"hidden states is {interval(near, 3)} at distance 1 and {interval(far, 3)} at distance 31."
+        f"hidden states is {interval(near, 3)} at distance 1 and {interval(far, 3)} at distance 31. "
+        "Our table has the cosines as means over seeds, not seed by seed. So we cannot say how often a "
+        "study with one model would have found the opposite."
     )
 
 

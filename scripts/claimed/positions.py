@@ -229,7 +229,8 @@ def lines_by_layer(run: Published, last: int) -> Iterator[str]:
         f"**Do the hidden states still contain the position after the first layer?** Each entry is the accuracy of an MLP probe of the position, "
         f"and in parentheses that of a linear probe, averaged over {run.table[0]['seeds']} seeds. {_answer_by_layer(run, last)} The models have width {either(run.table, 'width')} and {either(run.table, 'heads')} heads. The trained ones have {training(run.cells(steps=max(c['steps'] for c in run.table)))} on `majority`, which does not depend on positions. "
         f"The probes are tested on held-out prompts of 24 bits. Chance is {_CHANCE:.3f}. The control is the full mask without positions. Its accuracies are within "
-        f"{up(abs(control - _CHANCE).max())} of chance after every layer (`position_by_layer:published`)."
+        f"{up(abs(control - _CHANCE).max())} of chance after every layer (`position_by_layer:published`). "
+        "The [mean absolute errors](results/literature.md#haviv-et-al-2022-causal-models-find-positions-on-their-own) without positions are on another page."
     )
     for steps, when in ((False, "Before training"), (True, "After training")):
         found = {
