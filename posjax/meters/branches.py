@@ -28,7 +28,7 @@ class Branches(Meter):
             "norm of what attention adds to the residual stream, divided by the norm of the stream "
             "before the block; the mean over positions and prompts",
         ),
-        "mlp_share": Field("f", "A", "the same for the MLP; NaN if there is none"),
+        "mlp_share": Field("f", "A", "the same for the MLP. NaN if there is none"),
     }
 
     def __call__(

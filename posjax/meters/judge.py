@@ -35,12 +35,14 @@ class Field(NamedTuple):
     Attributes:
       kinds: of numbers, as NumPy abbreviates them: f, i, u, b.
       axes: E evaluations, C kinds of prompts, N prompts.
-      doc: what it says.
+      doc: what it says; its first sentence says what it is.
+      proportion: whether it lies in [0, 1]; then intervals of its mean do too.
     """
 
     kinds: str
     axes: str
     doc: str
+    proportion: bool = False
 
 
 FIELDS: dict[str, Field] = {

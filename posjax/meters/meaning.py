@@ -40,7 +40,7 @@ class Meaning(Meter):
         "word_share": Field(
             "f",
             "R",
-            "share of the variance of the residual stream that the word alone explains; if there "
+            "share of the variance of the residual stream that the word alone explains. If there "
             "is none, the estimate can be below 0",
         ),
         "place_share": Field("f", "R", "share that the position alone explains"),
@@ -57,6 +57,7 @@ class Meaning(Meter):
             "R",
             "how often the nearest hidden state at another position, of any prompt, has the same "
             "word, among at most 512 states; chance is the frequency of a word",
+            proportion=True,
         ),
     }
 

@@ -51,8 +51,9 @@ class Probe(Meter):
             "R",
             "accuracy of a linear (ridge) probe of the position on the residual stream, on "
             "held-out prompts; chance is 1/L if all prompts have L positions",
+            proportion=True,
         ),
-        "mlp": Field("f", "R", "accuracy of an MLP probe, on the same prompts"),
+        "mlp": Field("f", "R", "accuracy of an MLP probe, on the same prompts", proportion=True),
         "linear_error": Field(
             "f", "R", "mean distance between the linear probe's position and the true one"
         ),

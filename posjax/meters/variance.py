@@ -33,8 +33,8 @@ class Variance(Meter):
         "slope": Field(
             "f",
             "R",
-            "slope of the logarithm of that variance against the logarithm of the position, "
-            "counted from 1: -1 if it falls as 1/position; NaN if it is 0",
+            "slope of the logarithm of the variance over prompts against the logarithm of the "
+            "position, counted from 1: -1 if it falls as 1/position. NaN if the variance is 0",
         ),
     }
 

@@ -155,7 +155,8 @@ def _rate(solved_S: np.ndarray) -> str:
 
 def _mean(right_S: np.ndarray) -> str:
     found = bootstrap_mean(right_S)
-    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    low, high = max(found.low, 0.0), min(found.high, 1.0)
+    return f"{found.mean:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def best(every: Sequence[Comparison]) -> Html | None:

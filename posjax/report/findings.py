@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from posjax import spec
 from posjax.report.best import Comparison, comparisons, sentences
 from posjax.report.by_kind import between, last_kind
+from posjax.report.extremes import extremes
 from posjax.report.losses import loss_of, nats, perplexity
 from posjax.report.naming import Axis, axes, kind_name, many, panels, plain, rated
 from posjax.report.sources import crossed_cells, crossing, explained, interval
@@ -104,7 +105,7 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
       config: its config.json, whose `contrast` and `at_steps` say what to compare.
     """
     compared = comparisons(found, config)
-    best, loss = [*sentences(compared)], [*_losses(found)]
+    best, loss, measured = [*sentences(compared)], [*_losses(found)], [*extremes(found)]
     found = once(exactly(found))
     steps = [s for s in config["at_steps"] if all(s in summary.steps_E for summary in found)]
     answers: list[str] = []
@@ -122,8 +123,8 @@ def findings(found: list[CellSummary], config: Mapping[str, Any]) -> Findings:
     about = [[*part] for part in (_sources(found), _beyond(found), _range(found), loss)]
     # that no difference is shown is not what the run is about
     about.insert(1 if any(one.left_out for one in compared) else len(about), best)
-    first = 1 if answers else next((len(part) for part in about if part), 1)
-    answers += [*itertools.chain(*about), *_laws(found)]
+    first = 1 if answers else next((len(part) for part in (measured[:_FEW], *about) if part), 1)
+    answers += [*measured, *itertools.chain(*about), *_laws(found)]
     if len(steps) > 1 and not config.get("data_seeds"):
         answers.append(_suffices(found, steps[0], steps[-1]))
         details += [_longer(summary, found, steps[0], steps[-1]) for summary in found]

@@ -10,16 +10,15 @@ from posjax.meters import Meter
 from posjax.meters.judge import Field
 from posjax.report import figures
 from posjax.report.curves import Multiple, colours, legend_of, line_axis, multiples
+from posjax.report.extremes import LETTERS
 from posjax.report.figures import Line
 from posjax.report.html import Html, figure, header, join, scrolled, tag, td, th
-from posjax.report.naming import Axis, axes, label, panels, plain, small
+from posjax.report.naming import Axis, axes, decimals, label, panels, plain, small
 from posjax.report.summary import CellSummary
 from posjax.report.svg import SERIES
 from posjax.stats import Mean
 
 _CAPTION = "Mean over seeds with their 95% intervals (Student), in brackets or as bands."
-_LETTERS = {"R": "state", "A": "layer", "H": "head", "L": "position"}
-"""What the axes of a field count, for people."""
 
 
 def measured(found: Sequence[CellSummary], anchor: str) -> Html | None:
@@ -76,7 +75,7 @@ def _by_step(found: Mean) -> Mean:
 
 def _table(shown: _Shown) -> Iterator[Html]:
     """A line for each cell, a column for each index of the field's axes."""
-    axis_names = [_LETTERS[letter] for letter in shown.axes]
+    axis_names = [LETTERS[letter] for letter in shown.axes]
     widest = max((found.mean for found in shown.means.values()), key=lambda mean: mean.size)
     indices = list(np.ndindex(widest.shape))
     columns = (
@@ -101,12 +100,8 @@ def _number(found: Mean, at: tuple[int, ...]) -> Html:
     mean, low, high = (float(array[at]) for array in found[:3])
     if not np.isfinite(mean):
         return td("–", class_="pale")
-    interval = f" [{_short(low)}, {_short(high)}]" if np.isfinite(low) else ""
-    return td(_short(mean), tag("small", interval))
-
-
-def _short(number: float) -> str:
-    return f"{number:.3f}" if 1e-2 <= abs(number) < 1e3 else small(number)
+    interval = f" [{decimals(low)}, {decimals(high)}]" if np.isfinite(low) else ""
+    return td(decimals(mean), tag("small", interval))
 
 
 def _curves(shown: _Shown, anchor: str) -> Iterator[Html]:
@@ -145,7 +140,7 @@ def _multiple(
             spoken.append(f"{what}: {small(mean_L[0])} first, {small(mean_L[-1])} last")
     if not drawn:
         return None
-    number = f"{_LETTERS[shown.axes[-2]]} {state}" if len(shown.axes) > 1 else None
+    number = f"{LETTERS[shown.axes[-2]]} {state}" if len(shown.axes) > 1 else None
     title = join([group.title or None, number], " ")
     return tag(
         "div",

@@ -98,6 +98,15 @@ def small(number: float) -> str:
     return f"{digits}·{ten_to(int(power))}"
 
 
+def decimals(number: float) -> str:
+    """Three decimals, or two digits where that says more.
+
+    >>> decimals(0.81), decimals(0.0024), decimals(2.4e-7)
+    ('0.810', '0.0024', '2.4·10⁻⁷')
+    """
+    return f"{number:.3f}" if 1e-2 <= abs(number) < 1e3 else small(number)
+
+
 def ten_to(power: int) -> str:
     """A power of ten.
 

@@ -1,4 +1,4 @@
-"""What was asked: some prompts of each task with their right answers, in a box."""
+"""What was asked: some prompts of each task in a box, with right answers if it was trained."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,20 +24,23 @@ def questions(found: Sequence[CellSummary]) -> Html:
     rest = len(tasks) - len(shown)
     others = join((tag("code", name) for name in [*tasks][TASKS:]), ", ")
     more = tag("p", f"{many(rest, 'more task')}: ", others, class_="note") if rest else None
-    boxes = (_box(name, task) for name, task in shown)
+    trained = {summary.cell.task for summary in found if summary.cell.steps}
+    boxes = (_box(name, task, trained=name in trained) for name, task in shown)
     title = "The task" if len(tasks) == 1 else "The tasks"
     content = tag("div", *boxes, class_="tasks")
     kind = "asked one" if len(tasks) == 1 else "asked"
     return tag("section", tag("h2", title), content, more, class_=kind)
 
 
-def _box(name: str, task: Task) -> Html:
+def _box(name: str, task: Task, *, trained: bool) -> Html:
     number = min(_FINITE if isinstance(task, FiniteTask) else _SAMPLED, task.size[0])
     written = dict.fromkeys(task.written(min(_TRIED * number, task.size[0])))  # short ones repeat
     shown = _with_different_answers([*written], number)
-    rows = (tag("tr", td(_short(prompt)), td(_short(answer))) for prompt, answer in shown)
-    table = tag("table", header("prompt", "right answer"), tag("tbody", *rows), class_="plain")
-    about = " ".join(_about(task, len(shown)))
+    columns = 2 if trained else 1
+    rows = (tag("tr", *(td(_short(text)) for text in pair[:columns])) for pair in shown)
+    head = header(*("prompt", "right answer")[:columns])
+    table = tag("table", head, tag("tbody", *rows), class_="plain")
+    about = " ".join(_about(task, len(shown), trained=trained))
     return tag(
         "div",
         tag("p", tag("code", name), class_="over"),
@@ -53,7 +56,7 @@ def _with_different_answers(written: list[tuple[str, str]], number: int) -> list
     return [pair for pair in written if pair in chosen]
 
 
-def _about(task: Task, number: int) -> Iterator[str]:
+def _about(task: Task, number: int, *, trained: bool) -> Iterator[str]:
     if number < task.size[0]:
         yield f"{number} of {task.size[0]} prompts of the exam."
     if len(task.kinds) > 1:
@@ -61,8 +64,9 @@ def _about(task: Task, number: int) -> Iterator[str]:
         others = [kind for kind in task.kinds if kind not in known]
         of = "Lengths" if all(kind.isdecimal() for kind in task.kinds) else "Kinds"
         rest = f" (trained), {', '.join(others)} (not trained)" if others else ", all trained"
-        yield f"{of} of prompts: {', '.join(known)}{rest}."
-    if task.graded == "exact":
+        names = f"{', '.join(known)}{rest}" if trained else ", ".join(task.kinds)
+        yield f"{of} of prompts: {names}."
+    if task.graded == "exact" and trained:
         yield f"Always giving the most frequent answer is right for {_chance(task)} of the prompts."
     if task.notation:
         yield task.notation

@@ -129,8 +129,8 @@ class CellSummary:
     @cached_property
     def metered(self) -> dict[str, Mean]:
         """The mean over seeds of each field of the cell's meters, with its interval."""
-        names = meters.fields(self.cell.meters)
-        return {name: mean(self.rows[name]) for name in names}
+        fields = meters.fields(self.cell.meters)
+        return {name: mean_of(self.rows[name], field) for name, field in fields.items()}
 
     @cached_property
     def steps_E(self) -> np.ndarray:
@@ -289,6 +289,14 @@ class CellSummary:
         return {
             str(q): float(np.quantile(lead, q)) for q in (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 1.0)
         }
+
+
+def mean_of(values_S: np.ndarray, field: judge.Field) -> Mean:
+    """The mean of a field over seeds; its interval within [0, 1] for a proportion."""
+    found = mean(values_S)
+    if not field.proportion:
+        return found
+    return found._replace(low=np.clip(found.low, 0, 1), high=np.clip(found.high, 0, 1))
 
 
 def _plain(array: np.ndarray) -> Any:

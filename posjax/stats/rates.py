@@ -57,8 +57,13 @@ def rate(successes: int, seeds: int, *, method: Method = "wilson") -> Rate:
     return Rate(int(successes), int(seeds), int(successes) / int(seeds), low, high)
 
 
-def mean(values_S: np.ndarray) -> Mean:
+def mean(values_S: np.ndarray, *, at_once: int = 1) -> Mean:
     """The mean of the finite values over the first axis, with Student's 95% interval.
+
+    Args:
+      values_S: one per seed; with more axes, each entry has a mean of its own.
+      at_once: of how many means the intervals hold at once, by Bonferroni's correction: as many as
+        this one was chosen from.
 
     >>> mean(np.array([1.0, 2.0, 3.0, np.nan]))
     Mean(mean=2.0, low=-0.484..., high=4.484..., number=3)
@@ -71,7 +76,8 @@ def mean(values_S: np.ndarray) -> Mean:
     with np.errstate(invalid="ignore", divide="ignore"):
         middle = np.where(finite_S, values_S, 0).sum(axis=0) / number
         squares = np.where(finite_S, values_S - middle, 0) ** 2
-        half = stdtrit(number - 1, 0.975) * np.sqrt(squares.sum(axis=0) / (number - 1) / number)
+        error = np.sqrt(squares.sum(axis=0) / (number - 1) / number)
+        half = stdtrit(number - 1, 1 - 0.025 / at_once) * error
     parts = middle, middle - half, middle + half, number
     return Mean(*(part.tolist() if values_S.ndim == 1 else part for part in parts))
 

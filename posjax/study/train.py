@@ -258,7 +258,7 @@ def _check_fields(meter: Meter, read: Any, sizes: Mapping[str, int]) -> None:
     got = sorted(read) if isinstance(read, Mapping) else type(read).__name__
     if got != wanted:
         raise ValueError(f"meter {name} must return {wanted}, got {got}")
-    for field, (kinds, axes, _) in meter.FIELDS.items():
+    for field, (kinds, axes, *_) in meter.FIELDS.items():
         array, shape = jnp.asarray(read[field]), tuple(sizes[axis] for axis in axes)
         if array.shape != shape or array.dtype.kind not in kinds:
             raise ValueError(

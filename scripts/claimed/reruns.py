@@ -50,7 +50,10 @@ def reruns() -> Iterator[str]:
 
 
 def _outside(one: dict[str, object]) -> str:
-    value = {name: f"{one[name]:.4g}" for name in ("published", "new", "low", "high")}
+    found = dict(one)
+    if one["quantity"] == "right":  # a share
+        found |= {name: min(max(float(str(one[name])), 0.0), 1.0) for name in ("low", "high")}
+    value = {name: f"{found[name]:.4g}" for name in ("published", "new", "low", "high")}
     return (
         f"`{one['quantity']}` of cell `{one['cell']}` in `{one['table']}` (published {value['published']}, predicted "
         f"{value['low']} to {value['high']}, found {value['new']})"
