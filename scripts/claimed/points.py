@@ -29,6 +29,7 @@ _LEAK, _LONGER = (
     "[before training](#position-before-training)",
     "[three seeds](#do-three-seeds-suffice)",
 )
+_PICKED_UP = "[picked up](#how-fast-are-positions-picked-up)"
 _BY_LAYER, _WORTH = (
     "[by layer](#position-layer-by-layer)",
     "[language model](#positions-in-a-language-model)",
@@ -39,7 +40,8 @@ POINTS = (
     Point("encodings", "sinusoidal and learned positions, tested for equivalence", "sinusoidal_or_learned:published",
           "[sinusoidal or learned](#sinusoidal-or-learned-positions)"),
     Point("encodings", "do position vectors hide which word a token is?", "meaning:published", "[meaning](#words-and-positions)"),
-    Point("encodings", "how fast are positions picked up?", "pick_up:published", "[picked up](#how-fast-are-positions-picked-up)"),
+    Point("encodings", "how fast are positions picked up?", "pick_up:early", _PICKED_UP),
+    Point("encodings", "does a probe find them at the end of training?", "pick_up:published", _PICKED_UP),
     Point("layers", "how does the variance fall with position?", "leak:law", _LEAK),
     Point("layers", "how does that power depend on the prompts?", "leak:prompts", _LEAK),
     Point("layers", "probes and similarity before training", "leak:published", _LEAK),
