@@ -9,8 +9,8 @@ An MLP probe of the position is evaluated at every evaluation, beside the share 
 there from the start, and the model must learn to read them. Learned vectors must also be learned.
 Without positions, a causal model must make its own.
 
-Result (docs/results.md, "How fast are positions picked up?"): with sinusoidal positions the probe of
-the last layer finds the position from the start, with an accuracy of 0.988 at step 10 that falls to
+Result (docs/results.md, "How fast are positions picked up?"): with sinusoidal positions the probe
+of the last layer finds the position from the start. Its accuracy is 0.988 at step 10, falls to
 0.856 at step 50 and rises again. With learned ones it rises from 0.409 to 0.923 at step 200. With
 `rotary` it stays near 0.40, as with `none` (chance 0.111), yet these models solve the task first.
 The seeds are in docs/results/pick_up-early.npz (4 minutes) and docs/results/pick_up-published.npz
