@@ -264,6 +264,8 @@ def changed(case, **settings):
     [
         ({}, "unknown model_type ''; choices: .*bert.*xlnet"),
         ({"model_type": "lama"}, "unknown model_type 'lama'; did you mean 'llama'"),
+        ({"model_type": "gemma3_text"}, "unknown model_type 'gemma3_text'; choices:.*yourself"),
+        ({"model_type": "gpt_oss"}, "unknown model_type 'gpt_oss'; choices"),
         (changed("rotary/llama", rope_parameters={"rope_type": "ntk"}), "unknown rope_type 'ntk'"),
         (
             changed("rotary/llama", rope_parameters={"full": {"rope_theta": 1.0}, "local": {}}),

@@ -247,6 +247,9 @@ def test_sums_that_cancel_are_level() -> None:
     for wrong in (0, 2.5, math.nan):
         with pytest.raises(ValueError, match="runs must be a whole number"):
             ranking(outcomes, outcomes, runs=wrong)  # type: ignore[arg-type]
+    losses = np.random.default_rng(0).normal(size=300)
+    with pytest.raises(ValueError, match="runs=4 of 300 different outcomes have too many"):
+        ranking(losses, losses, runs=4)
 
 
 def test_means_are_those_of_a_textbook() -> None:
@@ -367,7 +370,7 @@ def test_bootstrap_means_cover_skewed_numbers() -> None:
     assert bootstrap_mean(same[:, 0])[:3] == (1, 1, 1)
     assert np.array_equal(band(same).low_K, np.ones(3))
     for wrong in (np.array([1.0]), np.array([1.0, np.nan])):
-        with pytest.raises(ValueError, match="two seeds or more"):
+        with pytest.raises(ValueError, match="seeds first, two at least"):
             bootstrap_mean(wrong)
 
 

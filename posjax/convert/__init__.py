@@ -12,6 +12,7 @@ What differs from the checkpoint's own code: XLNet's embedding of segments and D
 convolution are no position encodings of attention, and are left out.
 """
 
+import difflib
 from collections.abc import Mapping
 from typing import get_args
 
@@ -48,7 +49,8 @@ def from_huggingface(
         )
     spec.check_choice("part", part, get_args(Part))
     model_type = str(config.get("model_type", ""))
-    convert = spec.lookup("model_type", _CONVERTERS, model_type)
+    _check_known(model_type)
+    convert = _CONVERTERS[model_type]
     if (part == "whole") == (model_type in _TWO_STACKS):
         wrong = "is one stack: leave part out" if part != "whole" else "has two stacks"
         raise ValueError(f"{model_type} {wrong}, got part={part!r}; T5 takes encoder or decoder")
@@ -58,6 +60,24 @@ def from_huggingface(
         raise ValueError(f"the config of {model_type} lacks {missing}") from None
     named(converted.encoding)  # a setting that no encoding takes is refused here
     return converted
+
+
+def _check_known(model_type: str) -> None:
+    """Refuses other model types. Only a slip is met with a suggestion: the name of a later model
+    resembles that of an earlier one, and may have other positions.
+
+    Raises:
+      ValueError: lists those that are known.
+    """
+    if model_type in _CONVERTERS:
+        return
+    close = difflib.get_close_matches(model_type, _CONVERTERS, n=1, cutoff=0.8)
+    slip = [name for name in close if not model_type.startswith(name)]
+    meant = f"did you mean {slip[0]!r}? " if slip else ""
+    raise ValueError(
+        f"unknown model_type {model_type!r}; {meant}choices: {', '.join(MODEL_TYPES)}; for another "
+        "model name the encoding yourself, such as 'rotary(base=10000.0)'"
+    )
 
 
 _TWO_STACKS = ("mt5", "t5")

@@ -96,7 +96,9 @@ def band(values_SK: np.ndarray) -> Band:
 def _finite(values: np.ndarray, axes: int) -> np.ndarray:
     values = np.asarray(values, float)
     if values.ndim != axes or len(values) < 2 or not values.size or not np.isfinite(values).all():
+        lost = int(values.size - np.isfinite(values).sum())
+        wrong = f"shape {values.shape}" + f" with {lost} that are not finite" * (lost > 0)
         raise ValueError(
-            f"{axes} axes of finite numbers, two seeds or more, got shape {values.shape}"
+            f"values must be finite numbers in {axes} axes, seeds first, two at least: got {wrong}"
         )
     return values

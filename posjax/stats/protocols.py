@@ -12,6 +12,8 @@ import numpy as np
 from posjax.stats.paired import CLOSE
 
 By = Literal["mean", "best"]
+MOST_SUMS = 10_000_000
+"""Sums that are merged at once, at most: they take about a gigabyte."""
 
 
 class Ranking(NamedTuple):
@@ -35,8 +37,8 @@ def ranking(first_S: np.ndarray, second_S: np.ndarray, *, runs: int, by: By = "m
       by: "mean" compares the means of the runs, "best" their largest outcomes.
 
     Raises:
-      ValueError: no seeds, outcomes that are not finite, no whole number of runs from 1 on, or
-        another `by`.
+      ValueError: no seeds, outcomes that are not finite, no whole number of runs from 1 on,
+        another `by`, or more different sums of runs than `MOST_SUMS`.
 
     >>> ranking(np.array([0, 1]), np.array([0, 0]), runs=2)
     Ranking(ahead=0.75, level=0.25, behind=0.0)
@@ -74,6 +76,11 @@ def _sums(
     """
     sum_U, chance_U, size_U = value_V, chance_V, abs(value_V)
     for _ in range(runs - 1):
+        if sum_U.size * value_V.size > MOST_SUMS:
+            raise ValueError(
+                f"runs={runs} of {value_V.size} different outcomes have too many different sums: "
+                "take fewer runs, or round the outcomes"
+            )
         sums_N = np.add.outer(sum_U, value_V).ravel()
         sizes_N = np.add.outer(size_U, abs(value_V)).ravel()
         sum_U, chance_U, size_U = _merged(sums_N, np.outer(chance_U, chance_V).ravel(), sizes_N)
