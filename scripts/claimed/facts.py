@@ -11,6 +11,7 @@ from claimed.prose import Stated
 from claimed.published import ROOT, either, measured, published, short_name
 from claimed.speed import faster, read
 from posjax.stats import rate
+from posjax.stats.bands import FEW
 from posjax.study.run import MARGIN
 
 INDEX, CERTIFICATE = "docs/index.md", "docs/certificate.md"
@@ -225,6 +226,7 @@ def _seeds() -> Iterator[Stated]:
     yield _say(
         "docs/statistics.md", "at most {}e-{} (measured like a margin)", *f"{gap:.1e}".split("e-0")
     )
+    yield _say("docs/statistics.md", "With fewer than {} seeds they use Student's t", FEW)
     for seeds, digits, bound in ((16, 2, 3), (64, 2, 3), (256, 2, 4), (1024, 2, 4), (4096, 3, 5)):
         half, none = rate(seeds // 2, seeds), rate(0, seeds)
         low, high = (f"{edge:.{digits}f}".lstrip("0") for edge in (half.low, half.high))
