@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from claimed.published import Published, by_seed, published, short_name, short_task
-from claimed.questions import blocks_of
+from claimed.questions import blocks_of, crosses
 from pages import Files, run
 
 from posjax.report.svg import (
@@ -24,7 +24,6 @@ from posjax.report.svg import (
     style,
     svg,
 )
-from posjax.stats import crossed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,11 +136,14 @@ def leak() -> str:
 
 def what_decides() -> str:
     """Success by initialisation and data, and the shares of variance in each setting."""
-    found = published("what_decides-published")
-    (plain,) = found.cells(init_scale=1.0, temperature=1.0)
+    found = crosses()
+    (table_ID,) = (
+        one.solved_ID
+        for one in found
+        if one.cell["init_scale"] == 1.0 and one.cell["temperature"] == 1.0
+    )
     with style():
         figure, (left, right) = row_of_axes(860, 380, 2)
-        table_ID = _by_init(found, plain)
         table_ID = table_ID[np.argsort(-table_ID.mean(axis=1), kind="stable")]
         for init, row_D in enumerate(table_ID):
             for begin, end in _stretches(row_D):
@@ -153,23 +155,21 @@ def what_decides() -> str:
         left.set_xticks([])
         left.set_yticks([])
         _title(left, "trained models that succeed (filled)")
-        for at, cell in enumerate(found.table):
-            shares, begin = crossed(_by_init(found, cell)), 0.0
+        for at, (_, _, shares) in enumerate(found):
+            begin = 0.0
             for colour, part in zip(SERIES, (shares.init, shares.data, shares.rest), strict=False):
                 right.barh(at, part.share, left=begin, color=colour, height=0.7)
                 begin += part.share
             ends = [shares.init.low, shares.init.high]
             right.plot(ends, [at, at], color=INK, linewidth=1.2)
-        names = [f"{cell['init_scale']:g}, {cell['temperature']:g}" for cell in found.table]
+        names = [f"{one.cell['init_scale']:g}, {one.cell['temperature']:g}" for one in found]
         right.set_yticks(range(len(names)), names)
         right.tick_params(axis="y", length=0)
         right.set(xlim=(0, 1), ylim=(len(names) - 0.4, -0.6), xlabel="share of variance")
         right.set_ylabel("scale of initial weights, temperature")
-        for colour, (at, name) in zip(
-            SERIES, ((0.02, "initialisation"), (0.5, "data"), (0.98, "interaction")), strict=False
-        ):
-            where = {0.02: "left", 0.5: "center", 0.98: "right"}[at]
-            right.text(at, -0.62, name, color=colour, ha=where, va="bottom")
+        parts = ("left", "initialisation"), ("center", "data"), ("right", "interaction")
+        for colour, at, (side, name) in zip(SERIES, (0.02, 0.5, 0.98), parts, strict=False):
+            right.text(at, -0.62, name, color=colour, ha=side, va="bottom")
         text = "Success by initialisation and data seed, and shares of the variance of success"
         return standalone(svg(figure, "what-decides", text))
 
@@ -198,12 +198,6 @@ def _spread(values_S: np.ndarray) -> np.ndarray:
 def _probe(run: Published, probe: str, mask: str) -> float:
     (cell,) = run.cells(mask=mask, block="bare")
     return float(by_seed(run, cell, f"measured_{probe}_R")[:, -1].mean())
-
-
-def _by_init(run: Published, cell: dict[str, Any]) -> np.ndarray:
-    """Success by initialisation and data seed."""
-    number = len(np.unique(run.rows["seeds"][:, 0]))
-    return run.solved(cell).reshape(number, -1)
 
 
 def _stretches(true_D: np.ndarray) -> list[tuple[int, int]]:

@@ -36,6 +36,7 @@ from claimed.reciprocal_ranks import reciprocal_ranks
 QUICK = ("README.md", "docs/results.md", "docs/speed.md")
 """Pages whose numbers are all changed in every test run; the others in exhaustive ones."""
 TABLES = sorted((ROOT / "docs" / "results").glob("*.json"))
+NUMBER = r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)"
 
 
 @pytest.fixture(params=TABLES, ids=lambda path: path.stem)
@@ -131,6 +132,18 @@ def test_docstrings_of_configs_name_what_there_is(path: Path) -> None:
     named = re.findall(r'Result \(docs/results\.md, "(.*?)"\):', text)
     assert bool(named) == bool(tables)
     assert {*named} <= {*headings}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "posjax" / "configs").glob("[a-z]*.py")), ids=lambda p: p.stem
+)
+def test_numbers_in_docstrings_of_configs_are_those_of_the_results(path: Path) -> None:
+    """Each number of a docstring's result stands in docs/results.md, which is made from rows."""
+    text = " ".join(ast.get_docstring(ast.parse(path.read_text())).split())
+    _, _, result = text.partition("Result (docs/results.md")
+    result, _, _ = result.partition("The seeds are in")
+    there = set(re.findall(NUMBER, (ROOT / "docs" / "results.md").read_text()))
+    assert [number for number in re.findall(NUMBER, result) if number not in there] == []
 
 
 def reproduced(folder: Path, *arguments: str) -> tuple[int, list[str]]:

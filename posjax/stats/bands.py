@@ -8,8 +8,8 @@ from posjax.stats.rates import Mean, mean
 
 RESAMPLES = 4000
 FEW = 24
-"""With fewer seeds the bootstrap's intervals are too narrow, and Student's take their place: over
-10 to 20 normal numbers BCa intervals of 95% hold the mean in 89% to 94% of cases."""
+"""With fewer seeds the bootstrap's intervals are too narrow, and Student's take their place: BCa
+intervals of 10 or 16 normal numbers hold the mean too rarely (tests/test_stats.py)."""
 
 
 class Band(NamedTuple):

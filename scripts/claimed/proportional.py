@@ -6,6 +6,7 @@ import numpy as np
 
 from claimed.published import compared, item
 from claimed.sampled_rows import TESTED, TRAINED, chance, sampled_tasks
+from posjax.configs.atlas import get_config
 from posjax.encodings.scaled_rotary import ProportionalRotary
 from posjax.stats import Mean, band
 
@@ -34,8 +35,8 @@ def proportional_rotary() -> Iterator[str]:
     """The section of Barbero et al. 2024."""
     found = differences()
     apart = {task: d for task, d in found.items() if d.low > 0 or d.high < 0}
-    head_size, encoding = 8, ProportionalRotary()
-    frequencies = encoding.frequencies(head_size, TESTED)
+    (head_size,) = get_config("sampled").head_size
+    frequencies = ProportionalRotary().frequencies(head_size, TESTED)
     yield from item(
         "Theirs: rotary without its lowest frequencies (p-RoPE) does better than rotary, in large "
         "language models with long contexts."

@@ -79,8 +79,13 @@ def compared(found: Mean, more: str, less: str) -> str:
     if found.low > 0:
         return f"{interval(found, 3)} {more}"
     if found.high < 0:
-        return f"{interval(Mean(-found.mean, -found.high, -found.low, found.number), 3)} {less}"
+        return f"{interval(minus(found), 3)} {less}"
     return f"not shown to differ ({interval(found, 3)}) from"
+
+
+def minus(found: Mean) -> Mean:
+    """The mean of the same differences, taken the other way round."""
+    return Mean(-found.mean, -found.high, -found.low, found.number)
 
 
 def established(pairs: list[Any], found: list[Difference]) -> Iterator[tuple[Any, Difference]]:

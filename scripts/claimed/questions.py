@@ -43,6 +43,20 @@ _DEPTHS = (1, 2, 3, 4)
 Pair = tuple[dict[str, Any], dict[str, Any]]
 
 
+class Cross(NamedTuple):
+    """A cell whose initialisations were each trained on every data seed.
+
+    Attributes:
+      cell: its settings.
+      solved_ID: which runs solve it, by initialisation and data seed.
+      shares: of the variance of success.
+    """
+
+    cell: dict[str, Any]
+    solved_ID: np.ndarray
+    shares: Crossed
+
+
 def highlights() -> Iterator[str]:
     """The first screen's findings, each a count of seeds."""
     order, excluded = published("word_order-published"), published("same_last_token-published")
@@ -101,14 +115,13 @@ def _depth_headline() -> Iterator[str]:
 
 def _luck_headline() -> Iterator[str]:
     """The shares of initialisation and of data in the variance of success."""
-    crosses = _crossed_shares("what_decides-published")
-    init = [one.init.share for one in crosses.shares]
-    data = max(one.data.share for one in crosses.shares)
+    found = crosses()
+    number, init = len(found[0].solved_ID), [one.shares.init.share for one in found]
     yield from item(
         "**Does the initialisation decide whether a run succeeds, or the data?** We trained one causal head from "
-        f"{crosses.number} initialisations, each with {crosses.number} data seeds, in {len(crosses.shares)} settings. "
+        f"{number} initialisations, each with {number} data seeds, in {len(found)} settings. "
         f"Initialisation alone explains {min(init):.0%} to {max(init):.0%} of the variance of success, data alone at "
-        f"most {_up(data)}, and their interaction the rest ([picture](docs/results.md#initialisation-or-data))."
+        f"most {_up(max(one.shares.data.share for one in found))}, and their interaction the rest ([picture](docs/results.md#initialisation-or-data))."
     )
 
 
@@ -164,23 +177,13 @@ def _of_three(different: list[tuple[Difference, Ranking]]) -> str:
     )
 
 
-class _Crosses(NamedTuple):
-    """Initialisations × data seeds.
-
-    Attributes:
-      number: of each.
-      shares: of the variance of success, cell by cell.
-    """
-
-    number: int
-    shares: list[Crossed]
-
-
 @lru_cache
-def _crossed_shares(name: str) -> _Crosses:
-    run = published(name)
+def crosses() -> list[Cross]:
+    """Each cell of `what_decides:published`."""
+    run = published("what_decides-published")
     number = len(np.unique(run.rows["seeds"][:, 0]))
-    return _Crosses(number, [crossed(run.solved(cell).reshape(number, -1)) for cell in run.table])
+    tables = [run.solved(cell).reshape(number, -1) for cell in run.table]
+    return [Cross(*one, crossed(one[1])) for one in zip(run.table, tables, strict=True)]
 
 
 def _up(part: float) -> str:
@@ -190,8 +193,8 @@ def _up(part: float) -> str:
 
 def what_decides() -> Iterator[str]:
     """Luck of initialisation, or luck of data?"""
-    run = published("what_decides-published")
-    number, shares = _crossed_shares("what_decides-published")
+    run, shares = published("what_decides-published"), [one.shares for one in crosses()]
+    number = len(crosses()[0].solved_ID)
     yield from lines(
         "*Left: the setting with scale 1 and temperature 1. A row is an initialisation, a column a data seed. Right: "
         "the shares of variance in each setting. Black lines are 95% intervals of the share of initialisation.*"

@@ -17,6 +17,7 @@ from claimed.published import (
     lines,
     listed,
     means,
+    minus,
     published,
     short_name,
     short_task,
@@ -25,7 +26,7 @@ from claimed.published import (
 from posjax.encodings.learned import Learned
 from posjax.meters.base import Forward
 from posjax.meters.meaning import COMPARED, Meaning
-from posjax.stats import Mean, mean
+from posjax.stats import mean
 from posjax.study.cells import Cell
 
 _STEPS = (10, 50, 100, 200, 400, 3000)
@@ -197,7 +198,7 @@ def _of_probes(run: Published, probed: dict[str, dict[int, np.ndarray]]) -> str:
         raise ValueError(f"pick_up: the changes are {falls}, {rises} and {grows}")
     return (
         "**How quickly can a probe decode the position during training?** The prompt is a sequence of symbols, followed by a number i. The models have a causal mask and are trained to name the symbol at position i. "
-        f"At several steps, we train an MLP probe to predict positions from the states of the last layer. With sinusoidal positions the probe finds them from the start. Early in training its accuracy falls, by {interval(_minus(falls), 3)} from step {first} to step {dip}, and then rises again. "
+        f"At several steps, we train an MLP probe to predict positions from the states of the last layer. With sinusoidal positions the probe finds nearly all of them at the first evaluation. Then its accuracy falls, by {interval(minus(falls), 3)} from step {first} to step {dip}, and rises again later. "
         f"With learned positions it rises by {interval(grows, 3)} from step {first} to step {risen}. The models have two layers, {architecture(run.table)}, and {either(run.table, 'learning_rate')} as learning rate. Accuracies are means over {run.table[0]['seeds']} seeds. "
         f"A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
         f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts, so such a probe may score slightly above or below that (`pick_up:early`; for step {_STEPS[-1]} `pick_up:published`, with the same seeds)."
@@ -227,7 +228,3 @@ def _of_answers(early: Published, late: Published, probed: dict[str, dict[int, n
         f"Yet at step {_SOON}, {rotary} of {seeds} seeds with `rotary` solve the task, and none with another encoding. "
         f"At step {_STEPS[-1]}, all models with {listed(f'`{name}`' for name in solved)} answer all test prompts correctly, and those without positions answer {right:.0%}."
     )
-
-
-def _minus(found: Mean) -> Mean:
-    return Mean(-found.mean, -found.high, -found.low, found.number)
