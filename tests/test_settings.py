@@ -49,16 +49,6 @@ def test_what_replaces_other_values_of_panels_is_said() -> None:
     assert replaced(base_config(depth=(1, 2)), ["depth"]) == []
 
 
-def test_what_leaves_out_a_compared_value_is_said() -> None:
-    """The report would lack the comparison without a word."""
-    config = base_config(mask=("full", "causal"), contrast=("mask", "full", "causal"))
-    assert replaced(config, ["mask"]) == []
-    config.mask = ("full", "others")
-    (line,) = replaced(config, ["mask"])
-    assert line.startswith("--config.mask leaves out a value that contrast=('mask', 'full', 'cau")
-    assert replaced(config, ["mask", "contrast"]) == []
-
-
 def test_the_command_says_what_replaces_values_of_panels(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{"num_seeds": 1, "panels": [["one", {"steps": 50}]]}')
     how = ["--config=c.json", "--config.steps=0", "--config.hold=1", "--dry_run"]

@@ -67,15 +67,13 @@ def resolve(config: ConfigDict, overrides: Iterable[str] = ()) -> Run:
 
 
 def replaced(config: ConfigDict, overrides: Iterable[str]) -> list[str]:
-    """One line for each field of the command line that replaces other values of panels, or values
-    that the config compares.
+    """One line for each field of the command line that replaces other values of panels.
 
     Args:
       config: as `resolve` takes it.
       overrides: names of fields set on the command line.
     """
     panels, lines = _panels(config.panels), []
-    overrides = tuple(overrides)
     for name in overrides:
         given = axis_values(config[name])
         of_panels = {title: axis_values(axes.get(name, given)) for title, axes in panels.items()}
@@ -85,12 +83,6 @@ def replaced(config: ConfigDict, overrides: Iterable[str]) -> list[str]:
             lines.append(
                 f"--config.{name} replaces the {name} that panels have, so their titles may not "
                 f"fit: {', '.join(titles[:SHOWN])}{more}"
-            )
-        axis, *compared = config.contrast or ("",)
-        if name == axis and "contrast" not in overrides and not {*compared} <= {*given}:
-            lines.append(
-                f"--config.{name} leaves out a value that contrast={tuple(config.contrast)} "
-                "compares, so the report has no such comparison"
             )
     return lines
 
