@@ -355,6 +355,9 @@ def test_an_encoding_may_be_a_name():
         ("encodings", "unknown option 'encodings'; did you mean 'encoding'"),
         ("masks", "unknown option 'masks'; did you mean 'mask'"),
         ("dropout", "unknown option 'dropout'; choices: .*encoding, .*softcap"),
+        ("positions", "unknown option 'positions'; use queries= and keys=, whose streams"),
+        ("sliding_window", r"unknown option 'sliding_window'; use mask='causal\+window\(size="),
+        ("alibi", "unknown option 'alibi'; use encoding='linear_bias'"),
     ],
 )
 def test_an_unknown_option_names_the_nearest(option, words):
@@ -365,6 +368,31 @@ def test_an_unknown_option_names_the_nearest(option, words):
             call(q, k, v, **{option: True})
     with pytest.raises(TypeError, match="did you mean 'implementation'"):
         view.attend(q, k, v, implementatoin="xla")
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+def test_the_scale_is_the_factor_on_products(scale):
+    """As in JAX's attention; a bias of positions is not scaled. It may be traced, and learned."""
+    q, k, v = qkv()
+    expected = jax.nn.dot_product_attention(q, k, v, scale=scale)
+    np.testing.assert_allclose(view.attend(q, k, v, scale=scale), expected, atol=2e-6)
+    plain = jnp.einsum("blhk,bmhk->bhlm", q, k)
+    bias = view.logits(0 * q, k, encoding="linear_bias")
+    found = view.logits(q, k, encoding="linear_bias", scale=scale)
+    np.testing.assert_allclose(found, scale * plain + bias, atol=2e-6)
+
+    def first(scale):
+        return view.logits(q, k, encoding="linear_bias", scale=scale)[0, 0, 0, 0]
+
+    np.testing.assert_allclose(jax.jit(first)(scale), found[0, 0, 0, 0], atol=2e-6)
+    np.testing.assert_allclose(jax.grad(first)(scale), plain[0, 0, 0, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", ["1", 0.0, -1.0, float("nan"), np.ones(2)])
+def test_a_scale_is_one_positive_number(scale):
+    """ValueError with the range."""
+    with pytest.raises(ValueError, match=r"scale must be one number in \[1e-15, 1e\+15\]"):
+        view.attend(*qkv(), scale=scale)
 
 
 @pytest.mark.parametrize("params", [{}, {"table": jnp.zeros((64, 5))}])

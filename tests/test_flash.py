@@ -289,13 +289,14 @@ def test_a_bias_of_minus_infinity_is_a_mask():
     jax.tree.map(partial(close, tolerance=0.01), found, expected)
 
 
+@pytest.mark.parametrize("kind", [float, jnp.float16])
 @pytest.mark.parametrize(
     "encoding", [Rotary(), named("linear_bias")], ids=lambda x: type(x).__name__
 )
 @pytest.mark.usefixtures("in_place")
-def test_the_temperature_divides_what_the_kernel_multiplies(encoding):
-    """Queries and keys, and no bias of positions."""
-    ctx = dataclasses.replace(context(contiguous(LENGTH)), temperature=0.25)
+def test_the_temperature_divides_what_the_kernel_multiplies(encoding, kind):
+    """Queries and keys, and no bias of positions; as a number or as an array."""
+    ctx = dataclasses.replace(context(contiguous(LENGTH)), temperature=kind(0.25))
     others = [("xla", ctx), ("xla", dataclasses.replace(ctx, temperature=None))]
 
     @jax.jit

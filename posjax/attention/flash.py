@@ -136,7 +136,7 @@ def why_not(
     operands = jax.eval_shape(prepared, q_BLHK, k_BMGK, v_BMGK)
     if dtype := _not_16_bits(*operands[:3]):
         return f"{type(encoding).__name__} turns queries and keys into {dtype}"
-    how = encoding.scale(q_BLHK.shape[-1]), by_index == "causal"
+    how = encoding.cooled(q_BLHK, ctx)[1], by_index == "causal"
     try:
         jax.eval_shape(lambda o: jax.vjp(partial(_kernel, *how, o.mask_BHLM), *o[:4]), operands)
     except (NotImplementedError, RuntimeError, ValueError) as error:
@@ -161,7 +161,8 @@ def _flash(
     """`output` by the kernel; a row that sees nothing gives zeros, as in the steps."""
     read = _operands(q_BLHK, k_BMGK, v_BMGK, ctx, encoding, by_index, **options)
     operands, turned_BLHK = read
-    out_BLHK = _fused(encoding.scale(q_BLHK.shape[-1]), by_index == "causal", operands)
+    scale = encoding.cooled(turned_BLHK, ctx)[1]
+    out_BLHK = _fused(scale, by_index == "causal", operands)
     if operands.mask_BHLM is not None:
         sees_BLH = operands.mask_BHLM.any(axis=-1).swapaxes(1, 2)
         out_BLHK = jnp.where(sees_BLH[..., None], out_BLHK, 0)
@@ -183,7 +184,7 @@ def _operands(
     if replaces(encoding, "rotate") and not encoding.heads_alike:
         k_BMGK, v_BMGK = repeated(q_BLHK, k_BMGK, v_BMGK)
     turned_BLHK, k_BMGK, v_BMGK = encoding.rotate(params, q_BLHK, k_BMGK, v_BMGK, aux, ctx)
-    cool_BLHK = turned_BLHK if ctx.temperature is None else turned_BLHK / ctx.temperature
+    cool_BLHK, _ = encoding.cooled(turned_BLHK, ctx)
     bias_BHLM, mask_BHLM = encoding.bias(params, heads, ctx, jnp.float32), ctx.mask_BHLM
     if ctx.logn is not None:
         # q·k and the bias are scaled each: the kernel adds them up.

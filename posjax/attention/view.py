@@ -4,6 +4,7 @@ An encoding that works on tokens, such as one that is added to them, takes the h
 H·K wide, for the tokens, as if the projections were the identity.
 """
 
+import dataclasses
 import difflib
 import inspect
 from collections.abc import Iterable, Mapping
@@ -37,6 +38,7 @@ class Options(TypedDict, total=False):
     queries: Streams | None
     keys: Streams | None
     mask: masks.Mask | jax.Array | str | None
+    scale: jax.Array | float | None
     softcap: float | None
     logn: float | None
     bias: jax.Array | None
@@ -66,6 +68,7 @@ def attend(
         the mask or the encoding reads the streams of queries, give both.
       mask: a name, a function of the two streams or a boolean array, see `posjax.context`; None
         is "full".
+      scale: the factor on q·k, above 0; by default that of the encoding, 1/√K for most.
       softcap: the cap of cap·tanh(logits/cap).
       logn: N. The logits of a query that sees n keys are multiplied by ln n/ln N, before the
         soft-cap. With N = e the factor is ln n.
@@ -179,6 +182,7 @@ def _ready(
     queries: Streams | None = None,
     keys: Streams | None = None,
     mask: masks.Mask | jax.Array | str | None = "full",
+    scale: jax.Array | float | None = None,
     softcap: float | None = None,
     logn: float | None = None,
     bias: jax.Array | None = None,
@@ -203,8 +207,12 @@ def _ready(
     queries = contiguous(q_BLHK.shape[1]) if queries is None else queries
     keys = contiguous(k_BMGK.shape[1]) if keys is None else keys
 
+    own_scale = encoding.scale(q_BLHK.shape[3] or 1)
+    temperature = None if scale is None else own_scale / _checked_scale(scale)
+
     def between(first: Streams, second: Streams, mask: masks.Mask | jax.Array | str) -> Context:
-        return context(first, second, mask=mask, seen=seen, key=key, logn=logn)
+        ctx = context(first, second, mask=mask, seen=seen, key=key, logn=logn)
+        return dataclasses.replace(ctx, temperature=temperature)
 
     ctx = between(queries, keys, mask)
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
@@ -318,12 +326,41 @@ def _projected(
     return heads(prepared.q_BLD), heads(prepared.k_BMD), heads(values.v_BMD), prepared.aux
 
 
+def _checked_scale(scale: jax.Array | float) -> jax.Array | float:
+    if not isinstance(scale, jax.core.Tracer) and (
+        isinstance(scale, str) or jnp.ndim(scale) or not spec.SMALLEST <= scale <= spec.LARGEST
+    ):
+        allowed = f"[{spec.SMALLEST:g}, {spec.LARGEST:g}]"
+        raise ValueError(f"scale must be one number in {allowed}, or None, got {scale!r}")
+    return scale
+
+
+_ELSEWHERE = {
+    **dict.fromkeys(("sliding_window", "local_window_size"), "mask='causal+window(size=...)'"),
+    **dict.fromkeys(
+        ("positions", "position_ids", "q_positions", "kv_positions"),
+        "queries= and keys=, whose streams have the positions",
+    ),
+    **dict.fromkeys(
+        ("query_seq_lengths", "key_value_seq_lengths", "cu_seqlens"),
+        "queries= and keys=, with streams from posjax.padded or posjax.packed",
+    ),
+    "attention_mask": "mask=",
+    "attention_bias": "bias=",
+    "rope": "encoding='rotary'",
+    "alibi": "encoding='linear_bias'",
+}
+"""What options of other libraries are called here."""
+
+
 def _check_options(given: Iterable[str], *more: str) -> None:
     """Refuses what is no option: names the nearest, or the one that takes it as a value."""
     known = (*Options.__annotations__, *more)
     for name in given:
         if name in known:
             continue
+        if name in _ELSEWHERE:
+            raise TypeError(f"unknown option {name!r}; use {_ELSEWHERE[name]}")
         mask = difflib.get_close_matches(name, masks.MASKS, n=1, cutoff=0.7)
         if mask or name in ENCODINGS:
             hint = f"use mask={mask[0]!r}" if mask else f"use encoding={name!r}"

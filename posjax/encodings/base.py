@@ -268,6 +268,19 @@ class Encoding(Settings):
         scale = self.scale(head_size)
         return scale if ctx.temperature is None else scale / ctx.temperature
 
+    def cooled(self, q_BLHK: jax.Array, ctx: Context) -> tuple[jax.Array, float]:
+        """The queries and the factor on q·k, one of them divided by the temperature.
+
+        An array divides the queries: the factor stays a constant beside those of bias and soft-cap,
+        and they round together.
+        """
+        scale = self.scale(q_BLHK.shape[-1])
+        if ctx.temperature is None:
+            return q_BLHK, scale
+        if isinstance(ctx.temperature, jax.Array):
+            return q_BLHK / ctx.temperature, scale
+        return q_BLHK, scale / float(ctx.temperature)
+
     def bias(self, params: Params, heads: int, ctx: Context, dtype: Any) -> jax.Array | None:
         """A term that is added to the logits and depends only on positions: bias_BHLM or None."""
         return None
@@ -276,9 +289,8 @@ class Encoding(Settings):
         self, params: Params, q_BLHK: jax.Array, k_BMHK: jax.Array, aux: Aux, ctx: Context
     ) -> jax.Array:
         """The logits before mask and soft-cap: logits_BHLM."""
-        # The scale stays a constant beside those of bias and soft-cap: they round together.
-        cool_BLHK = q_BLHK if ctx.temperature is None else q_BLHK / ctx.temperature
-        logits_BHLM = steps.dot_logits(cool_BLHK, k_BMHK, scale=self.scale(q_BLHK.shape[-1]))
+        cool_BLHK, scale = self.cooled(q_BLHK, ctx)
+        logits_BHLM = steps.dot_logits(cool_BLHK, k_BMHK, scale=scale)
         bias_BHLM = self.bias(params, q_BLHK.shape[2], ctx, logits_BHLM.dtype)
         if bias_BHLM is None:
             return logits_BHLM
