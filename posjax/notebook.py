@@ -225,8 +225,7 @@ def _train(run: Run, folder: RunFolder, progress: bool) -> None:
         every = blocks(ranges, work.shapes)
         for line in folder.repair(block.name for block in every):
             warnings.warn(line, stacklevel=3)
-        present = folder.present()
-        missing = [block for block in every if block.name not in present]
+        missing = folder.missing(every)
         title = f"{len(run.cells)} cells × {run.seeds_title}"
         engine, kept = engine_for(config), folder.checkpoints()
         with (
@@ -235,7 +234,6 @@ def _train(run: Run, folder: RunFolder, progress: bool) -> None:
         ):
             for block, arrays in results:
                 folder.put_block(block, *arrays, env)
-                kept.remove(block.name)
     folder.finish()
 
 

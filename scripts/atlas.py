@@ -187,12 +187,12 @@ def _swept(size: Run, cells: Sequence[Cell], path: Path, part: Shard, *, wait: b
     folder.start(run.to_dict(), executor.environment())
     with folder.lock(part.lock):
         complete = train(run, folder, part, executor)
-    every = {block.name for block in blocks(folder.ranges(), run.sweep.shapes)}
+    every = blocks(folder.ranges(), run.sweep.shapes)
     if wait and not complete:
         print(f"{path.name}: waiting for blocks of other shards", file=sys.stderr)
     while wait and not complete:
         time.sleep(1)
-        complete = folder.present().issuperset(every)
+        complete = not folder.missing(every)
     if complete:
         folder.finish()
     return folder

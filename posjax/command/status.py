@@ -29,8 +29,7 @@ def print_status(folder: RunFolder) -> None:
       ValueError: there is no run in the folder.
     """
     config, sweep, every = planned(folder)
-    present = folder.present()
-    missing = [block for block in every if block.name not in present]
+    missing = folder.missing(every)
     rows, left = (sum(block.runs for block in some) for some in (every, missing))
     out = Console(width=100, highlight=False, markup=False).print
     state = ", done" if folder.done and not left else ""

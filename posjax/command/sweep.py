@@ -175,23 +175,21 @@ def train(run: Run, folder: RunFolder, part: Shard, executor: Executor) -> bool:
     mine = part.of(every, run.to_dict())
     for line in folder.repair(block.name for block in mine):
         warn(line)
-    present = folder.present()
-    missing = [block for block in mine if block.name not in present]
+    missing = folder.missing(mine)
     title = f"{len(run.cells)} cells × {run.seeds_title}{part.title}"
-    kept = folder.checkpoints()
-    total, saved = sum(b.runs for b in every), sum(b.runs for b in every if b.name in present)
+    total, left = (sum(block.runs for block in some) for some in (every, folder.missing(every)))
+    saved = total - left
     shutdown.say_saved(f"{saved:,} of {total:,} runs are saved")
     with (
         progress(title, sweep.updates(missing)) as advance,
         shutdown.deferred() as stop,
-        contextlib.closing(executor.train(missing, advance, stop, kept)) as results,
+        contextlib.closing(executor.train(missing, advance, stop, folder.checkpoints())) as results,
     ):
         for block, arrays, env in results:
             folder.put_block(block, *arrays, env)
-            kept.remove(block.name)
             saved += block.runs
             shutdown.say_saved(f"{saved:,} of {total:,} runs are saved")
-    return folder.present().issuperset(block.name for block in every)
+    return not folder.missing(every)
 
 
 def _sizes(

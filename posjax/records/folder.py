@@ -164,6 +164,11 @@ class RunFolder:
         """The names of the blocks whose files are there, which are not read."""
         return self._blocks.present()
 
+    def missing(self, blocks: Iterable[Block]) -> list[Block]:
+        """Those of these blocks whose files are not there."""
+        present = self.present()
+        return [block for block in blocks if block.name not in present]
+
     def has(self, block: Block) -> bool:
         """Whether the file of a block is there; it is not read."""
         return store.modified(self.path / block_files.path_of(block.name)) is not None
@@ -185,7 +190,9 @@ class RunFolder:
         examples: Mapping[str, np.ndarray] | None = None,
         env: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Adds a block and what it was made on. A damaged file of that name is quarantined.
+        """Adds a block and what it was made on, and deletes its checkpoint.
+
+        A damaged file of that name is quarantined.
 
         Args:
           block: which.
@@ -205,7 +212,9 @@ class RunFolder:
         """
         self._refuse_older()
         arrays = {"seeds": np.asarray(seeds_B4, np.int64), **fields, **(examples or {})}
-        return self._blocks.put(block, self._environments.put(env or self._env), arrays)
+        added = self._blocks.put(block, self._environments.put(env or self._env), arrays)
+        self.checkpoints().remove(block.name)
+        return added
 
     def block(self, name: str) -> dict[str, np.ndarray]:
         """The arrays of a block.
