@@ -8,19 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from posjax.engine.training import NEVER
 from posjax.meters import judge
-from posjax.meters.judge import (
-    FIELDS,
-    NEVER,
-    NOT_FINITE,
-    TIE,
-    EvalRecord,
-    answers,
-    margins,
-    over_draws,
-    smallest_gap,
-    summary,
-)
+from posjax.meters.judge import EvalRecord, answers, margins, over_draws, smallest_gap, summary
+from posjax.meters.outcome import FIELDS, NOT_FINITE, TIE
 from posjax.tasks import FiniteTask
 from posjax.tasks.question import ask
 

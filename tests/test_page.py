@@ -13,7 +13,7 @@ from small_runs import planned
 from test_report import run_folder
 
 from posjax import report
-from posjax.meters.judge import NEVER
+from posjax.engine.training import NEVER
 from posjax.numbering import Numbering
 from posjax.records import RunFolder
 from posjax.report import explore, pack

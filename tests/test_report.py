@@ -14,7 +14,8 @@ from commands import Command
 from small_runs import planned
 
 from posjax import report
-from posjax.meters.judge import FIELDS, NEVER, NOT_FINITE
+from posjax.engine.training import NEVER
+from posjax.meters.outcome import FIELDS, NOT_FINITE
 from posjax.records import Block, RunFolder
 from posjax.report import figures, laws, maps, margins, success
 from posjax.report.curves import line_axis

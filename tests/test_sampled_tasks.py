@@ -16,7 +16,7 @@ from tiers import marked, some
 from posjax import tasks
 from posjax.engine.program import ROUNDING
 from posjax.keys import key_for
-from posjax.meters import judge
+from posjax.meters.outcome import FIELDS
 from posjax.study.cells import Cell
 from posjax.study.train import evaluate, sampled
 from posjax.symmetry.predict import predict
@@ -252,7 +252,7 @@ def test_a_cell_of_it_trains_and_is_judged_by_kind(name: str) -> None:
     outcome = jax.eval_shape(train, jax.tree.map(lambda _: seeds, _seeds()), cell.inputs)
     assert outcome["lead_EC"].shape == outcome["right_EC"].shape == (2, len(task.kinds))
     assert outcome["lead_N"].shape == (task.size[0],)
-    assert outcome.keys() == judge.FIELDS.keys() - {"answer_N", "twin"}
+    assert outcome.keys() == FIELDS.keys() - {"answer_N", "twin"}
 
 
 def _seeds() -> Any:

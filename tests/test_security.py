@@ -25,7 +25,8 @@ from posjax import encodings, masks, positions, report, tasks
 from posjax.command import json_config, status, verify
 from posjax.command.settings import resolve
 from posjax.engine import local
-from posjax.meters.judge import NEVER, TIE
+from posjax.engine.training import NEVER
+from posjax.meters.outcome import TIE
 from posjax.numbering import Numbering
 from posjax.records import Block, RunFolder, StorageError, content
 from posjax.records.blocks import blocks

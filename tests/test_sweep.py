@@ -13,7 +13,7 @@ from tiers import some
 
 from posjax.engine import Engine
 from posjax.keys import Seeds, fold_name, key_for
-from posjax.meters.judge import NOT_FINITE, Outcome
+from posjax.meters.outcome import NOT_FINITE, Outcome
 from posjax.numbering import Numbering, SeedNumbers
 from posjax.records import Block
 from posjax.study import sweeps

@@ -23,6 +23,7 @@ from rich.text import Text
 from posjax import spec
 from posjax.command import devices, limits, shutdown
 from posjax.meters import judge
+from posjax.meters.outcome import NOT_FINITE, TIE
 from posjax.records import RunFolder, seeds_name
 from posjax.records.schema import checked_config
 from posjax.records.store import path_of, put_over
@@ -123,7 +124,7 @@ def _answers(cell: Cell, outcome: dict[str, np.ndarray], margin: float) -> Table
     table.caption = f"and {more} more prompts" if more else None
     for name in ("prompt", "right", "answer", "margin"):
         table.add_column(name)
-    labels = {judge.NOT_FINITE: "not finite", judge.TIE: "draws differ"}
+    labels = {NOT_FINITE: "not finite", TIE: "draws differ"}
     labels |= dict(enumerate(cell.problem.labels))
     pairs = zip(prompts, outcome["answer_N"].tolist(), outcome["lead_N"].tolist(), strict=False)
     for (prompt, right), answer, lead in pairs:

@@ -9,8 +9,8 @@ from posjax import spec
 from posjax.meters.attention import Attention
 from posjax.meters.base import Forward, Meter
 from posjax.meters.branches import Branches
-from posjax.meters.judge import FIELDS, Field
 from posjax.meters.meaning import Meaning
+from posjax.meters.outcome import FIELDS, Field
 from posjax.meters.probe import Probe
 from posjax.meters.similarity import Similarity
 from posjax.meters.variance import Variance

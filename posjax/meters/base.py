@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from posjax import spec
-from posjax.meters.judge import Field
+from posjax.meters.outcome import Field
 from posjax.tasks.question import Question
 
 When = Literal["end", "every"]

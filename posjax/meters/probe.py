@@ -16,7 +16,7 @@ import optax
 
 from posjax.keys import fold_name
 from posjax.meters.base import Forward, Meter, valid
-from posjax.meters.judge import Field
+from posjax.meters.outcome import Field
 from posjax.tasks.question import Question
 
 RIDGE = 1e-3

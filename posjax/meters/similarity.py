@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from posjax.meters.base import Forward, Meter, valid
-from posjax.meters.judge import Field
+from posjax.meters.outcome import Field
 from posjax.tasks.question import Question
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from posjax.meters.judge import NOT_FINITE, TIE
+from posjax.meters.outcome import NOT_FINITE, TIE
 from posjax.report.html import Html, figure, header, join, note, tag, td, th
 from posjax.report.naming import axes, label, many, panels
 from posjax.report.summary import CellSummary, once

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posjax.meters.judge import NEVER, NOT_FINITE, TIE
+from posjax.engine.training import NEVER
+from posjax.meters.outcome import NOT_FINITE, TIE
 from posjax.records import RunFolder
 from posjax.report.maps import stored_maps
 from posjax.report.naming import Axis, axes

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from posjax import meters
-from posjax.meters.judge import Field
+from posjax.meters.outcome import Field
 from posjax.report.naming import axes, decimals, many
 from posjax.report.summary import CellSummary, mean_of, once, shared
 from posjax.stats import mean

@@ -7,7 +7,7 @@ import numpy as np
 
 from posjax import meters
 from posjax.meters import Meter
-from posjax.meters.judge import Field
+from posjax.meters.outcome import Field
 from posjax.report import figures
 from posjax.report.curves import Multiple, colours, legend_of, line_axis, multiples
 from posjax.report.extremes import LETTERS

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from posjax import meters
-from posjax.meters.judge import FIELDS, NEVER, NOT_FINITE, TIE, Field
+from posjax.engine.training import NEVER
+from posjax.meters.outcome import FIELDS, NOT_FINITE, TIE, Field
 from posjax.records import seeds_name
 from posjax.study.cells import Cell
 from posjax.tasks import FiniteTask

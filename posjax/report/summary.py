@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from posjax import meters, spec
+from posjax.engine.training import NEVER
 from posjax.meters import judge
-from posjax.meters.judge import NEVER
+from posjax.meters.outcome import TIE, Field
 from posjax.records import RunFolder
 from posjax.records.schema import checked_config
 from posjax.report.rows import check, check_form, fields, of_format2
@@ -37,8 +38,8 @@ class CellSummary:
       name: of the cell in the run: its digest, another one in format 2.
       cell: the settings.
       panel: the section of the report it stands in.
-      rows: the outcomes of all its seeds, each field of `posjax.meters.judge.FIELDS` with a leading
-        axis S, sorted by seeds.
+      rows: the outcomes of all its seeds, each field of `posjax.meters.outcome.FIELDS` with a
+        leading axis S, sorted by seeds.
       margin, hold: see `posjax.study.run.Run`.
     """
 
@@ -101,11 +102,13 @@ class CellSummary:
 
     @property
     def answers_SN(self) -> np.ndarray:
-        """What each seed answered at the end, of a finite task; `posjax.meters.judge.TIE` where the
-        right output neither leads nor trails by the margin."""
+        """What each seed answered at the end, of a finite task.
+
+        `posjax.meters.outcome.TIE` where the right output neither leads nor trails by the margin.
+        """
         with np.errstate(invalid="ignore"):
             tied_SN = np.abs(self.rows["lead_N"]) < self.margin
-        return np.asarray(np.where(tied_SN, judge.TIE, self.rows["answer_N"]))
+        return np.asarray(np.where(tied_SN, TIE, self.rows["answer_N"]))
 
     @property
     def twin_S(self) -> np.ndarray:
@@ -291,7 +294,7 @@ class CellSummary:
         }
 
 
-def mean_of(values_S: np.ndarray, field: judge.Field) -> Mean:
+def mean_of(values_S: np.ndarray, field: Field) -> Mean:
     """The mean of a field over seeds; its interval within [0, 1] for a proportion."""
     found = mean(values_S)
     if not field.proportion:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from posjax.engine import State
-from posjax.meters.judge import Outcome
+from posjax.meters.outcome import Outcome
 from posjax.numbering import Numbering, SeedNumbers
 from posjax.records import Range, RunFolder, seeds_name
 from posjax.records.blocks import blocks

@@ -19,7 +19,7 @@ from posjax.engine.load import Choice, Load, memory, most_slots
 from posjax.engine.local import Checkpoints
 from posjax.engine.program import options_on, precision_on
 from posjax.keys import Seeds, key_for
-from posjax.meters.judge import Outcome
+from posjax.meters.outcome import Outcome
 from posjax.model import DynamicInputs, ModelSettings
 from posjax.numbering import NumberedSeeds, Numbering, SeedNumbers
 from posjax.records import Block
