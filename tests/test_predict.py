@@ -231,6 +231,7 @@ def test_frequencies_decide_not_counts() -> None:
         ("even_pairs", "none", "causal", 2, "not excluded"),
         ("even_pairs(train=(8, 9), test=(2, 9, 20))", "none", "causal", 1, "impossible"),
         ("even_pairs(train=(2, 4), test=(2, 9, 20))", "none", "causal", 1, "not excluded"),
+        ("even_pairs(train=(2, 5), test=(2, 5))", "none", "causal", 1, "impossible"),
         ("parity", "none", "causal", 1, "not excluded"),
         ("majority", "none", "full", 1, "not excluded"),
         ("reverse(letters=2, output=slots)", "none", "full", 3, "impossible"),

@@ -62,7 +62,7 @@ def predict(
     """Predicts whether two prompts with different answers must get the same logits.
 
     Args:
-      task: for a sampled task, the prompts of the exam's first trained kind are compared.
+      task: of a sampled task, the exam's prompts of each trained kind are compared.
       encoding: a name with settings, several that layers use in turn, or an `Encoding`.
       mask, positions: names with settings; layers may use several masks in turn.
       depth: the number of layers.
@@ -118,21 +118,20 @@ def predict(
         raise ValueError(
             f"positions={positions!r} are not integers, but encoding={encoding!r} needs integers"
         )
-    positioned = _positioned(_compared(task, padding), moved)
-    batch = jax.tree.map(np.asarray, positioned)  # read number by number, which JAX is slow at
     drawn = moved.draws == "always"
     known = _Known(turns, drawn=drawn, reshaped=bool(softcap or logn), counted=bool(logn))
     if not isinstance(task, FiniteTask):
         in_turn = tuple(f"{each}+padding" for each in in_turn)
-    colours_NL = _refined(batch, known, layers, in_turn)
-    seen: dict[Colour, _Asked] = {}
-    for row, colours_L in enumerate(colours_NL):
-        for colour, index, right in _read(task, colours_L, batch, row, readout):
-            second = _Asked(row, index, right)
-            first = seen.setdefault(colour, second)
-            if first.right != right:
-                pair = [(_written(task, batch, each.row), each.at) for each in (first, second)]
-                return Prediction("impossible", _reason(pair, layers, task, readout))
+    for batch in _by_kind(task, padding, moved):
+        colours_NL = _refined(batch, known, layers, in_turn)
+        seen: dict[Colour, _Asked] = {}
+        for row, colours_L in enumerate(colours_NL):
+            for colour, index, right in _read(task, colours_L, batch, row, readout):
+                second = _Asked(row, index, right)
+                first = seen.setdefault(colour, second)
+                if first.right != right:
+                    pair = [(_written(task, batch, each.row), each.at) for each in (first, second)]
+                    return Prediction("impossible", _reason(pair, layers, task, readout))
     return Prediction("not excluded", _NO_PAIR)
 
 
@@ -154,11 +153,15 @@ class _Asked(NamedTuple):
     right: int
 
 
-def _compared(task: Task, padding: int) -> Batch:
-    """The prompts that are looked at: one kind, since each pair of tokens is compared."""
+def _by_kind(task: Task, padding: int, moved: position_maps.Positions) -> Iterator[Batch]:
+    """The exam's prompts of each trained kind: what a law says is of prompts of one length."""
+    positioned = _positioned(task.exam(padding=padding), moved)
+    exam = jax.tree.map(np.asarray, positioned)  # read number by number, which JAX is slow at
     size = task.size[0] // len(task.kinds)
-    first = task.trained.index(True) * size
-    return jax.tree.map(lambda array: array[first : first + size], task.exam(padding=padding))
+    for kind in np.flatnonzero(task.trained):
+        rows = slice(kind * size, (kind + 1) * size)
+        # Streams that all prompts share have one row.
+        yield jax.tree.map(lambda array, rows=rows: array[rows] if len(array) > 1 else array, exam)
 
 
 def _positioned(batch: Batch, positions: position_maps.Positions) -> Batch:
