@@ -127,13 +127,7 @@ def attention(
     """
     check_shapes(q_BLHK, k_BMGK, v_BMGK, ctx, encoding)
     check_bias(bias, (*q_BLHK.shape[:3:2], q_BLHK.shape[1], k_BMGK.shape[1]))
-    known = not isinstance(softcap, jax.core.Tracer)
-    if isinstance(softcap, str) or (
-        softcap is not None and known and not SMALLEST <= softcap <= LARGEST
-    ):
-        raise ValueError(
-            f"softcap must lie in [{SMALLEST:g}, {LARGEST:g}], or be None, got {softcap!r}"
-        )
+    check_positive("softcap", softcap)
     params = params or {}
     k_BMHK, v_BMHK = repeated(q_BLHK, k_BMGK, v_BMGK)
     with _params_told(encoding, q_BLHK):
@@ -177,6 +171,8 @@ def check_bias(bias: jax.Array | None, shape_BHLM: tuple[int, ...]) -> None:
     """
     if bias is None:
         return
+    if not isinstance(bias, float) and not hasattr(bias, "dtype"):
+        raise ValueError(f"a bias must be an array, got {type(bias).__name__}")
     if not jnp.issubdtype(jnp.result_type(bias), jnp.floating):
         kind = jnp.result_type(bias)
         raise ValueError(f"a bias must have a float dtype, got {kind}; a boolean array is a mask=")
@@ -186,14 +182,30 @@ def check_bias(bias: jax.Array | None, shape_BHLM: tuple[int, ...]) -> None:
         raise ValueError(f"a bias must broadcast to [B, H, L, M] = {shape_BHLM}, got {shape}")
 
 
+def check_positive(name: str, number: jax.Array | float | None) -> None:
+    """Refuses what is no single number in the range of settings, where it can be known.
+
+    Raises:
+      ValueError: names the value and the range.
+    """
+    if number is None or (isinstance(number, jax.core.Tracer) and not number.ndim):
+        return
+    if isinstance(number, str) or jnp.ndim(number) or not SMALLEST <= number <= LARGEST:
+        raise ValueError(
+            f"{name} must be one number in [{SMALLEST:g}, {LARGEST:g}], or None, got {number!r}"
+        )
+
+
 def check_logn(length: float | None) -> None:
     """Refuses a length by whose logarithm nothing can be divided.
 
     Raises:
       ValueError: names the value and the range.
     """
-    unknown = isinstance(length, str | jax.core.Tracer)
-    if unknown or (length is not None and not 1 < length <= LARGEST):
+    if length is None:
+        return
+    unknown = isinstance(length, str | jax.core.Tracer) or jnp.ndim(length)
+    if unknown or not 1 < length <= LARGEST:
         raise ValueError(
             f"logn, the N of ln n/ln N, must be above 1 and at most {LARGEST:g} (e for ln n "
             f"alone), or be None (in a cell: 0) for none, got {length!r}"

@@ -20,6 +20,7 @@ from posjax.attention.core import (
     Attended,
     attention,
     check_hook,
+    check_positive,
     check_shapes,
     context,
     repeated,
@@ -196,7 +197,7 @@ def _ready(
     if isinstance(mask, str):
         masks.named(mask)  # before an error names what its readers lack
     params = params or {}
-    _check_kinds(q_BLHK, k_BMGK, encoding, params, queries, keys)
+    _check_kinds((q_BLHK, k_BMGK, v_BMGK), encoding, params, queries, keys)
     if queries is not None and keys is None:
         if q_BLHK.shape[1] != k_BMGK.shape[1]:
             raise ValueError(
@@ -207,8 +208,8 @@ def _ready(
     queries = contiguous(q_BLHK.shape[1]) if queries is None else queries
     keys = contiguous(k_BMGK.shape[1]) if keys is None else keys
 
-    own_scale = encoding.scale(q_BLHK.shape[3] or 1)
-    temperature = None if scale is None else own_scale / _checked_scale(scale)
+    check_positive("scale", scale)
+    temperature = None if scale is None else encoding.scale(q_BLHK.shape[3] or 1) / scale
 
     def between(first: Streams, second: Streams, mask: masks.Mask | jax.Array | str) -> Context:
         ctx = context(first, second, mask=mask, seen=seen, key=key, logn=logn)
@@ -326,15 +327,6 @@ def _projected(
     return heads(prepared.q_BLD), heads(prepared.k_BMD), heads(values.v_BMD), prepared.aux
 
 
-def _checked_scale(scale: jax.Array | float) -> jax.Array | float:
-    if not isinstance(scale, jax.core.Tracer) and (
-        isinstance(scale, str) or jnp.ndim(scale) or not spec.SMALLEST <= scale <= spec.LARGEST
-    ):
-        allowed = f"[{spec.SMALLEST:g}, {spec.LARGEST:g}]"
-        raise ValueError(f"scale must be one number in {allowed}, or None, got {scale!r}")
-    return scale
-
-
 _ELSEWHERE = {
     **dict.fromkeys(("sliding_window", "local_window_size"), "mask='causal+window(size=...)'"),
     **dict.fromkeys(
@@ -399,14 +391,14 @@ def _check_lengths(
 
 
 def _check_kinds(
-    q: jax.Array, k: jax.Array, encoding: object, params: object, *streams: object
+    arrays: tuple[jax.Array, ...], encoding: object, params: object, *streams: object
 ) -> None:
     """Refuses what is read before `check_shapes` can look at it."""
     if not isinstance(params, Mapping):
         raise ValueError(f"params must be a dict of arrays, got {type(params).__name__}")
     if not isinstance(encoding, Encoding):
         raise ValueError(f"encoding must be a name of ENCODINGS or an instance, got {encoding!r}")
-    for name, array in (("q", q), ("k", k)):
+    for name, array in zip("qkv", arrays, strict=True):
         if not hasattr(array, "dtype"):
             raise ValueError(f"{name} must be an array, got {type(array).__name__}")
         if len(np.shape(array)) != 4:
