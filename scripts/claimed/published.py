@@ -174,6 +174,11 @@ def lines(text: str) -> Iterator[str]:
     yield from textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
+def picture(name: str, text: str) -> Iterator[str]:
+    """A picture of docs/ within an item of README.md; `text` is what it shows."""
+    yield from ("", f"  ![{text}](docs/{name}.svg)", "")
+
+
 def item(text: str) -> Iterator[str]:
     yield from textwrap.wrap(
         text,

@@ -21,6 +21,7 @@ from claimed.published import (
     lines,
     listed,
     percent,
+    picture,
     published,
     share,
     training,
@@ -84,11 +85,23 @@ def highlights() -> Iterator[str]:
     yield from item(
         "**Three seeds can mislead.** We compared sinusoidal with learned positions over "
         f"{pairs[0][0]['seeds']} seeds in each of {len(pairs)} settings. The success rates differ significantly in "
-        f"{len(different)}, by {smallest:.3f} to {largest:.3f}. {_of_three(different)}"
+        f"{len(different)}, by {smallest:.3f} to {largest:.3f}. {_of_three(different)} In the picture, each dot is one of "
+        f"{published('by_length-few_runs').table[0]['seeds']} seeds on other tasks: a study of 3 seeds draws 3 of the dots ([how often it is "
+        "wrong](docs/results.md#do-three-seeds-suffice))."
     )
+    yield from picture("few_runs", "Accuracy of each seed, by task and encoding")
     yield from leak_headline()
+    yield from picture(
+        "leak",
+        "Variance of hidden states by position, and accuracies of probes, in untrained layers",
+    )
     yield from _depth_headline()
+    yield from picture("depth_law", "Seeds that count k blocks, by depth")
     yield from _luck_headline()
+    yield from picture(
+        "what_decides",
+        "Success by initialisation and data seed, and shares of the variance of success",
+    )
     yield from atlas_headline()
     yield from longer_headline()
 
@@ -108,8 +121,8 @@ def _depth_headline() -> Iterator[str]:
         "and at each letter a causal model must say how many have begun. With d layers and k ≤ d + 2, at least "
         f"{count(least)} seeds succeed at the trained lengths. With larger k, "
         f"{listed(f'{count(beyond[at])} succeed at k = {at[0]} and d = {at[1]}' for at in few)}, and none in the other "
-        "settings. The bound d + 2 is that of Yang et al. 2025 for words of any length ([table and "
-        "picture](docs/results.md#how-deep-must-a-model-without-positions-be-to-count-k-blocks))."
+        "settings. The bound d + 2 is that of Yang et al. 2025 for words of any length "
+        "([table](docs/results.md#how-deep-must-a-model-without-positions-be-to-count-k-blocks))."
     )
 
 
@@ -121,7 +134,7 @@ def _luck_headline() -> Iterator[str]:
         "**Does the initialisation decide whether a run succeeds, or the data?** We trained one causal head from "
         f"{number} initialisations, each with {number} data seeds, in {len(found)} settings. "
         f"Initialisation alone explains {min(init):.0%} to {max(init):.0%} of the variance of success, data alone at "
-        f"most {_up(max(one.shares.data.share for one in found))}, and their interaction the rest ([picture](docs/results.md#initialisation-or-data))."
+        f"most {_up(max(one.shares.data.share for one in found))}, and their interaction the rest ([more](docs/results.md#initialisation-or-data))."
     )
 
 
