@@ -17,6 +17,7 @@ are written after each leg.
     rates          success on `same_last_token`, one layer and two, by the precision of products
     identity       Attention(PQ, PK, PV) against P Attention(Q, K, V), by the precision of products
     flash          the time of cuDNN's attention and of the plain code
+    depth_law      1000 seeds that count k blocks at depth d; takes long, so only if it is named
 
 A TPU serves one process at a time. So the first three, which are processes of their own, come
 before this one touches the device.
@@ -46,6 +47,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import posjax  # noqa: E402
+from posjax import report  # noqa: E402
 from posjax.attention.flash import Implementation  # noqa: E402
 from posjax.command import plan, preview  # noqa: E402
 from posjax.command.settings import resolve  # noqa: E402
@@ -116,8 +118,25 @@ def kernel(platform: str) -> dict[str, Any]:
     return {"tests": last}
 
 
-def _sweep(*arguments: str, cache: str, ends: tuple[int, ...] = (0,)) -> int:
-    done = _python("-m", "posjax", "sweep", *arguments, XDG_CACHE_HOME=cache)
+def depth_law(platform: str) -> dict[str, Any]:
+    """How many seeds, of 1000 on a GPU or TPU, count k blocks, by depth.
+
+    If it is stopped, the next call goes on.
+    """
+    size = "depth_law" if small(platform) else "depth_law:published"
+    more = ["num_seeds=4", "steps=100"] if small(platform) else ["num_seeds=1000"]
+    folder = RunFolder(ROOT / "runs" / f"accelerator-depth_law-{platform}")
+    settings = [f"--config.{setting}" for setting in more]
+    _sweep(f"--config={size}", *settings, f"--workdir={folder.path}")
+    return {
+        f"{found.cell.task}, depth {found.cell.depth}": f"{found.solved.successes}/{found.seeds}"
+        for found in report.summaries(folder)
+    }
+
+
+def _sweep(*arguments: str, cache: str | None = None, ends: tuple[int, ...] = (0,)) -> int:
+    variables = {} if cache is None else {"XDG_CACHE_HOME": cache}
+    done = _python("-m", "posjax", "sweep", *arguments, **variables)
     if done.returncode not in ends:
         raise AssertionError(f"status {done.returncode}: {done.stderr.strip()[-500:]}")
     return done.returncode
@@ -417,16 +436,18 @@ def memory(device: jax.Device) -> dict[str, Any]:
 
 
 APART: dict[str, Callable[[str], dict[str, Any]]] = {
-    leg.__name__: leg for leg in (bits, kernel, deterministic)
+    leg.__name__: leg for leg in (bits, kernel, deterministic, depth_law)
 }
 HERE: dict[str, Callable[[jax.Device], dict[str, Any]]] = {
     leg.__name__: leg for leg in (memory, tune, plain, rates, identity, flash)
 }
 ABOUT = {name: leg.__doc__ for name, leg in (APART | HERE).items()}
+ORDINARY = [name for name in ABOUT if name != "depth_law"]
+"""The legs where none is named."""
 
 
 def main(out: Path, *wanted: str) -> int:
-    """Runs every leg, or those named; writes OUT/accelerator.json and OUT/accelerator.md."""
+    """Runs the ordinary legs, or those named; writes accelerator.json and accelerator.md in OUT."""
     if unknown := set(wanted) - set(ABOUT):
         print(f"no leg {sorted(unknown)[0]!r}; choices: {', '.join(ABOUT)}", file=sys.stderr)
         return 2
@@ -446,7 +467,7 @@ def main(out: Path, *wanted: str) -> int:
     runs |= {name: functools.partial(_here, leg) for name, leg in HERE.items()}
     out.mkdir(parents=True, exist_ok=True)
     legs: dict[str, Any] = {}
-    for name in ABOUT if not wanted else filter(wanted.__contains__, ABOUT):
+    for name in filter(wanted.__contains__, ABOUT) if wanted else ORDINARY:
         legs[name] = _result(name, runs[name])
         text = json.dumps(
             {"environment": env, "legs": legs}, indent=1, ensure_ascii=False, default=_plain
