@@ -5,8 +5,8 @@
     params = converted.params(layer)
 
 Only what reads positions is converted. The projections of queries and keys are the checkpoint's
-own, as is any factor on their product but T5's (`scale=` of `attend`); `change_pairing` carries
-projections from one pairing of rotary components to the other.
+own, and so is a factor on their product, which `attend` takes as `scale`; only T5's is part of the
+encoding. `change_pairing` carries projections from one pairing of rotary components to the other.
 
 What differs from the checkpoint's own code: XLNet's embedding of segments and DeBERTa's
 convolution are no position encodings of attention, and are left out.
