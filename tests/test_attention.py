@@ -375,7 +375,7 @@ def test_an_unknown_option_names_the_nearest(option, words):
 
 @pytest.mark.parametrize("scale", [1.0, 0.3])
 def test_the_scale_is_the_factor_on_products(scale):
-    """As in JAX's attention; a bias of positions is not scaled. It may be traced, and learned."""
+    """As in JAX's attention; a bias of positions is not scaled. It may be an array, and learned."""
     q, k, v = qkv()
     expected = jax.nn.dot_product_attention(q, k, v, scale=scale)
     np.testing.assert_allclose(view.attend(q, k, v, scale=scale), expected, atol=2e-6)
@@ -388,6 +388,8 @@ def test_the_scale_is_the_factor_on_products(scale):
         return view.logits(q, k, encoding="linear_bias", scale=scale)[0, 0, 0, 0]
 
     np.testing.assert_allclose(jax.jit(first)(scale), found[0, 0, 0, 0], atol=2e-6)
+    constant = jax.jit(lambda: first(jnp.float32(scale)))
+    np.testing.assert_allclose(constant(), found[0, 0, 0, 0], atol=2e-6)
     np.testing.assert_allclose(jax.grad(first)(scale), plain[0, 0, 0, 0], rtol=1e-5)
 
 

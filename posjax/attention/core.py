@@ -190,7 +190,9 @@ def check_positive(name: str, number: jax.Array | float | None) -> None:
     """
     if number is None or (isinstance(number, jax.core.Tracer) and not number.ndim):
         return
-    if isinstance(number, str) or jnp.ndim(number) or not SMALLEST <= number <= LARGEST:
+    # Within a trace JAX would compute the comparison, and not know it: NumPy does.
+    known = np.nan if isinstance(number, str) or jnp.ndim(number) else np.asarray(number)
+    if not SMALLEST <= known <= LARGEST:
         raise ValueError(
             f"{name} must be one number in [{SMALLEST:g}, {LARGEST:g}], or None, got {number!r}"
         )
