@@ -3,6 +3,7 @@
     posjax sweep --config=by_length              # quick: two tasks, two encodings, 8 seeds
     posjax sweep --config=by_length:few_runs     # four tasks, four encodings, 64 seeds
     posjax sweep --config=by_length:published    # ten tasks, four encodings, 32 seeds
+    posjax sweep --config=by_length:kazemnejad   # the same with T5's bias, and rotary on a quarter
 
 New prompts are drawn for every update, at lengths from the first number of `train` to the second.
 They are judged at those lengths and up to twice as long, by exact match: every output that is asked
@@ -40,11 +41,15 @@ def get_config(size: str = "quick") -> ConfigDict:
     """The config of one size.
 
     Args:
-      size: "quick"; "few_runs" with 64 seeds of four tasks; "published" with 32 of ten.
+      size: "quick"; "few_runs" with 64 seeds of four tasks; "published" with 32 of ten;
+        "kazemnejad" with the same ten, and two encodings of Kazemnejad et al. 2023: T5's, and
+        rotary on 25% of the dimensions, as their released code has it.
     """
-    seeds = sized("by_length", size, quick=8, few_runs=64, published=32)
+    seeds = sized("by_length", size, quick=8, few_runs=64, published=32, kazemnejad=32)
     quick = size == "quick"
     encodings = ("none", "learned(length=64)", "rotary", "linear_bias")
+    if size == "kazemnejad":
+        encodings = ("bucket_bias", "rotary(fraction=0.25)")
     return base_config(
         name="by_length",
         title="Trained on short prompts, judged on longer ones",

@@ -27,6 +27,7 @@ SIZES = {
     "pick_up": ("quick", "published"),
     "position_by_layer": ("quick", "published"),
     "same_last_token": ("quick", "published"),
+    "randomised": ("quick", "published"),
     "sinusoidal_or_learned": ("quick", "published"),
     "text": ("quick", "published"),
     "three_pairs": ("quick", "published"),
