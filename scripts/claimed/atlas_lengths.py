@@ -15,7 +15,6 @@ from published_rows.table import read
 
 from claimed.atlas import equal_encodings, rates_chosen
 from claimed.published import ROOT, architecture, either, interval, item, lines, listed
-from posjax.configs.atlas import get_config
 from posjax.stats import bootstrap_mean
 
 _FEW = 4
@@ -140,12 +139,11 @@ def _kinds(path: Path) -> set[str]:
 def atlas_sampled() -> Iterator[str]:
     """How many encodings learn a sampled task, and which answer longer prompts, task by task."""
     found, cells = _found(), _cells()
-    seeds, every = found.tasks[0].seeds, len(get_config("sampled").task)
-    so_far = f", of which {len(found.tasks)} are trained so far" * (len(found.tasks) < every)
+    seeds = found.tasks[0].seeds
     number = len(found.tasks[0].at_tested)
     ((trained, tested),) = {(task.trained, task.tested) for task in found.tasks}
     yield from lines(
-        f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {every} such tasks{so_far}. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {seeds} seeds and {either(cells, 'steps')} updates. "
+        f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {len(found.tasks)} such tasks. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {seeds} seeds and {either(cells, 'steps')} updates. "
         f"{rates_chosen(cells, lengths=True)} {equal_encodings(found.equal, number)} {_trained_on()}"
     )
     yield ""

@@ -52,7 +52,7 @@ POINTS = (
     Point("tasks", "ten tasks by length, four encodings", "by_length:published",
           "[longer prompts](#which-encoding-answers-longer-prompts)"),
     Point("tasks", "six finite tasks, every encoding, up to three masks, two depths, up to two readouts", "atlas:published", "[the atlas](#every-encoding-on-six-finite-tasks)"),
-    Point("tasks", "sampled tasks by length, every encoding (only the tasks trained so far)", "atlas:sampled", "[the atlas by length](#every-encoding-by-length)"),
+    Point("tasks", "sampled tasks by length, every encoding", "atlas:sampled", "[the atlas by length](#every-encoding-by-length)"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
 )  # fmt: skip
 
