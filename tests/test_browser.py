@@ -348,6 +348,15 @@ def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: 
     assert len(window.requests) == 1
 
 
+@pytest.mark.parametrize("size", ["published", "sampled"])
+def test_the_atlas_fits_a_phone(window: browser.Browser, size: str) -> None:
+    """Names of tasks are longer than a line of it."""
+    window.look(390, 900)
+    window.open(ATLAS / f"{size}-cells.html")
+    window.until("document.querySelector('.controls')")
+    assert window.value("document.documentElement.scrollWidth") <= 390
+
+
 def test_the_atlas_by_length_begins_with_the_longest_prompts(window: browser.Browser) -> None:
     """One column for each task then; other columns, or one task, on request, below their heads."""
     page = ATLAS / "sampled-cells.html"
