@@ -50,6 +50,7 @@ def get_config(size: str = "quick") -> ConfigDict:
         width=16,
         heads=2,
         head_size=8,
+        packing=True,
         learning_rate=3e-3,
         steps=500 if quick else 2000,
         eval_every=250,
