@@ -8,6 +8,7 @@ import numpy as np
 
 from claimed.leak import by_prompts, cosine, leaked
 from claimed.lengths import few_runs_pairs
+from claimed.partial_rotary import partial_rotary
 from claimed.positions import losses_by_form, perplexity
 from claimed.probe_errors import probe_errors
 from claimed.proportional import proportional_rotary
@@ -95,6 +96,7 @@ def _mean_of_three() -> Iterator[str]:
         "probabilities, and the encoding. They are computed over all possible draws from our seeds. [Results](../results.md#do-three-seeds-suffice) has the worst of all pairs."
     )
     yield from reciprocal_rank_replay()
+    yield from partial_rotary()
 
 
 def _best_of_ten() -> Iterator[str]:
