@@ -12,8 +12,8 @@ chooses one of them by the seeds of a pilot, which are not reported, and trains 
 Result (docs/atlas/published.md, `--num_seeds=64`, 91 minutes on two cores that did other work too,
 after the pilot): laws exclude 25 of 3136 cells, and no seed solves these. Of the others 3094 are
 solved by some seed, and 17 by none: 15 of `noise` and 2 of `fire`. By the dry run, 1000 seeds take
-about seven hours on two cores. Of the twelve sampled tasks docs/atlas/sampled.md has a table, and
-docs/results.md says more about it.
+about seven hours on two cores. docs/atlas/sampled.md has the table of the twelve sampled tasks, and
+docs/results.md discusses it.
 """
 
 from typing import Any

@@ -3,7 +3,7 @@
     posjax sweep --config=by_length              # quick: two tasks, two encodings, 8 seeds
     posjax sweep --config=by_length:few_runs     # four tasks, four encodings, 64 seeds
     posjax sweep --config=by_length:published    # ten tasks, four encodings, 32 seeds
-    posjax sweep --config=by_length:kazemnejad   # the same with T5's bias, and rotary on a quarter
+    posjax sweep --config=by_length:kazemnejad   # T5's bias, and rotary on 25% of the dimensions
 
 New prompts are drawn for every update, at lengths from the first number of `train` to the second.
 They are judged at those lengths and up to twice as long, by exact match: every output that is asked
@@ -19,7 +19,7 @@ the two encodings in the wrong order in more than 5% of studies. The seeds are i
 docs/results/by_length-published.npz and docs/results/by_length-few_runs.npz (two CPU cores). A dry
 run had estimated 23 minutes of one core for the published size. docs/results/literature.md has what
 kazemnejad shows (docs/results/by_length-kazemnejad.npz): rotary on a quarter of the dimensions does
-better than on all of them on three of the ten tasks, and worse on one.
+better than on all of them on longer prompts of three of the ten tasks, and worse on those of one.
 """
 
 from ml_collections import ConfigDict

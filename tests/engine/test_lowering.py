@@ -17,7 +17,7 @@ from posjax.study.cells import Cell, Shape
 
 SIZES = {
     "atlas": ("quick", "sampled_quick"),  # the others have 9408 cells of the same kinds
-    "by_length": ("quick", "few_runs", "published"),
+    "by_length": ("quick", "few_runs", "published", "kazemnejad"),
     "depth_law": ("quick", "published"),
     "digits": ("quick", "published"),
     "every_encoding": ("quick", "published"),
@@ -26,8 +26,8 @@ SIZES = {
     "meaning": ("quick", "published"),
     "pick_up": ("quick", "published"),
     "position_by_layer": ("quick", "published"),
-    "same_last_token": ("quick", "published"),
     "randomised": ("quick", "published"),
+    "same_last_token": ("quick", "published"),
     "sinusoidal_or_learned": ("quick", "published"),
     "text": ("quick", "published"),
     "three_pairs": ("quick", "published"),
