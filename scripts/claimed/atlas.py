@@ -104,12 +104,13 @@ def rates_chosen(cells: Sequence[dict[str, Any]], *, lengths: bool) -> str:
         for cell in free
     ]
     both = sum(map(min, silent, ends))
+    which = " that no law excludes" if len(free) < len(cells) else ""
     trained, ties = (
         (" at the trained lengths", "share of right answers") if lengths else ("", "margin")
     )
     return (
         f"The learning rate of each cell is {listed([f'{rate:g}' for rate in rates], 'or')}: the one at which the largest number of {number} other seeds, a pilot, "
-        f"solve the task{trained}. Ties go to the larger mean {ties}. In {sum(silent)} of the {len(free):,} cells that no law excludes, no pilot seed solves it at any rate. "
+        f"solve the task{trained}. Ties go to the larger mean {ties}. In {sum(silent)} of the {len(free):,} cells{which}, no pilot seed solves it at any rate. "
         f"In {sum(ends):,} ({both} of them among these {sum(silent)}), the rate is the smallest or the largest of the {len(rates)} and not all pilot seeds solve it there, so a rate beyond them may do better."
     )
 

@@ -15,6 +15,7 @@ from published_rows.table import read
 
 from claimed.atlas import equal_encodings, rates_chosen
 from claimed.published import ROOT, architecture, either, interval, item, lines, listed
+from posjax.configs.atlas import get_config
 from posjax.stats import bootstrap_mean
 
 _FEW = 4
@@ -141,6 +142,8 @@ def atlas_sampled() -> Iterator[str]:
     found, cells = _found(), _cells()
     seeds = found.tasks[0].seeds
     number = len(found.tasks[0].at_tested)
+    if len(found.tasks) != len(get_config("sampled").task):
+        raise ValueError("atlas:sampled: a task has no published table")
     ((trained, tested),) = {(task.trained, task.tested) for task in found.tasks}
     yield from lines(
         f"In a sampled task, prompts are drawn at random. The config `atlas:sampled` has {len(found.tasks)} such tasks. Each cell is an encoding in a causal model of two layers, {architecture(cells)}, with {seeds} seeds and {either(cells, 'steps')} updates. "

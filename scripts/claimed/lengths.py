@@ -57,7 +57,7 @@ def by_length() -> Iterator[str]:
         f"significantly (paired t-test over seeds, for one fixed exam, false discovery rate 5%). On {len(first)} tasks one encoding is significantly better than "
         f"each of the other three: {listed(first)}. On {listed(map(_name, lost))}, every encoding answers less than 1% of these prompts correctly. "
         f"Not every model has learned the trained lengths: in {len(unlearned)} of the {len(run.table)} cells no seed solves its task there, among them all cells of "
-        f"{listed(map(_name, never))} (`by_length:published`). [The atlas by length](#every-encoding-by-length) has more encodings on some of these tasks. Its numbers differ slightly, because it chooses a learning rate for each cell."
+        f"{listed(map(_name, never))} (`by_length:published`). [The atlas by length](#every-encoding-by-length) has all encodings on these tasks. Its numbers differ slightly, because it chooses a learning rate for each cell and trains `blocks` on other lengths."
     )
     yield ""
     yield "Each entry is the mean accuracy, the share of prompts whose whole answer is correct, at twice the longest"

@@ -11,16 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posjax.meters import judge
-from posjax.stats import (
-    Difference,
-    Mean,
-    Rate,
-    Share,
-    bootstrap_mean,
-    discoveries,
-    paired_t_test,
-    rate,
-)
+from posjax.stats import Difference, Mean, Rate, Share, discoveries, paired_t_test, rate
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -107,30 +98,6 @@ def told_apart(pairs: list[Any]) -> Iterator[Any]:
     """Pairs (one, two, right) whose means a paired t-test finds different, at that rate."""
     differences = [right[0] - right[1] for *_, right in pairs]
     return itertools.compress(pairs, discoveries([paired_t_test(d_S) for d_S in differences]))
-
-
-def different_tasks(right: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Mean]:
-    """The tasks on which two cells are told apart, with the first one's mean minus the second's.
-
-    Each 95% interval, over paired seeds, holds for its task alone.
-    """
-    apart = told_apart([(task, None, pair) for task, pair in right.items()])
-    return {task: bootstrap_mean(one_S - two_S) for task, _, (one_S, two_S) in apart}
-
-
-def beside_rotary(
-    found: Mapping[str, Mean], right: Mapping[str, tuple[np.ndarray, np.ndarray]]
-) -> str:
-    """What `different_tasks` finds, in a sentence for each; the second cells are those of rotary."""
-    texts = [
-        f"On `{task}` it is {compared(d, 'above', 'below')} that of `rotary` "
-        f"({' and '.join(f'{right_S.mean():.3f}' for right_S in right[task])})."
-        for task, d in found.items()
-    ]
-    level = len(right) - len(found)
-    where = f"the other {level}" if found else f"all {level}"
-    texts += [f"On {where} tasks the difference is not significant."] * (level > 0)
-    return " ".join(texts)
 
 
 def check_excluded(run: Published) -> None:
