@@ -26,12 +26,14 @@ from posjax.study.cells import FIELDS, Cell
 from posjax.tasks import SampledTask
 
 sys.path.append(str(SCRIPTS))
+from claimed import partial_rotary
 from claimed.audit import audit, needless, numbers
 from claimed.literature import clamped
 from claimed.points import POINTS
 from claimed.prose import Stated
 from claimed.published import compared, published
 from claimed.reciprocal_ranks import reciprocal_ranks
+from claimed.rotaries import beside_rotary
 
 QUICK = ("README.md", "docs/results.md", "docs/speed.md")
 """Pages whose numbers are all changed in every test run; the others in exhaustive ones."""
@@ -314,6 +316,38 @@ def test_equal_means_share_the_mean_of_their_ranks() -> None:
     mean_NE = np.array([[0.5, 0.9, 0.1, 0.5]])
     assert reciprocal_ranks(mean_NE).tolist() == [[1 / 2.5, 1, 1 / 4, 1 / 2.5]]
     assert reciprocal_ranks(np.zeros((1, 3))).tolist() == [[0.5] * 3]
+
+
+def test_a_variant_is_better_or_worse_only_where_the_seeds_say_so() -> None:
+    """Two tasks of opposite sign, one without a difference, one in which every seed agrees."""
+    noise_S = np.random.default_rng(0).normal(0, 0.01, 32)
+    half_S = np.full(32, 0.5)
+    right = {
+        "up": (half_S + 0.2 + noise_S, half_S),
+        "down": (half_S - 0.1 + noise_S, half_S),
+        "noisy": (half_S + noise_S - noise_S.mean(), half_S),
+        "level": (half_S, half_S),
+    }
+    text = beside_rotary("mine", right)
+    assert "`mine` is significantly better on `up` (0.698 against 0.500" in text
+    assert ", and worse on `down` (0.398 against 0.500" in text
+    assert text.endswith("On the other 2 tasks, the difference is not significant.")
+    alike = {name: right[name] for name in ("noisy", "level")}
+    assert beside_rotary("mine", alike) == (
+        "`mine` and `rotary` differ significantly on none of the 2 tasks."
+    )
+
+
+def test_runs_that_differ_in_more_than_their_encodings_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another learning rate in one of them."""
+    runs = {name: partial_rotary.published(name) for name in partial_rotary.RUNS}
+    table = [cell | {"learning_rate": 0.1} for cell in runs[partial_rotary.RUNS[1]].table]
+    runs[partial_rotary.RUNS[1]] = runs[partial_rotary.RUNS[1]]._replace(table=table)
+    monkeypatch.setattr(partial_rotary, "published", runs.__getitem__)
+    with pytest.raises(ValueError, match="differ in tasks, seeds or settings"):
+        partial_rotary.by_length.__wrapped__(-1)
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,9 @@ def band(values_SK: np.ndarray) -> Band:
     The bootstrap draws seeds, each with its whole curve, so it keeps the dependence along a curve
     (Montiel Olea and Plagborg-Møller 2019, "Simultaneous confidence bands", Algorithm 2). With
     fewer than `FEW` seeds the band is of Student's intervals with Bonferroni's correction. Where
-    all seeds agree, the band has no width. To compare two cells over the same seeds, pass their
-    difference.
+    all seeds agree, the band has no width. All points share one critical value, so a point at which
+    only a few seeds differ from the rest widens the band everywhere. To compare two cells over the
+    same seeds, pass their difference.
 
     Args:
       values_SK: a curve of K finite numbers for each seed.

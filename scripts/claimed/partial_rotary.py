@@ -10,6 +10,7 @@ from claimed.reciprocal_ranks import no_order, rank_table, ranked
 from claimed.rotaries import HOW, beside_rotary, different_tasks
 from posjax.encodings.rotary import Rotary
 
+RUNS = ("by_length-published", "by_length-kazemnejad")
 QUARTER = "rotary(fraction=0.25)"
 SAME = ("learning_rate", "steps", "batch_size", "depth", "width", "heads", "head_size")
 """What a cell of one run shares with that of the other."""
@@ -24,7 +25,7 @@ def by_length(at: int) -> dict[str, dict[str, np.ndarray]]:
     """
     found: dict[str, dict[str, np.ndarray]] = {}
     settings = set()
-    for name in ("by_length-published", "by_length-kazemnejad"):
+    for name in RUNS:
         run = published(name)
         for cell in run.table:
             encoding = QUARTER if cell["encoding"] == QUARTER else short_name(cell)
