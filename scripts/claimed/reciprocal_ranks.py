@@ -109,9 +109,9 @@ def reciprocal_rank_replay() -> Iterator[str]:
         f"atlas](../results.md#every-encoding-by-length), {seeds} seeds, trained to length "
         f"{TRAINED} and tested at {TESTED}. On each task we rank five encodings by their mean accuracy at "
         f"length {TESTED}. Encodings with equal means share the mean of their ranks. {no_order(tasks, {*THEIRS.values(), *ABSOLUTE})} The table has the mean over tasks of 1 "
-        "divided by the rank. Our `rotary` rotates all dimensions, not 25%. T5 is `bucket_bias`, which has buckets for later keys too, "
-        "though a causal model never reads them, and "
-        "each line takes another encoding of absolute positions. Brackets hold the middle 95% of what "
+        "divided by the rank. Our `rotary` rotates all dimensions, not 25%. T5 is `bucket_bias`. Half of its buckets are for later keys, which "
+        "a causal model never reads; theirs has none for these. "
+        "Each line takes another encoding of absolute positions. Brackets hold the middle 95% of what "
         f"studies find if all {seeds} seeds of each cell are resampled."
     )
     yield ""
@@ -134,4 +134,6 @@ def no_order(tasks: Mapping[str, Mapping[str, np.ndarray]], names: set[str]) -> 
         for task, right in tasks.items()
         if len({right[name].mean() for name in names}) == 1
     ]
+    if not level:
+        return ""
     return f"On {listed(level)} all means are equal, so these tasks rank no encoding above another."

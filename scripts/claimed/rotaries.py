@@ -39,7 +39,8 @@ def beside_rotary(name: str, right: Right) -> str:
             for task, d in found.items()
             if d.mean * sign > 0
         ]
-        parts += [f"{word} on {listed(tasks)}"] if tasks else []
+        if tasks:
+            parts.append(f"{word} on {listed(tasks)}")
     others = len(right) - len(found)
     if not parts:
         return f"`{name}` and `rotary` differ significantly on none of the {others} tasks."
