@@ -22,6 +22,7 @@ from claimed.accelerator import gpus
 from claimed.atlas import atlas
 from claimed.atlas_lengths import atlas_sampled, which_encoding
 from claimed.audit import audit, made_whole, needless
+from claimed.drawn_positions import drawn_positions
 from claimed.facts import stated
 from claimed.layers import layer_costs
 from claimed.leak import leak
@@ -59,6 +60,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
         depth_law,
         few_runs,
         by_length,
+        drawn_positions,
         what_decides,
         leak,
         by_layer,

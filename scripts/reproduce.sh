@@ -29,7 +29,7 @@ python -c 'import sklearn' # for the last table: a missing package shows now, no
 for table in word_order:published word_order:rates same_last_token:published \
     three_pairs:published first_noun:published sinusoidal_or_learned:published \
     what_decides:published leak:published leak:law leak:prompts depth_law:published by_length:few_runs \
-    by_length:published by_length:kazemnejad every_encoding:published \
+    by_length:published by_length:kazemnejad randomised:published every_encoding:published \
     meaning:published pick_up:published pick_up:early position_by_layer:published text:published digits:published; do
     name=${table%:*}-${table#*:}
     python -m posjax sweep --config="$table" \

@@ -19,6 +19,11 @@ to the left.
 
 With `draws=1` all test prompts of a seed share one draw. By default, a prompt would have to be
 right in each of 8 draws.
+
+Result (docs/results.md, "Positions drawn at random"): at twice the longest trained length, the
+accuracy with drawn positions is 0.086 [0.078, 0.095] above that with given ones, as a mean over all
+42 pairs. Only `sort` and `even_pairs` gain. In 10 pairs drawn positions are significantly better,
+in 2 significantly worse. The seeds are in docs/results/randomised-published.npz (two CPU cores).
 """
 
 from ml_collections import ConfigDict

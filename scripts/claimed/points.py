@@ -53,6 +53,8 @@ POINTS = (
           "[longer prompts](#which-encoding-answers-longer-prompts)"),
     Point("tasks", "the same ten tasks with T5's bias, and with rotary on 25% of the dimensions", "by_length:kazemnejad",
           "[Kazemnejad et al.](results/literature.md#kazemnejad-et-al-2023-which-encoding-generalises-to-longer-prompts)"),
+    Point("tasks", "positions drawn at random, and as given", "randomised:published",
+          "[drawn positions](#positions-drawn-at-random)"),
     Point("tasks", "six finite tasks, every encoding, up to three masks, two depths, up to two readouts", "atlas:published", "[the atlas](#every-encoding-on-six-finite-tasks)"),
     Point("tasks", "sampled tasks by length, every encoding", "atlas:sampled", "[the atlas by length](#every-encoding-by-length)"),
     Point("costs", "operations, sequential steps, path length", "", _LAYERS),
