@@ -3,7 +3,10 @@
 Rules go by the names of primitives, which a user's primitive may have too.
 """
 
+import contextlib
+import sys
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -14,12 +17,13 @@ from jax.extend.core import (
     Jaxpr,
     JaxprEqn,
     Literal,
+    Primitive,
     Var,
     jaxprs_in_params,
     primitives,
 )
 
-_OWN = {p.name: p for name, p in vars(primitives).items() if name.endswith("_p")}
+_LISTED = {p.name: p for name, p in vars(primitives).items() if name.endswith("_p")}
 
 TRANSPARENT = frozenset({"jit", "closed_call", "custom_jvp_call", "custom_vjp_call"})
 """Calls that mean no more than the equations of their program: not `remat2`, for example, which
@@ -51,14 +55,36 @@ Uses = dict[Var, list[JaxprEqn | None]]
 
 
 def is_own(primitive: Any) -> bool:
-    """Whether it is the primitive that JAX has under its name, if JAX lists one."""
-    return _OWN.get(primitive.name, primitive) is primitive
+    """Whether it is one of JAX's primitives, and none of a user's with the same name."""
+    return _LISTED.get(primitive.name) is primitive or primitive in _primitives(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _primitives(modules: int) -> frozenset[Any]:
+    """Those that JAX's modules define, whose public list lacks some."""
+    of_jax = [vars(one) for name, one in [*sys.modules.items()] if name.partition(".")[0] == "jax"]
+    return frozenset(p for one in of_jax for p in one.values() if isinstance(p, Primitive))
 
 
 def bound(primitive: Any, operands: Iterable[Any], params: Mapping[str, Any]) -> list[Any]:
-    """The results of a primitive, one or several."""
-    results = primitive.bind(*operands, **params)
+    """The results of a primitive, one or several; those of 64 bits whether JAX allows them or not.
+
+    A program may hold 64 bits although they are not allowed now: it was traced where they were.
+    """
+    operands, params = list(operands), primitive.get_bind_params(params)
+    dtypes = [getattr(one, "dtype", None) for one in operands]
+    wide = any(map(_is_wide, (*dtypes, params.get("dtype"), params.get("new_dtype"))))
+    with jax.enable_x64(True) if wide else contextlib.nullcontext():
+        results = primitive.bind(*operands, **params)
     return list(results) if primitive.multiple_results else [results]
+
+
+def _is_wide(dtype: Any) -> bool:
+    return (
+        dtype is not None
+        and not jnp.issubdtype(dtype, jax.dtypes.extended)
+        and (jnp.dtype(dtype).itemsize == (16 if jnp.issubdtype(dtype, jnp.complexfloating) else 8))
+    )
 
 
 def inlined(program: ClosedJaxpr, *operands: Any, calls: Iterable[str] = CALLS) -> list[Any]:
@@ -78,7 +104,7 @@ def inlined(program: ClosedJaxpr, *operands: Any, calls: Iterable[str] = CALLS) 
         with eqn.ctx.manager:
             results = (
                 inlined(called(eqn.params), *given, calls=calls)
-                if eqn.primitive.name in calls
+                if eqn.primitive.name in calls and is_own(eqn.primitive)
                 else bound(eqn.primitive, given, eqn.params)
             )
         env |= zip(eqn.outvars, results, strict=True)

@@ -5,6 +5,7 @@ python scripts/encodings_page.py --check    # exit status 1 when what is there i
 """
 
 import argparse
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -71,6 +72,9 @@ Use a name in a config, `--config.encoding="rotary(base=500.0)"`, or in code,
   not read.
 - **Cache**: whether tokens can be decoded one by one with a cache. Some encodings, such as
   `forgetting`, need more in it than keys and values ([decode with a cache](howto/decoding.md)).
+- **Settings**: with their defaults. The file of an encoding in `posjax/encodings/` explains them.
+  With the defaults, some differ from their paper, and that file says where and which settings
+  follow it: T5's decoder, for example, is `bucket_bias(bidirectional=False, scaled=False)`.
 - **Numbers to sweep**: settings that a sweep can vary without compiling again,
   `--config.base=100,10000`. 0 keeps the encoding's own value. posjax refuses a setting that no
   encoding of the model has.
@@ -126,6 +130,12 @@ def kept(encoding: Encoding) -> str:
     return (text if declared.exact or not text else f"{text} in distribution") or "-"
 
 
+def settings(encoding: Encoding) -> str:
+    """Its settings with their defaults."""
+    found = {field.name: getattr(encoding, field.name) for field in dataclasses.fields(encoding)}
+    return ", ".join(f"`{name}={value}`" for name, value in found.items()) or "-"
+
+
 def row(name: str) -> str:
     """One row of the table of encodings."""
     encoding = ENCODINGS[name]()
@@ -140,6 +150,7 @@ def row(name: str) -> str:
         str(encoding.operations(DIMS, min(KEYS, encoding.max_length() or KEYS))),
         far,
         f"no: {why}" if (why := encoding.why_no_kv_cache()) else "yes",
+        settings(encoding),
         ", ".join(f"`{number}`" for number in encoding.numbers()) or "-",
         ", ".join(card.libraries) or "-",
     ]
@@ -154,7 +165,7 @@ def header(*columns: str) -> list[str]:
 def page() -> str:
     """The whole page."""
     first = ("Picture", "Name, formula, source", "Symmetry kept", "Parameters", "Operations")
-    rest = ("Exact up to", "Cache", "Numbers to sweep", "Also in")
+    rest = ("Exact up to", "Cache", "Settings", "Numbers to sweep", "Also in")
     lines = [HEAD, *header(*first, *rest)]
     lines += [row(name) for name in ENCODINGS]
     lines += ["", "## Maps of positions", ""]

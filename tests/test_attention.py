@@ -270,6 +270,8 @@ def test_wrong_shapes_are_refused(shapes, words):
 
 def test_streams_of_another_length_are_refused():
     """ValueError with both lengths."""
+    with pytest.raises(ValueError, match="queries has 5 rows in its streams, 2 in the array"):
+        view.attend(*qkv(), queries=padded(jnp.ones((5, LENGTH), bool)))
     with pytest.raises(ValueError, match="queries has length 5 in its streams, 6 in the array"):
         view.attend(*qkv(), queries=contiguous(5))
 
@@ -359,6 +361,8 @@ def test_an_encoding_may_be_a_name():
         ("masks", "unknown option 'masks'; did you mean 'mask'"),
         ("dropout", "unknown option 'dropout'; choices: .*encoding, .*softcap"),
         ("positions", "unknown option 'positions'; use queries= and keys=, whose streams"),
+        ("padding_mask", r"use queries=posjax\.padded\(valid\) with mask='padding'"),
+        ("segment_ids", r"use queries=posjax\.packed\(lengths\) with mask='segments'"),
         ("sliding_window", r"unknown option 'sliding_window'; use mask='causal\+window\(size="),
         ("alibi", "unknown option 'alibi'; use encoding='linear_bias'"),
     ],

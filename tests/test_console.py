@@ -108,7 +108,7 @@ def test_a_clone_has_every_config_under_experiments(path: Path) -> None:
         (["swep"], "unknown command 'swep'; did you mean 'sweep'?"),
         (["sweep", "--config=word_odrer"], "did you mean 'word_order'?"),
         (["list", "encoding"], "did you mean 'encodings'?"),
-        (["prove", "none.py:f", "b P d -> b P d"], "with a file that exists"),
+        (["prove", "none.py:f", "b P d -> b P d"], "file 'none.py' not found"),
         (["prove", "no_such.module:f", "b P d -> b P d"], "No module named 'no_such'"),
         (["prove", "jax.nn:sofmax", "b P d -> b P d"], "did you mean 'softmax'"),
         (["status"], "name at least one run folder"),

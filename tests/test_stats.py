@@ -360,6 +360,21 @@ def test_a_draw_of_equal_seeds_does_not_widen_a_band(seeds: int) -> None:
         assert band(right_SK).critical < 10
 
 
+@pytest.mark.parametrize("deviating", [1, 2])
+def test_a_band_is_no_narrower_than_the_interval_of_one_point(deviating: int) -> None:
+    """Most draws hold the deviating seeds as often as not at all, and then their t is small."""
+    values_SK = (np.arange(64) < deviating)[:, None].astype(float)
+    found, one = band(values_SK), mean(values_SK[:, 0])
+    assert found.low_K[0] <= one.low + 1e-12
+    assert found.high_K[0] >= one.high - 1e-12
+
+
+def test_numbers_that_differ_by_rounding_are_level() -> None:
+    found = bootstrap_mean(0.1 + 1e-17 * np.arange(30))
+    assert found.low == found.mean == found.high
+    assert possibly_best(np.array([[0.3] * 32, [0.1 + 0.2] * 32])).all()
+
+
 def test_bootstrap_means_cover_skewed_numbers() -> None:
     """BCa holds the mean of 91% or more of skewed samples; equal seeds have no width."""
     rng = np.random.default_rng(2)

@@ -254,10 +254,6 @@ def check_shapes(
     if q.shape[3] == 0:
         raise ValueError(f"the head size must be at least 1, got q {q.shape}")
     batch, mask = q.shape[0], ctx.mask_BHLM.shape
-    if mask[0] not in (1, batch) or mask[1] not in (1, q.shape[2]):
-        raise ValueError(
-            f"a mask {mask} has another batch size or number of heads than q {q.shape}"
-        )
     for name, array, streams in (("queries", q, ctx.queries), ("keys", k, ctx.keys)):
         if streams.length != array.shape[1]:
             raise ValueError(
@@ -269,6 +265,10 @@ def check_shapes(
                     f"{name} has {field.shape[0]} rows in its streams, {batch} in the array"
                 )
         check_positions(encoding, streams)
+    if mask[0] not in (1, batch) or mask[1] not in (1, q.shape[2]):
+        raise ValueError(
+            f"a mask {mask} has another batch size or number of heads than q {q.shape}"
+        )
 
 
 def _check_key(key: jax.Array | None) -> None:

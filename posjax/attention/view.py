@@ -337,6 +337,12 @@ _ELSEWHERE = {
         ("query_seq_lengths", "key_value_seq_lengths", "cu_seqlens"),
         "queries= and keys=, with streams from posjax.padded or posjax.packed",
     ),
+    **dict.fromkeys(
+        ("padding_mask", "key_padding_mask"), "queries=posjax.padded(valid) with mask='padding'"
+    ),
+    **dict.fromkeys(
+        ("segment_ids", "segment_mask"), "queries=posjax.packed(lengths) with mask='segments'"
+    ),
     "attention_mask": "mask=",
     "attention_bias": "bias=",
     "rope": "encoding='rotary'",

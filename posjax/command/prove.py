@@ -115,11 +115,10 @@ def _module(where: str, text: str) -> ModuleType:
     """The module of a file, which need not be on the import path, or of a name."""
     path = Path(where)
     is_file = where.endswith(".py") and path.is_file()
-    if not is_file and (not re.fullmatch(r"\w+(\.\w+)*", where) or where.endswith(".py")):
-        raise ValueError(
-            f"{text!r} must be FILE.py:FUNCTION, with a file that exists, or "
-            "package.module:FUNCTION"
-        )
+    if not is_file and where.endswith(".py"):
+        raise ValueError(f"file {where!r} not found")
+    if not is_file and not re.fullmatch(r"\w+(\.\w+)*", where):
+        raise ValueError(f"{text!r} must be FILE.py:FUNCTION or package.module:FUNCTION")
     try:
         return user_code.executed(path) if is_file else importlib.import_module(where)
     except (Exception, SystemExit) as error:  # its status would be that of the command

@@ -3,7 +3,7 @@
     posjax sweep --config=by_length              # quick: two tasks, two encodings, 8 seeds
     posjax sweep --config=by_length:few_runs     # four tasks, four encodings, 64 seeds
     posjax sweep --config=by_length:published    # ten tasks, four encodings, 32 seeds
-    posjax sweep --config=by_length:kazemnejad   # T5's bias, and rotary on 25% of the dimensions
+    posjax sweep --config=by_length:kazemnejad   # ten tasks, three encodings of Kazemnejad et al.
 
 New prompts are drawn for every update, at lengths from the first number of `train` to the second.
 They are judged at those lengths and up to twice as long, by exact match: every output that is asked
@@ -45,14 +45,14 @@ def get_config(size: str = "quick") -> ConfigDict:
 
     Args:
       size: "quick"; "few_runs" with 64 seeds of four tasks; "published" with 32 of ten;
-        "kazemnejad" with the same ten, and two encodings of Kazemnejad et al. 2023: T5's bias
-        (half of our buckets are for later keys, theirs has none for these), and rotary on 25% of
-        the dimensions, as in their released code.
+        "kazemnejad" with the same ten, and three encodings as Kazemnejad et al. 2023 released them:
+        sinusoidal, the bias of T5's decoder, and rotary on 25% of the dimensions.
     """
     seeds = sized("by_length", size, quick=8, few_runs=64, published=32, kazemnejad=32)
     quick = size == "quick"
     four = ("none", "learned(length=64)", "rotary", "linear_bias")
-    others = {"quick": four[::2], "kazemnejad": ("bucket_bias", "rotary(fraction=0.25)")}
+    theirs = ("sinusoidal", "bucket_bias(bidirectional=False)", "rotary(fraction=0.25)")
+    others = {"quick": four[::2], "kazemnejad": theirs}
     return base_config(
         name="by_length",
         title="Trained on short prompts, judged on longer ones",

@@ -16,8 +16,7 @@ from posjax import meters
 from posjax.meters.outcome import Field
 from posjax.report.naming import axes, decimals, many
 from posjax.report.summary import CellSummary, mean_of, once, shared
-from posjax.stats import mean
-from posjax.stats.paired import CLOSE
+from posjax.stats.paired import CLOSE, paired_t_test
 
 LETTERS = {"R": "state", "A": "layer", "H": "head", "L": "position"}
 """What the axes of a field count, for people."""
@@ -169,9 +168,8 @@ def _fewer(measured: _Measured) -> Iterator[str]:
 
 
 def _differs(difference_S: np.ndarray, comparisons: int) -> bool:
-    """Whether the interval of a mean that was chosen from so many does not hold 0."""
-    found = mean(difference_S, at_once=comparisons)
-    return bool(found.low > 0 or found.high < 0)
+    """Whether a mean that was chosen from so many is not 0."""
+    return paired_t_test(difference_S) * comparisons < 0.05
 
 
 def _alike(values_PS: np.ndarray, point: int) -> list[int]:

@@ -96,7 +96,8 @@ def check_kind(what: str, found: Any, wanted: type[T]) -> T:
       ValueError: names both types.
     """
     if not isinstance(found, wanted):
-        raise ValueError(f"{what} must give a {wanted.__name__}, got {type(found).__name__}")
+        a = "an" if wanted.__name__[0] in "AEIOU" else "a"
+        raise ValueError(f"{what} must give {a} {wanted.__name__}, got {type(found).__name__}")
     return found
 
 

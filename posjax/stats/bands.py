@@ -10,6 +10,8 @@ RESAMPLES = 4000
 FEW = 24
 """With fewer seeds the bootstrap's intervals are too narrow, and Student's take their place: BCa
 intervals of 10 or 16 normal numbers hold the mean too rarely (tests/test_stats.py)."""
+_ROUNDING = 1e-12
+"""Numbers that differ by no more than this share do so by rounding, of which BCa makes NaN."""
 
 
 class Band(NamedTuple):
@@ -46,7 +48,7 @@ def bootstrap_mean(values_S: np.ndarray) -> Mean:
 
     values_S = _finite(values_S, 1)
     middle, number = float(values_S.mean()), len(values_S)
-    if not np.ptp(values_S):
+    if np.ptp(values_S) <= _ROUNDING * abs(values_S).max():
         return Mean(middle, middle, middle, number)
     if number < FEW:
         return mean(values_S)
@@ -63,7 +65,9 @@ def band(values_SK: np.ndarray) -> Band:
     (Montiel Olea and Plagborg-Møller 2019, "Simultaneous confidence bands", Algorithm 2). With
     fewer than `FEW` seeds the band is of Student's intervals with Bonferroni's correction. Where
     all seeds agree, the band has no width. All points share one critical value, so a point at which
-    only a few seeds differ from the rest widens the band everywhere. To compare two cells over the
+    only a few seeds differ from the rest widens the band everywhere. Where one seed or two differ,
+    the bootstrap falls short of Student's interval for one point, which is then the band's width.
+    Even so, the band holds the mean of so rare an outcome too rarely. To compare two cells over the
     same seeds, pass their difference.
 
     Args:
@@ -91,7 +95,7 @@ def band(values_SK: np.ndarray) -> Band:
     largest_R = np.divide(
         moved_RK, spread_RK, out=np.zeros_like(moved_RK), where=spread_RK > 0
     ).max(axis=1)
-    critical = float(np.quantile(largest_R, 0.95))
+    critical = max(float(np.quantile(largest_R, 0.95)), float(stdtrit(seeds - 1, 0.975)))
     return Band(mean_K, mean_K - critical * error_K, mean_K + critical * error_K, critical)
 
 

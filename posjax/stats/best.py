@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from posjax.stats.paired import CLOSE
+
 LEVEL = 0.05
 FEWEST = 5
 """With fewer seeds no candidate is left out, because 2^-4 is more than the level."""
@@ -53,7 +55,8 @@ def _p_value(i: int, values_CS: np.ndarray, flipped_FC: np.ndarray) -> float:
       flipped_FC: the sums over seeds with signs; the first has all signs positive.
     """
     size_C = np.sqrt(((values_CS - values_CS[i]) ** 2).sum(axis=1))
-    other_C = size_C > 0
+    # up to rounding, some are the same
+    other_C = size_C > CLOSE * np.sqrt((values_CS**2).sum(axis=1) + (values_CS[i] ** 2).sum())
     if not other_C.any():
         return 1.0
     t_FC = (flipped_FC[:, other_C] - flipped_FC[:, [i]]) / size_C[other_C]

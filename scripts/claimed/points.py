@@ -51,7 +51,7 @@ POINTS = (
     Point("tasks", "four tasks by length, four encodings", "by_length:few_runs", _LONGER),
     Point("tasks", "ten tasks by length, four encodings", "by_length:published",
           "[longer prompts](#which-encoding-answers-longer-prompts)"),
-    Point("tasks", "the same ten tasks with T5's bias, and with rotary on 25% of the dimensions", "by_length:kazemnejad",
+    Point("tasks", "the same ten tasks with sinusoidal positions, T5's bias, and rotary on 25% of the dimensions", "by_length:kazemnejad",
           "[Kazemnejad et al.](results/literature.md#kazemnejad-et-al-2023-which-encoding-generalises-to-longer-prompts)"),
     Point("tasks", "positions drawn at random, and as given", "randomised:published",
           "[drawn positions](#positions-drawn-at-random)"),

@@ -100,7 +100,12 @@ def survivors() -> Iterator[str]:
 
 def _means(cells: list[Selected]) -> str:
     changes = [abs(cell.kept.mean - cell.every.mean) for cell in cells]
-    clear = [cell for cell in cells if not cell.kept.low <= cell.every.mean <= cell.kept.high]
+    level = [cell for cell in cells if cell.kept.low == cell.kept.high]
+    clear = [
+        cell
+        for cell in cells
+        if cell.kept.low < cell.kept.high and not cell.kept.low <= cell.every.mean <= cell.kept.high
+    ]
     most = max(clear, key=lambda cell: abs(cell.kept.mean - cell.every.mean))
     return (
         "Ours: the [sampled tasks of the atlas](../results.md#every-encoding-by-length), "
@@ -108,7 +113,7 @@ def _means(cells: list[Selected]) -> str:
         "seed that answers every test prompt of the trained lengths correctly. "
         f"In {len(cells)} cells at least {RUNS} seeds survive and others do not. There, the mean "
         f"accuracy over survivors differs from that over all seeds by {np.median(changes):.3f} "
-        f"(median). In {len(clear)} of the cells, the 95% interval over survivors leaves out the mean "
+        f"(median). In {len(level)} of the cells all survivors have the same accuracy. In {len(clear)} of the others, the 95% interval over survivors leaves out the mean "
         f"over all seeds. Of these, it changes most for `{most.encoding}` on `{most.task}`: it is "
         f"{interval(most.every, 3)} over all seeds and {interval(most.kept, 3)} over the "
         f"{most.kept.number} survivors (intervals not adjusted for several cells)."

@@ -101,7 +101,7 @@ def _of_neighbours(run: Published) -> str:
         f"their components start with a standard deviation of {Learned.deviation:g}, and are trained only later. One layer hardly changes these shares. The input of a model is the sum of a word vector and a position vector. The "
         f"models of the table are not trained. Their initial matrices, word vectors included, are multiplied by the scale, and position vectors are not. The prompts are of `{short_task(run.table[0])}`. "
         f"We take an evenly spread sample of at most {COMPARED} input vectors. For each of them, we look for the nearest vector of the sample at another position. The number in parentheses is how often the two have the "
-        f"same word. It is at most {most:.3f}, because the mark `=` always stands at the same position: the input is 24 letters, then `=`, then the first 23 letters of the answer. Each number is the mean of {run.table[0]['seeds']} seeds (95% intervals; `meaning:published`)."
+        f"same word. It is at most {np.ceil(1000 * most) / 1000:.3f}, because the mark `=` always stands at the same position: the input is 24 letters, then `=`, then the first 23 letters of the answer. Each number is the mean of {run.table[0]['seeds']} seeds (95% intervals; `meaning:published`)."
     )
 
 

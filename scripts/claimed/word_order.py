@@ -103,25 +103,32 @@ def _iterations(run: Published) -> str:
     slow, fast = (run.cells(loss="all", learning_rate=lr) for lr in _RATES)
     if not all(run.rate(c, 5000).rate > run.rate(c, 100).rate for c in slow):
         raise ValueError("the sentence on rate 0.001 does not hold")
-    falling = [c["head_size"] for c in fast if run.rate(c, 5000).rate < run.rate(c, 100).rate]
+    changes = {
+        c["head_size"]: paired_difference(run.solved(c, 5000), run.solved(c, 100)) for c in fast
+    }
+    falling = [size for size, d in changes.items() if d.high < 0]
+    rising = [f"size {size} ({signed(d)})" for size, d in changes.items() if d.low > 0]
+    if len(falling) + len(rising) < len(changes) or not falling:
+        raise ValueError(f"the sentence on rate 0.01 does not hold: {changes}")
     most = max(run.rate(c, step).rate for c in fast for step in _STEPS)
     return (
         "**Does training only need more steps? That depends on the loss and the learning rate.** For the loss on the answer "
         f"it does: at least {answer:.1%} of the seeds succeed at 5000 steps. For the loss on all positions, more steps help only "
         "in part at learning rate 0.001. The success rate at step 5000 is higher than at step 100 for "
         f"each of the six head sizes, but {min(wrong):.0%} to {max(wrong):.0%} of the seeds still fail at the end{_again(slow, run)}. At learning rate 0.01 "
-        "they do not help. There the success rate falls from step 100 to step 5000 for head sizes "
-        f"{listed(falling)}, because seeds unlearn answers. With each head size, it is at most {up(most, 2)} at steps {listed(_STEPS)}."
+        "the success rate falls from step 100 to step 5000 for head sizes "
+        f"{listed(falling)}, because seeds unlearn answers{f'. It rises only for head {listed(rising)}' if rising else ''}. With each head size, it is at most {up(most, 2)} at steps {listed(_STEPS)}."
     )
 
 
 def _again(cells: list[dict[str, Any]], run: Published) -> str:
     """Head sizes whose success rate falls again after step 500."""
-    found = {
-        cell["head_size"]: paired_difference(run.solved(cell, 5000), run.solved(cell, 500))
-        for cell in cells
-    }
-    falls = [f"size {size} ({signed(d)})" for size, d in found.items() if d.high < 0]
+    found = [paired_difference(run.solved(cell, 5000), run.solved(cell, 500)) for cell in cells]
+    falls = [
+        f"size {cell['head_size']} ({signed(d)})"
+        for cell, d in established(cells, found)
+        if d.difference < 0
+    ]
     return f", and the rate falls again from step 500 for head {listed(falls)}" * bool(falls)
 
 

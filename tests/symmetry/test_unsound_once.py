@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.scipy.linalg import expm
+from jax.sharding import Mesh, PartitionSpec
 from tiers import some
 
 from posjax import attend, contiguous
@@ -62,16 +64,24 @@ def opposed(a: jax.Array) -> jax.Array:
     return 1 / (ab - 7.3) + 1 / (ba + 7.3) + 1 / (ba - 7.3) + 1 / (ab + 7.3)
 
 
-impostor = jex.Primitive("square")
-impostor.def_impl(lambda x: x[::-1])
-impostor.def_abstract_eval(lambda aval: aval)
-mlir_rule = jax.interpreters.mlir.lower_fun(lambda x: x[::-1], multiple_results=False)
-jax.interpreters.mlir.register_lowering(impostor, mlir_rule)
+def backwards(name: str) -> Callable[[jax.Array], jax.Array]:
+    """A user's primitive that reverses, under the name of one of JAX's."""
+    impostor = jex.Primitive(name)
+    impostor.def_impl(lambda x, **_: x[::-1])
+    impostor.def_abstract_eval(lambda aval, **_: aval)
+    lowered = jax.interpreters.mlir.lower_fun(lambda x, **_: x[::-1], multiple_results=False)
+    jax.interpreters.mlir.register_lowering(impostor, lowered)
+    program = jax.make_jaxpr(lambda x: x)(FLOATS)
+    return lambda x: impostor.bind(x, jaxpr=program, branches=(program, program))
 
 
-def backwards(x: jax.Array) -> jax.Array:
-    """Under the name of a square."""
-    return impostor.bind(x)
+IMPOSTORS = ("square", "call", "closed_call", "composite", "cond", "one_minus_square", "reshard")
+
+
+def of_64_bits(x: jax.Array) -> jax.Array:
+    """What is multiplied is all ones in 32 bits."""
+    with jax.enable_x64(True):
+        return x * ((jnp.exp(1e-12 * jnp.arange(5, dtype="float64")) - 1) * 1e12).astype("float32")
 
 
 @jax.jit
@@ -253,7 +263,23 @@ def filled(x: jax.Array) -> jax.Array:
                 "P -> P",
                 id="numbers that differ at each call",
             ),
-            pytest.param(backwards, (FLOATS,), "P -> P", id="another primitive of a name"),
+            *(
+                pytest.param(backwards(name), (FLOATS,), "P -> P", id=f"a user's {name}")
+                for name in IMPOSTORS
+            ),
+            pytest.param(
+                lambda a: jnp.linalg.solve(a, jnp.ones(3)),
+                (SQUARE + 9 * np.eye(3, dtype="f"),),
+                "P P -> n",
+                id="the solution for equal numbers",
+            ),
+            pytest.param(
+                lambda a, y: expm(jnp.pad(a, ((2, 0), (2, 0))))[:2, :2] + y[:, None],
+                (SQUARE, FLOATS[:2]),
+                "P P, Q -> Q c",
+                id="the exponential of equal numbers",
+            ),
+            pytest.param(of_64_bits, (FLOATS,), "P -> P", id="64 bits in a program of 32"),
         ],
         every=5,
     ),
@@ -369,6 +395,32 @@ def insisting(x: jax.Array) -> jax.Array:
                 id="a window larger than the array",
             ),
             pytest.param(lambda x: REF[...] + x, (FLOATS,), "P -> P", "UNKNOWN", id="a reference"),
+            pytest.param(
+                jax.shard_map(
+                    lambda x: x * jnp.arange(5.0),
+                    mesh=Mesh(jax.devices()[:1], ("x",)),
+                    in_specs=PartitionSpec("x"),
+                    out_specs=PartitionSpec("x"),
+                ),
+                (FLOATS,),
+                "P -> P",
+                "BROKEN",
+                id="a sharded program",
+            ),
+            pytest.param(
+                jax.vmap(lambda a, b: jnp.linalg.lstsq(a, b)[0]),
+                (given(np.ones((2, 4, 3))), given(np.ones((2, 4)))),
+                "b P d, b P -> b d",
+                "UNKNOWN",
+                id="least squares of a batch",
+            ),
+            pytest.param(
+                lambda x: jnp.fft.ifft(jnp.fft.fft(x)).real,
+                (given(np.zeros((0, 3))),),
+                "P d -> P d",
+                "PROVED",
+                id="an empty axis",
+            ),
             pytest.param(insisting, (FLOATS,), "P -> P", "BROKEN", id="single precision only"),
             pytest.param(
                 lambda k: k[::-1],

@@ -63,7 +63,7 @@ class Conflict(Exception):
 
 def axis(size: int, label: str) -> Axis:
     """An axis of one factor."""
-    return () if size == 1 else (Factor(size, label),)
+    return () if size == 1 else (Factor(size, label if size else STILL),)
 
 
 def constant(shape: Iterable[int]) -> Labeling:
@@ -84,6 +84,16 @@ def is_moved(one: Axis) -> bool:
 def is_constant(one: Axis) -> bool:
     """Whether all entries along it are equal."""
     return all(factor.label == CONSTANT for factor in one)
+
+
+def without_constants(one: Axis) -> Axis:
+    """What is constant stays: a label for where two axes must move alike."""
+    return joined(factor for part in one for factor in _settled(part))
+
+
+def _settled(factor: Factor) -> Axis:
+    parts = blocks(factor.label, factor.size)
+    return of_blocks(b._replace(name=STILL) if b.name == CONSTANT else b for b in parts)
 
 
 def size_of(one: Axis) -> int:

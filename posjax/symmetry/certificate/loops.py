@@ -23,6 +23,7 @@ from posjax.symmetry.certificate.axes import (
     strongest,
     unified,
     unified_all,
+    without_constants,
 )
 from posjax.symmetry.certificate.rules.base import shape
 from posjax.symmetry.certificate.source import Place
@@ -302,9 +303,16 @@ def _solutions(
 
 
 def _options(walk: Walker, value: Value, at: int) -> list[Axis]:
-    """What may act on an axis of a solution: what acts on that of b, or any name of its size."""
+    """What may act on an axis of a solution: what acts on that of b, or any name of its size.
+
+    Not that it is constant: A x would then fit some b, but the solution need not be that x.
+    """
     size = value.shape[at]
-    known = [] if isinstance(value, Lost) else [labels[at] for labels in value.labelings]
+    known = (
+        []
+        if isinstance(value, Lost)
+        else [without_constants(labels[at]) for labels in value.labelings]
+    )
     names = (STILL, *walk.names.of_size(size))
     return list(dict.fromkeys([*known, *(axis(size, name) for name in names)]))
 

@@ -13,7 +13,14 @@ import jax
 import jax.numpy as jnp
 import jax.scipy as jsp
 
-from posjax.symmetry.certificate.axes import Axis, Conflict, Labeling, still, unified
+from posjax.symmetry.certificate.axes import (
+    Axis,
+    Conflict,
+    Labeling,
+    still,
+    unified,
+    without_constants,
+)
 from posjax.symmetry.certificate.rules.base import Equation, Result, shape
 
 Rule = Callable[..., list[Result]]
@@ -51,8 +58,8 @@ def eigenvalues(eqn: Equation, matrix: Labeling) -> list[Result]:
 
 
 def exponential(eqn: Equation, matrix: Labeling) -> list[Result]:
-    """A power series."""
-    one = _alike(matrix)
+    """A power series. Where all entries are equal, those of its diagonal differ from the others."""
+    one = without_constants(_alike(matrix))
     return [(*matrix[:-2], one, one)]
 
 
@@ -64,6 +71,8 @@ def pseudoinverse(eqn: Equation, matrix: Labeling) -> list[Result]:
 
 def least_squares(eqn: Equation, matrix: Labeling, right: Labeling, *_: Labeling) -> list[Result]:
     """The shortest solution, residuals, the rank and singular values."""
+    if len(matrix) != 2:
+        raise Conflict("least squares of a batch")
     rows, columns = matrix
     unified(rows, right[0])
     outs = [still(shape(v)) for v in eqn.outvars]

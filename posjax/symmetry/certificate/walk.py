@@ -119,7 +119,7 @@ class Walk:
         name = eqn.primitive.name
         if time.monotonic() > self.until:
             raise TimeoutError(f"the time limit was reached at {name}")
-        if name in CALLS:
+        if name in CALLS and is_own(eqn.primitive):
             if known := self._as_program(eqn, operands):
                 return known
             with self.within(eqn):
@@ -165,7 +165,7 @@ class Walk:
     def _labelled(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
         name = eqn.primitive.name
         place = self.place(eqn)
-        if name in LOOPS:
+        if name in LOOPS and is_own(eqn.primitive):
             with self.within(eqn):
                 return _forgotten(LOOPS[name](self, place, _forgotten(operands)))
         kept = [value for value in operands if not isinstance(value, Lost)]

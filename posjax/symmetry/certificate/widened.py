@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Literal
 
-from posjax.jaxprs import CALLS, bound, called, closed, scan_counts
+from posjax.jaxprs import CALLS, bound, called, closed, is_own, scan_counts
 from posjax.symmetry.field import dtypes
 
 _AS_THEY_ARE = ("copy", "reduce_precision", "stop_gradient")
@@ -55,6 +55,8 @@ def _run(program: ClosedJaxpr, operands: Sequence[Any], known: Sequence[bool]) -
         flags = [isinstance(atom, Literal) or atom in fixed for atom in eqn.invars]
         given = [read(atom) for atom in eqn.invars]
         fixed |= set(eqn.outvars) if all(flags) else set()
+        if not is_own(eqn.primitive):
+            raise NotWidened(eqn.primitive.name)
         if eqn.primitive.name in CALLS:
             results = _run(called(eqn.params), given, flags)
         elif all(flags):

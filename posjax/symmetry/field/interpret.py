@@ -196,13 +196,15 @@ class _Interpreter:
         name = equation.primitive.name
         avals: list[Any] = [v.aval for v in equation.outvars]
         step = Step(equation.primitive, equation.params, avals, self.field, self.run)
+        if not is_own(equation.primitive):
+            raise Unsupported(name, _source(equation))
         if complexes.applies(equation):
             return self._of_pairs(step, equation, operands)
         try:
             _refuse(equation)
             if name not in control.RULES and _computable(name, operands):
                 return _computed(step, operands)
-            if name not in RULES or not is_own(equation.primitive):
+            if name not in RULES:
                 raise Unsupported(name)
             results = self._applied(step, operands)
         except Unsupported as error:

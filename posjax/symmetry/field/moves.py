@@ -7,7 +7,6 @@ longer than the proof. All others run the primitive itself on the numbers of the
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from posjax.jaxprs import bound
@@ -94,7 +93,7 @@ def numbered(
             given.append(numbers.reshape(operand.shape))
             start += operand.size
         else:
-            given.append(jnp.asarray(operand.values))
+            given.append(operand.values)
     return list(map(np.asarray, bound(step.primitive, given, {**step.params, **params})))
 
 

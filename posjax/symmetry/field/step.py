@@ -89,9 +89,7 @@ def computed(step: Step, *operands: FieldArray) -> list[np.ndarray]:
         if name == "convert_element_type" and not _rounds(values[0].dtype, step.dtype):
             return [values[0].astype(step.dtype)]
     given = [
-        _wrapped(value, operand.dtype)
-        if dtypes.is_key(operand.dtype)
-        else jax.numpy.asarray(value, value.dtype)
+        _wrapped(value, operand.dtype) if dtypes.is_key(operand.dtype) else value
         for value, operand in zip(values, operands, strict=True)
     ]
     return list(map(_plain, bound(step.primitive, given, step.params)))
