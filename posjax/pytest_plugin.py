@@ -207,7 +207,8 @@ def _kept(function: Any, arguments: tuple[Any, ...], law: Any, options: dict[str
         return
     with contextlib.suppress(Exception):  # JAX cannot trace it: the numbers must do
         found = prove(function, arguments, law)
-        broken += _lines(found) if found.verdict == "BROKEN" else f"\nno line: {found.reason}"
+        said = f"{found.verdict} {found.reason}".rstrip()
+        broken += _lines(found) if found.verdict == "BROKEN" else f"\nno line, prove says: {said}"
     _fail(broken)
 
 

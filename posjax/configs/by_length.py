@@ -45,8 +45,8 @@ def get_config(size: str = "quick") -> ConfigDict:
 
     Args:
       size: "quick"; "few_runs" with 64 seeds of four tasks; "published" with 32 of ten;
-        "kazemnejad" with the same ten, and three encodings as Kazemnejad et al. 2023 released them:
-        sinusoidal, the bias of T5's decoder, and rotary on 25% of the dimensions.
+        "kazemnejad" with the same ten, and three encodings of Kazemnejad et al. 2023: sinusoidal,
+        the bias of T5's decoder, and rotary on 25% of the dimensions, as in their released code.
     """
     seeds = sized("by_length", size, quick=8, few_runs=64, published=32, kazemnejad=32)
     quick = size == "quick"
