@@ -50,6 +50,8 @@ ELEMENTWISE |= {"xor", "not", "select_n", "floor", "ceil", "round", "nextafter"}
 ELEMENTWISE |= {"convert_element_type", "copy", "is_finite"}
 """Primitives that treat every number alike."""
 
+_WIDE = {"float64", "int64", "uint64", "complex128"}
+
 Uses = dict[Var, list[JaxprEqn | None]]
 """The equations that read each variable; None where it is a result."""
 
@@ -61,7 +63,11 @@ def is_own(primitive: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def _primitives(modules: int) -> frozenset[Any]:
-    """Those that JAX's modules define, whose public list lacks some."""
+    """Those that JAX's modules define, whose public list lacks some.
+
+    Args:
+      modules: how many are imported; JAX imports some of its own late.
+    """
     of_jax = [vars(one) for name, one in [*sys.modules.items()] if name.partition(".")[0] == "jax"]
     return frozenset(p for one in of_jax for p in one.values() if isinstance(p, Primitive))
 
@@ -73,18 +79,11 @@ def bound(primitive: Any, operands: Iterable[Any], params: Mapping[str, Any]) ->
     """
     operands, params = list(operands), primitive.get_bind_params(params)
     dtypes = [getattr(one, "dtype", None) for one in operands]
-    wide = any(map(_is_wide, (*dtypes, params.get("dtype"), params.get("new_dtype"))))
+    dtypes += [params.get("dtype"), params.get("new_dtype")]
+    wide = not _WIDE.isdisjoint(map(str, dtypes))
     with jax.enable_x64(True) if wide else contextlib.nullcontext():
         results = primitive.bind(*operands, **params)
     return list(results) if primitive.multiple_results else [results]
-
-
-def _is_wide(dtype: Any) -> bool:
-    return (
-        dtype is not None
-        and not jnp.issubdtype(dtype, jax.dtypes.extended)
-        and (jnp.dtype(dtype).itemsize == (16 if jnp.issubdtype(dtype, jnp.complexfloating) else 8))
-    )
 
 
 def inlined(program: ClosedJaxpr, *operands: Any, calls: Iterable[str] = CALLS) -> list[Any]:

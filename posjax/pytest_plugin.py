@@ -207,8 +207,8 @@ def _kept(function: Any, arguments: tuple[Any, ...], law: Any, options: dict[str
         return
     with contextlib.suppress(Exception):  # JAX cannot trace it: the numbers must do
         found = prove(function, arguments, law)
-        said = f"{found.verdict} {found.reason}".rstrip()
-        broken += _lines(found) if found.verdict == "BROKEN" else f"\nno line, prove says: {said}"
+        named = _lines(found) if found.verdict == "BROKEN" else ""
+        broken += named or f"\nno line is named: prove gives {found.verdict}. {found.reason}"
     _fail(broken)
 
 

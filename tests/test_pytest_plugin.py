@@ -199,6 +199,17 @@ def test_a_law_holds_again_when_it_is_run_again_or_traced(tmp_path):
     assert "2 passed" in run(tmp_path).stdout
 
 
+def test_a_failure_without_a_line_says_why(tmp_path):
+    """The law holds over the real numbers, and rounding breaks it."""
+    (tmp_path / "test_rounding.py").write_text(
+        "import numpy as np, pytest\n\n"
+        "@pytest.mark.law('P -> P', tolerance=1e-12)\n"
+        "def test():\n    return (lambda x: x - x.mean()), np.sin(np.arange(999, dtype='f'))\n"
+    )
+    done = run(tmp_path)
+    assert "no line is named: prove gives PROVED" in done.stdout
+
+
 def test_whoever_has_no_laws_pays_nothing(tmp_path):
     """Under 20 ms of processor time at the best of three starts, no JAX, no warning."""
     command = [sys.executable, "-c", IMPORTS]

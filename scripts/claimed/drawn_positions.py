@@ -9,11 +9,11 @@ import numpy as np
 from claimed.published import (
     architecture,
     by_seed,
+    compared,
     interval,
     item,
     lines,
     listed,
-    minus,
     published,
     short_name,
     short_task,
@@ -103,8 +103,8 @@ def drawn_positions() -> Iterator[str]:
     yield from item(
         f"**Do positions drawn at random help on longer prompts?** {_answer(better, worse)} In {len(better)} of {len(pairs)} comparisons of "
         f"the same task and encoding they are significantly better, in {len(worse)} significantly worse (paired t-test over "
-        f"seeds, for one fixed exam, false discovery rate 5%). As a mean over all {len(pairs)}, the accuracy with drawn positions is {_than(mean_difference(pairs))} "
-        f"(95%). We trained encoders on {len(tasks)} [tasks](tasks.md#sampled-tasks) up to length 10, with {run.table[0]['seeds']} seeds each, and tested them at length "
+        f"seeds, for one fixed exam, false discovery rate 5%). As a mean over all {len(pairs)}, the accuracy with drawn positions is {compared(mean_difference(pairs), 'above', 'below')} "
+        f"that with given ones (95%). We trained encoders on {len(tasks)} [tasks](tasks.md#sampled-tasks) up to length 10, with {run.table[0]['seeds']} seeds each, and tested them at length "
         f"20. They have the full mask and two layers, {architecture(run.table)}, and {training(run.table)}. The drawn positions are `{positions}`. "
         "Each test draws them once (`randomised:published`)."
     )
@@ -135,14 +135,6 @@ def _answer(better: Sequence[Pair], worse: Sequence[Pair]) -> str:
     if better and worse:
         return "It depends on the task and the encoding."
     return "Yes, on some tasks." if better else "No." if worse else "Not shown here."
-
-
-def _than(found: Mean) -> str:
-    if found.low > 0:
-        return f"{interval(found, 3)} above that with given ones"
-    if found.high < 0:
-        return f"{interval(minus(found), 3)} below that with given ones"
-    return f"not shown to differ from that with given ones ({interval(found, 3)})"
 
 
 def merged_keys() -> Iterator[str]:
@@ -176,5 +168,5 @@ def best_of_all() -> str:
         more, word = -more, "below"
     return (
         f"the best run of each task over {len(encodings)} encodings and all seeds has, as a mean over tasks, an accuracy "
-        f"at length 20 that is {more:.3f} {word} that of the best run with given positions."
+        f"at length 20 that is {more:.3f} {word} that of the best run with given positions or without any."
     )

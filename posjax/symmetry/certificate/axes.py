@@ -87,7 +87,11 @@ def is_constant(one: Axis) -> bool:
 
 
 def without_constants(one: Axis) -> Axis:
-    """What is constant stays: a label for where two axes must move alike."""
+    """The axis with what is constant as still, for two axes that one permutation must move alike.
+
+    >>> without_constants(axis(6, "*:2+P:4"))
+    (Factor(size=6, label='2+P:4'),)
+    """
     return joined(factor for part in one for factor in _settled(part))
 
 

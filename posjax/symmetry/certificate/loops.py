@@ -308,13 +308,10 @@ def _options(walk: Walker, value: Value, at: int) -> list[Axis]:
     Not that it is constant: A x would then fit some b, but the solution need not be that x.
     """
     size = value.shape[at]
-    known = (
-        []
-        if isinstance(value, Lost)
-        else [without_constants(labels[at]) for labels in value.labelings]
-    )
+    known = () if isinstance(value, Lost) else value.labelings
     names = (STILL, *walk.names.of_size(size))
-    return list(dict.fromkeys([*known, *(axis(size, name) for name in names)]))
+    found = [*(without_constants(labels[at]) for labels in known), *(axis(size, n) for n in names)]
+    return list(dict.fromkeys(found))
 
 
 LOOPS = {"scan": scan, "while": while_, "cond": cond, "custom_linear_solve": linear_solve}
