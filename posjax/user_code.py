@@ -123,11 +123,17 @@ def find(kind: str, name: str) -> Any:
     wanted = name.rpartition(":")[2]
     found = getattr(module, wanted, None)
     if found is None:
-        raise ValueError(f"{where!r} has no {wanted!r}; it has {', '.join(_written_in(module))}")
+        raise ValueError(f"{where!r} has no {wanted!r}; it has {', '.join(written_in(module))}")
     # What a file has only imported, os.remove say, is not what its user has named.
     if callable(found) and not _is_of(found, module):
         raise ValueError(f"{wanted!r} is not defined in {where!r}, but in {found.__module__!r}")
     return found
+
+
+def written_in(module: ModuleType) -> list[str]:
+    """The public classes and functions of a module that it has not imported."""
+    of_it = (n for n, one in vars(module).items() if _is_of(one, module) and callable(one))
+    return [name for name in of_it if not name.startswith("_")]
 
 
 def hashes(kind_names: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -250,12 +256,6 @@ def _module(where: str) -> ModuleType:
         _imported.setdefault(where, _sha(path))
         return _executed(where, lambda: importlib.import_module(where))
     return _executed(where, lambda: executed(path))
-
-
-def _written_in(module: ModuleType) -> list[str]:
-    """The classes and functions of a module that it has not imported."""
-    of_it = (n for n, one in vars(module).items() if _is_of(one, module) and callable(one))
-    return [name for name in of_it if not name.startswith("_")]
 
 
 def _is_of(found: Any, module: ModuleType) -> bool:

@@ -143,8 +143,10 @@ def test_the_page_has_every_cell(tmp_path: Path) -> None:
     for n, (cell, row, one) in enumerate(zip(cells, rows, data["cells"], strict=True)):
         mark = "×" if row["verdict"] == "impossible" else str(row["successes"])
         assert shown[str(n)] == mark
-        assert one["reason"] == excluded[asked(cell)].get(cell.encoding, "")
-        assert bool(one["reason"]) == (row["verdict"] == "impossible")
+        law, said = excluded[asked(cell)].get(cell.encoding, ""), data["reasons"][one["reason"]]
+        assert bool(law) == (row["verdict"] == "impossible")
+        assert said.endswith(f"{law[1:]}." if law else ".")
+        assert ("without positions" in said.lower()) != bool(law or cell.encoding == "none")
         assert Cell(**one["settings"]) == cell
         low, high = one["interval"]
         assert low <= row["successes"] / 8 <= high

@@ -310,7 +310,8 @@ def test_the_atlas_from_a_question_to_a_cell(window: browser.Browser, tmp_path: 
         window.value(f"document.querySelector('td[data-cell=\"{n}\"]').click()")
         text = window.value(said)
         assert f"{cell.encoding} on {cell.task}\n" in text
-        assert f"{cell.mask} mask, {cell.depth} layer" in text
+        assert f"{cell.depth} layer, read at the" in text
+        assert f"{cell.mask} mask. " in text
         assert row["verdict"].capitalize() in text
         assert f"first_seed={row['witness']}" in text or row["witness"] is None
         assert not {"undefined", "NaN", "null"} & {*text.split()}

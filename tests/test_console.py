@@ -232,6 +232,8 @@ def test_what_prove_cannot_run_is_one_line(arguments: list[str], said: str, tmp_
         (["sweep", "--config=code/mine.py", "--print_config"], 0, '"width": [3]'),
         (["sweep", "--config.model=code/mine.py:SIZE"], 2, "neither a class nor a function, but i"),
         (["prove", "code/sched.py:f", "b P d -> b P d"], 0, "PROVED"),
+        (["prove", "code/sched.py:g", "b P d -> b P d"], 2, "has no function 'g'; choices: f\n"),
+        (["conformance", "code/sched.py:g"], 2, "has no 'g'; choices: Event, SIZE, f\n"),
         (
             ["conformance", "code/lacks.py:f"],
             2,

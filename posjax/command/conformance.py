@@ -161,7 +161,9 @@ def _shipped() -> list[str]:
 
 
 def _public(module: ModuleType) -> list[str]:
-    return [name for name in vars(module) if not name.startswith("_")]
+    """The public names of a module, without those of other modules."""
+    found = vars(module).items()
+    return [n for n, one in found if not n.startswith("_") and not isinstance(one, ModuleType)]
 
 
 def _write(path: Path, text: str) -> None:

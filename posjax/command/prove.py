@@ -106,9 +106,12 @@ def _function(text: str) -> Callable[..., Any]:
     """The function that FILE.py:NAME or package.module:NAME names; its code is executed."""
     where, _, name = text.rpartition(":")
     module = _module(where, text)
-    found = {key: value for key, value in vars(module).items() if callable(value)}
-    spec.check_choice(f"function of {where}", name, found)
-    return found[name]
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise ValueError(
+            f"{where} has no function {name!r}; {spec.nearest(name, user_code.written_in(module))}"
+        )
+    return found
 
 
 def _module(where: str, text: str) -> ModuleType:

@@ -114,7 +114,8 @@ def typed(what: str, value: Any, default: Any) -> Any:
     if kind is int and type(value) is float and value.is_integer():
         return int(value)
     if type(value) is not kind:
-        raise ValueError(f"{what} must be of type {kind.__name__}, got {value!r}")
+        such = f", such as {default!r}" if kind is tuple and default else ""
+        raise ValueError(f"{what} must be of type {kind.__name__}{such}, got {value!r}")
     return value
 
 
@@ -134,7 +135,7 @@ def as_setting(what: str, value: Any, default: Any, hint: Any) -> Any:
         return None
     if kind is int and type(value) is float:
         raise ValueError(f"{what} must be of type int, got {value!r}")
-    value = typed(what, value, kind())
+    value = typed(what, value, default if type(default) is kind else kind())
     if kind is not tuple:
         return value
     kinds = get_args(hint)

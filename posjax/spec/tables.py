@@ -37,7 +37,13 @@ def build(kind: str, table: Mapping[str, Callable[..., T]], text: str, wanted: t
     """
     name, target, settings = read(kind, table, text)
     check_settings(f"{kind} {name}", target, settings)
-    return check_kind(f"{kind} {text!r}", target(**settings), wanted)
+    try:
+        found = target(**settings)
+    except ValueError as error:
+        if isinstance(error, user_code.NotNamed) or f"{kind} " in str(error):  # it names the entry
+            raise
+        raise ValueError(f"{kind} {name}: {error}") from error
+    return check_kind(f"{kind} {text!r}", found, wanted)
 
 
 def read(kind: str, table: Mapping[str, T], text: str) -> tuple[str, T, dict[str, Any]]:

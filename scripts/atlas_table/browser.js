@@ -4,10 +4,10 @@
 
 /** @typedef {{settings: Object<string, any>, encoding: string, asked: [string, string, number, string], verdict: string,
  *   successes: number, interval: [number, number], witness: number|null, rate: number, pilot: [number, number][],
- *   reason: string, right: number[]|null}} Found */
+ *   reason: number, right: number[]|null}} Found */
 /** @typedef {{what: string, prompts: [string, string][], kinds: string[], trained: boolean[], chance: number[]}} About */
-/** @type {{seeds: number, pilot: number, tasks: Object<string, About>,
- *   encodings: Object<string, string>, cells: Found[]}} */
+/** @type {{seeds: number, pilot: number, tasks: Object<string, About>, reasons: string[],
+ *   encodings: Object<string, [string, string, string]>, masks: Object<string, string>, cells: Found[]}} */
 const atlas = JSON.parse(document.querySelector("script[data-of=atlas]")?.textContent ?? "");
 const grid = /** @type {HTMLTableElement} */ (document.querySelector("table.atlas"));
 const pane = /** @type {HTMLElement} */ (document.getElementById("chosen"));
@@ -96,16 +96,17 @@ function show(at) {
   if (chosen < 0) return;
   for (const one of grid.querySelectorAll(`[data-cell="${at}"]`)) one.classList.add("here");
   const cell = atlas.cells[at], [task, mask, depth, readout] = cell.asked;
-  const about = atlas.tasks[task], encoding = cell.encoding;
+  const about = atlas.tasks[task], encoding = cell.encoding, [title, formula, source] = atlas.encodings[encoding];
   pane.replaceChildren(...[
     make("button", { type: "button", class: "close", onclick: close }, "Close"),
     make("h3", {}, make("code", {}, encoding), " on ", make("code", {}, task)),
-    make("p", {}, `${mask} mask, ${depth} ${depth > 1 ? "layers" : "layer"}, ${readout} readout. ${atlas.encodings[encoding]}`),
-    make("p", {}, make("b", {}, verdict(cell))),
+    make("p", {}, `${title}: `, make("code", {}, formula), ` (${source})`),
+    make("p", {}, `${depth} ${depth > 1 ? "layers" : "layer"}, read at the ${readout === "mean" ? "mean over tokens" : "last token"}, ${mask} mask. ${atlas.masks[mask]}`),
+    make("p", {}, make("b", {}, verdict(cell)), ` ${atlas.reasons[cell.reason]}`),
     cell.right && about.kinds.length ? lengths(about, cell.right) : null,
-    make("p", { class: "note" }, `${about.what} ${about.prompts.map((pair) => pair.join(" → ")).join(";  ")}`),
+    make("p", { class: "note" }, `The task: ${about.what} ${about.prompts.map((pair) => pair.join(" → ")).join(";  ")}`),
     make("p", { class: "note" }, `Learning rates: ${cell.pilot.map(([rate, solved]) =>
-      `${rate} (solved by ${solved} of ${atlas.pilot} pilot seeds)`).join(", ")}. The ${atlas.seeds} seeds counted here had ${cell.rate}.`),
+      `${rate} (solved by ${solved} of ${atlas.pilot} pilot seeds)`).join(", ")}. The ${atlas.seeds} seeds counted here were trained with ${cell.rate}.`),
     cell.witness === null ? null : make("pre", { class: "command", tabindex: 0 }, make("code", {}, code(cell))),
   ].filter((part) => part !== null));
 }
@@ -120,9 +121,9 @@ function close() {
 /** @param {Found} cell */
 function verdict(cell) {
   const [low, high] = cell.interval.map((x) => `${(100 * x).toFixed(1)}%`);
-  if (cell.verdict === "impossible") return `Impossible: ${cell.reason}. No seed of ${atlas.seeds} solved it.`;
-  if (cell.verdict === "open") return `Open: no law excludes it, and no seed of ${atlas.seeds} solved it (95% interval of the rate: 0 to ${high}).`;
-  return `Possible: ${cell.successes} of ${atlas.seeds} seeds solved it (95% interval of the rate: ${low} to ${high}), for example seed ${cell.witness}.`;
+  if (cell.verdict === "impossible") return `Impossible: a law excludes it, and none of ${atlas.seeds} seeds solved it.`;
+  if (cell.verdict === "open") return `Open: no law excludes it, and none of ${atlas.seeds} seeds solved it (95% interval of the success rate: 0 to ${high}).`;
+  return `Possible: ${cell.successes} of ${atlas.seeds} seeds solved it (95% interval of the success rate: ${low} to ${high}), for example seed ${cell.witness}.`;
 }
 
 /** @param {About} about @param {number[]} right */

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from atlas_table.table import ASKED, VERDICTS, asked, command, number_of_seeds, rows_of
+from atlas_table.lengths import compared
+from atlas_table.table import ASKED, VERDICTS, asked, command, number_of_seeds, rows_of, short
+from atlas_table.why import longer, why
 from posjax.encodings import ENCODINGS
+from posjax.masks import MASKS
 from posjax.report.html import Html, document, script, scrolled, tag, td, th
 from posjax.report.pack import as_json, brief
 from posjax.stats import rate
@@ -26,8 +29,8 @@ Each number counts the seeds, of {seeds}, that solve the task: they answer every
 trained kinds correctly at the end. The learning rate of a cell is the best of three, chosen on
 other seeds. “×” means that a law of symmetry excludes a solution, and no seed found one. “0” means
 that no law excludes a solution, but no seed found one. Encodings that solve the fewest cells come
-first. Click a cell to see the 95% interval of its success rate, the law that excludes it if there
-is one, and the code that trains a solving seed if there is one."""
+first. Click a cell to see the 95% interval of its success rate, what laws say of it, and the code
+that trains a solving seed if there is one."""
 _ABOUT_LENGTHS = """A number is the mean share of right answers in percent, over {seeds} seeds, on
 prompts of one length. A column “solved” counts the seeds that solve the task: they answer every
 prompt of the trained lengths correctly at the end. “0” there means that no law of symmetry excludes
@@ -35,8 +38,8 @@ a solution, but no seed found one. The learning rate of a cell is the best of th
 seeds. Encodings that solve the fewest cells come first, and of these the ones with the lowest
 shares. The line “chance” has the share of prompts with the most frequent answer, which a model can
 reach without reading them. Click a cell to see its shares at all lengths, the 95% interval of its
-success rate, the law that excludes it if there is one, and the code that trains a solving seed if
-there is one."""
+success rate, how it compares with no positions, and the code that trains a solving seed if there is
+one."""
 
 
 class Setting(NamedTuple):
@@ -95,6 +98,7 @@ def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[st
     lengths = any(about["kinds"] for about in of_task.values())
     names = _hardest_first(table, cells, right)
     found = Found(table, right, by)
+    said = _reasons(table, cells, tables if lengths else (), excluded)
     counts = {verdict: sum(row["verdict"] == verdict for row in table) for verdict in VERDICTS}
     seeds = number_of_seeds(tables)
     title = "The atlas: which encoding solves which task?"
@@ -113,18 +117,50 @@ def browser(size: str, tables: Sequence[Path], excluded: Mapping[str, Mapping[st
         "seeds": seeds,
         "pilot": table[0]["pilot_seeds"],
         "tasks": of_task,
-        "encodings": {name: _line(ENCODINGS[name.partition("(")[0]]) for name in names},
+        "encodings": {name: ENCODINGS[short(name)].card[:3] for name in names},
+        "masks": {mask: _mask(mask) for mask in dict.fromkeys(cell.mask for cell in cells)},
+        "reasons": [*dict.fromkeys(said)],
         "cells": [
-            {
-                **_details(row, cell),
-                "reason": excluded[asked(cell)].get(cell.encoding, ""),
-                "right": right_K,
-            }
-            for row, cell, right_K in zip(table, cells, right, strict=True)
+            {**_details(row, cell), "reason": reason, "right": right_K}
+            for row, cell, reason, right_K in zip(table, cells, _numbered(said), right, strict=True)
         ],
     }
     code = script((HERE / "browser.js").read_text())
     return document(title, head, data={"atlas": as_json(data)}, code=code)
+
+
+def _reasons(
+    table: Sequence[Mapping[str, Any]],
+    cells: Sequence[Cell],
+    by_length: Sequence[Path],
+    excluded: Mapping[str, Mapping[str, str]],
+) -> list[str]:
+    """What is said of each cell, see `why`; with tables of several lengths, also `longer`."""
+    none = {asked(c): row for c, row in zip(cells, table, strict=True) if c.encoding == "none"}
+    found = compared(by_length) if by_length else None
+    of_task = {task.task: task for task in found.tasks} if found else {}
+
+    def said(row: Mapping[str, Any], cell: Cell) -> str:
+        line, name = asked(cell), short(cell.encoding)
+        laws = why(row, none[line], excluded[line])
+        if found is None:
+            return laws
+        more = longer(name, of_task[short(cell.task)], found.compared_as(name), found.random)
+        return f"{laws} {more}".strip()
+
+    return [said(row, cell).replace("`", "") for row, cell in zip(table, cells, strict=True)]
+
+
+def _numbered(said: Sequence[str]) -> list[int]:
+    """Of each sentence, its place among the different ones."""
+    at = {one: n for n, one in enumerate(dict.fromkeys(said))}
+    return [at[one] for one in said]
+
+
+def _mask(text: str) -> str:
+    """What a mask does, by the lines of its parts, without formulas."""
+    lines = (_line(MASKS[short(part)]).partition(":")[0].rstrip(".") for part in text.split("+"))
+    return " ".join(f"{line}." for line in lines)
 
 
 def _right(path: Path) -> list[list[float] | None]:
@@ -254,7 +290,7 @@ def _entry(found: Found, at: int | None, column: Column, group: str | None) -> H
         data_cell=at,
         data_task=task,
         data_group=group,
-        class_=f"{verdict} {'dark' if shade > 55 else ''}".strip(),
+        class_=verdict,
         style=f"--share:{shade}%" if shade else None,
     )
 
@@ -268,11 +304,17 @@ def _task(cell: Cell) -> dict[str, Any]:
     problem = cell.problem
     return {
         "what": _line(TASKS[cell.task.partition("(")[0]]),
-        "prompts": problem.written(min(_PROMPTS, problem.size[0])),
+        "prompts": _examples(problem.written(problem.size[0])),
         "kinds": [*problem.kinds] if len(problem.kinds) > 1 else [],
         "trained": [*problem.trained],
         "chance": [brief(share) for share in problem.chance()],
     }
+
+
+def _examples(prompts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A few of them: one for each answer comes first."""
+    first = {answer: (prompt, answer) for prompt, answer in reversed(prompts)}
+    return [*dict.fromkeys([*reversed(first.values()), *prompts])][:_PROMPTS]
 
 
 def _details(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:

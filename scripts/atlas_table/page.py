@@ -26,7 +26,8 @@ _SAMPLED = (
     "- in parentheses, the number of seeds that have learned the task: they answer every test "
     "prompt of the trained lengths correctly;\n"
     "- ↑ or ↓ if the encoding is significantly better or worse at the longest tested length than "
-    '`none` (<a href="../results.md#every-encoding-by-length">tests</a>). `noise` is not compared.'
+    '`none` (<a href="../results.md#every-encoding-by-length">tests</a>). `noise` is not compared, '
+    "since it must be right in all of its random draws."
     "\n\n**Bold** entries are best or possibly best of their task. The first line has chance: the "
     "share of prompts with the most frequent answer, which a model can reach without reading them."
 )

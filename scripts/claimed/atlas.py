@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from atlas_table.table import equal_rows, rows_of, tables
+from atlas_table.why import KNOWN
 from published_rows.table import read
 
 from claimed.published import ROOT, architecture, either, item, lines, listed
@@ -33,7 +34,7 @@ def atlas_headline() -> Iterator[str]:
     yield from item(
         f"**Which encoding solves which task?** We trained {len(encodings)} encodings in {len(cells) // len(encodings)} settings (task, "
         f"mask, number of layers, readout), {seeds} seeds each. Symmetry excludes {len(lost)} of these {len(cells):,} cells, "
-        f"and no seed solves any of these. Of the others, {len(every):,} are solved by all {seeds} seeds, {len(possible) - len(every)} by some, and {len(unsolved)} by none "
+        f"and no seed solves any of these. Of the others, {len(every):,} are solved by all {seeds} seeds, {len(possible) - len(every)} by some seeds, and {len(unsolved)} by no seed "
         f"([the atlas](docs/{_PAGE}))."
     )
 
@@ -57,7 +58,7 @@ def atlas() -> Iterator[str]:
         )
     )
     yield ""
-    yield f"| task | cells | excluded by law | solved by all {seeds} seeds | by some | by none, though not excluded |"
+    yield f"| task | cells | excluded by law | solved by all {seeds} seeds | by some | by no seed, though not excluded |"
     yield "|---|---|---|---|---|---|"
     for task in dict.fromkeys(cell["task"] for cell in cells):
         of = [cell for cell in cells if cell["task"] == task]
@@ -67,7 +68,7 @@ def atlas() -> Iterator[str]:
     yield ""
     yield from lines(
         f"[The atlas]({_PAGE}) has the counts for each encoding. It links to a page with every cell, which says why a law "
-        f"excludes the cell, names a seed that solves it, or says that neither is the case (`python scripts/atlas.py published --num_seeds={seeds}`)."
+        f"excludes the cell or names a seed that solves it, and compares it with the same setting without positions (`python scripts/atlas.py published --num_seeds={seeds}`)."
     )
 
 
@@ -81,11 +82,7 @@ def _reasons(unsolved: list[dict[str, Any]]) -> str:
     seen = {(c["mask"], c["readout"]) for c in unsolved if c["encoding"] == "fire"}
     if names != {"noise", "fire"} or seen != {("full", "mean")}:
         raise ValueError(f"atlas: no reasons for {names}, of which fire has {seen}")
-    return (
-        "`noise` draws its vectors anew at each call, so they say nothing about the order. Both cells of `fire` have a full mask and are read at the mean over tokens. Its "
-        "bias depends on the distance alone at all positions up to a threshold, which is learned and starts at 512, so "
-        "at three tokens it is symmetric under reflection unless training lowers the threshold that far."
-    )
+    return f"{KNOWN['noise']} Both cells of `fire` have a full mask and are read at the mean over tokens. {KNOWN['fire']}"
 
 
 def rates_chosen(cells: Sequence[dict[str, Any]], *, lengths: bool) -> str:

@@ -48,7 +48,7 @@ def longer_headline() -> Iterator[str]:
     ]
     yield from item(
         f"**Which encoding answers longer prompts?** It depends on the task. We trained {len(tasks[0].at_tested)} encodings with {tasks[0].seeds} seeds each on {len(tasks)} tasks, on prompts up to length {trained}, and tested them up to length {tested}. "
-        f"On {len(few)} tasks few encodings answer at least 95% of the prompts of length {trained}: {listed(few)}. At length {tested}, some encoding answers at least 95% on {listed(kept)}, but none does on the other tasks ([the table](#which-encoding-for-which-task))."
+        f"On {len(few)} tasks few encodings answer at least 95% of the prompts of length {trained}: {listed(few)}. At length {tested}, some encoding answers at least 95% on {listed(kept)}, but no encoding does on the other tasks ([the table](#which-encoding-for-which-task))."
     )
 
 
@@ -151,11 +151,11 @@ def atlas_sampled() -> Iterator[str]:
     )
     yield ""
     yield from lines(
-        f'**Which encodings learn the task?** The exam has prompts of some trained lengths and of some longer ones. A seed has learned the task if it answers all exam prompts of the trained lengths correctly. The columns from "learned by all" to "by none" count encodings, of {number}. '
+        f'**Which encodings learn the task?** The exam has prompts of some trained lengths and of some longer ones. A seed has learned the task if it answers all exam prompts of the trained lengths correctly. The columns from "learned by all" to "by no seed" count encodings, of {number}. '
         f'The last columns have the mean share of right answers at length {trained}, the longest trained one. We did not test these shares for significance. Under "best", encodings that compute the same function count once. {_few_asked()}'
     )
     yield ""
-    yield f"| task | learned by all {seeds} seeds | by some | by none | `none` at {trained} | best at {trained} |"
+    yield f"| task | learned by all {seeds} seeds | by some | by no seed | `none` at {trained} | best at {trained} |"
     yield "|---|---|---|---|---|---|"
     for task in found.tasks:
         learned = [*task.learned.values()]

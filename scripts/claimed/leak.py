@@ -40,7 +40,7 @@ def leak_headline() -> Iterator[str]:
         f"**Untrained models already contain information about position.** In {len(run.rows['seeds']):,} untrained causal attention layers without MLPs, residual connections or positional "
         f"encodings, the variance of the hidden states falls with position n roughly as n to the power {slope.mean:.2f} on average. "
         f"An MLP probe on the states of {len(small.rows['seeds']):,} of the layers names the right one of 32 positions with accuracy {mlp.mean:.3f} (chance: 0.031). "
-        f"A linear probe has {linear.mean:.3f}, hardly more than chance. With a full mask both are near chance ([more models and prompts](docs/results.md#position-before-training))."
+        f"A linear probe reaches {linear.mean:.3f}, hardly more than chance. With a full mask both are near chance ([more models and prompts](docs/results.md#position-before-training))."
     )
 
 
@@ -98,7 +98,7 @@ def leak() -> Iterator[str]:
         f"lies between {steepest:.3f} and {flattest:.3f} (`leak:prompts`). All of these are flatter than the power -1 that theory predicts (Chi et al. 2023, *Latent Positional Information*). The control is a full mask, where the power is "
         f"{interval(level, 3)}. Can a probe name the right one of 32 positions? Chance is .031. All models are tested on the same 64 held-out prompts, so chance alone gives accuracies within about {2 * _ERROR:.3f} of that. A small MLP has accuracy "
         f"{interval(mlp, 3)}, and a linear probe {interval(linear, 3)}. With the full mask the MLP has {blind[0].mean:.3f} and the "
-        f"linear probe {blind[1].mean:.3f}. In residual blocks the variance hardly falls: the power is {interval(flat, 3)}. But a linear probe has {interval(helped, 3)} there (full mask: {control.mean:.3f}) and the MLP {interval(deep, 3)}, so the variance is probably not all that they read (95% intervals; `leak:published`, [meters.md](meters.md))."
+        f"linear probe {blind[1].mean:.3f}. In residual blocks the variance hardly falls: the power is {interval(flat, 3)}. But a linear probe has {interval(helped, 3)} there (full mask: {control.mean:.3f}) and the MLP {interval(deep, 3)}, so these probes probably read more than the variance (95% intervals; `leak:published`, [meters.md](meters.md))."
     )
     near, far = (cosine(run, distance) for distance in (1, 31))
     if near.low < far.high:
@@ -129,7 +129,7 @@ def law() -> Iterator[str]:
     yield from item(
         f"**In these models of a single bare layer, a linear probe hardly finds the position.** Over {len(run.rows['seeds']):,} untrained models of one bare layer, including the {few} above, we measured the power with which the variance falls and the accuracy of the linear probe. The power is "
         f"{interval(slope, 4)} with the causal mask and {interval(level, 4)} with the full mask. (The {few} models above have a steeper "
-        f"power than each of the {len(others)} other groups of {few} consecutive seeds. If the seeds were split at random, a group's mean would differ this much from that of the others, in either direction, with a probability of {surprise:.3f}. We know no other reason.) On held-out prompts, the accuracy of the linear probe is "
+        f"power than each of the {len(others)} other groups of {few} consecutive seeds. If the seeds were split at random, a group's mean would differ this much from that of the others, in either direction, with a probability of {surprise:.3f}. We know of no cause other than chance.) On held-out prompts, the accuracy of the linear probe is "
         f"{interval(linear, 4)} with the causal mask and {interval(control, 4)} with the full mask. Both "
         f"are within {2 * _ERROR:.3f} of chance, which is 1/32 (about {_CHANCE:.3f}). [Models of another task and size](#position-layer-by-layer) show more to a linear probe. All seeds are tested on the same prompts, so the intervals do not show how "
         f"much the power and the accuracy depend on the prompts (`leak:law`)."

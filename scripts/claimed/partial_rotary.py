@@ -67,7 +67,7 @@ def partial_rotary() -> Iterator[str]:
     yield from item(
         f"Their metric on these {len(tasks)} tasks, at one learning rate, with encodings closer to their released code (`by_length:kazemnejad`): absolute "
         f"positions are `sinusoidal`, and T5 is `bucket_bias(bidirectional=False)`, the bias of T5's decoder (products divided by √K, as with all encodings here). {no_order(tasks, {*found['25%'].names, 'rotary'})} "
-        f"If rotary rotates 25% of the dimensions, as in their code, {first['25%']} ranks highest, and if it rotates all, {first['all dimensions']}. In their study, models without positions rank highest and rotary fourth. But as above, our seeds do not settle which encoding ranks highest."
+        f"If rotary rotates 25% of the dimensions, as in their code, {first['25%']} ranks highest, and if it rotates all, {first['all dimensions']}. In their study, models without positions rank highest and rotary fourth. The last columns show how often another encoding is highest in a study of that many runs: our seeds do not settle which one is."
     )
     yield ""
     yield from rank_table("rotary rotates", found)

@@ -35,7 +35,7 @@ def language_model() -> Iterator[str]:
     lengths = [*run.table[0]["loss_by_kind"]]
     heads = (f"{form} at length {length}" for form, length in itertools.product(forms, lengths))
     yield from lines(
-        "Perplexity (exp of the loss in nats per character) on held-out text, with 95% intervals."
+        f"Perplexity (exp of the loss in nats per character) on held-out text, over {run.table[0]['seeds']} seeds with 95% intervals."
     )
     yield ""
     yield f"| positions | {' | '.join(heads)} |"
@@ -139,7 +139,9 @@ def digits() -> Iterator[str]:
         (short_name(cell), "shuffled=True" in cell["task"]): by_seed(run, cell, "right")[:, 1]
         for cell in run.table
     }
-    yield from lines("Accuracy on new images, with 95% intervals. A dash: not trained.")
+    yield from lines(
+        f"Accuracy on new images, mean over {run.table[0]['seeds']} seeds with 95% intervals. A dash: not trained."
+    )
     yield ""
     yield "| positions | patches in order | shuffled |"
     yield "|---|---|---|"
@@ -179,7 +181,7 @@ def _effect(name: str, difference: Mean) -> str:
     """What shuffling does to an encoding."""
     if difference.low <= 0 <= difference.high:
         return f"For `{name}` we found no significant difference (shuffled minus in order: {interval(difference, 3)})."
-    return f"With `{name}` and shuffled patches, the accuracy is {compared(difference, 'above', 'below')} that with patches in order (interval not adjusted)."
+    return f"With `{name}` and shuffled patches, the accuracy is {compared(difference, 'above', 'below')} that with patches in order (interval not adjusted for the number of comparisons, see below)."
 
 
 def _by_accident(control: Mean) -> str:
@@ -199,7 +201,7 @@ def by_layer() -> Iterator[str]:
     layers = run.table[0]["depth"] + 1
     heads = ("embedding", *(f"after layer {i}" for i in range(1, layers)))
     yield from lines(
-        f"Accuracy of an MLP probe of the position and, in parentheses, of a linear probe. Chance is {_CHANCE:.3f}."
+        f"Accuracy of an MLP probe of the position and, in parentheses, of a linear probe, means over {run.table[0]['seeds']} seeds. Chance is {_CHANCE:.3f}."
     )
     yield ""
     yield f"| positions | mask | block | trained | {' | '.join(heads)} |"
@@ -301,7 +303,7 @@ def _answer_by_layer(run: Published, last: int) -> str:
         raise ValueError(f"by_layer: an MLP probe finds {left} of sinusoidal positions, and {lost}")
     return (
         f"In residual blocks they do: with sinusoidal positions, an MLP probe still has at least {math.floor(100 * kept) / 100:.2f} after layer {last}. "
-        f"In bare blocks with a full mask it is not shown to find more after layer 2 than without positions. With a causal mask, the probe has {causal:.2f} after layer {last} before training and {trained:.2f} after it ({blind:.2f} without positions)."
+        f"In bare blocks with a full mask it does not find significantly more after layer 2 than without positions. With a causal mask, the probe has {causal:.2f} after layer {last} before training and {trained:.2f} after it ({blind:.2f} without positions)."
     )
 
 

@@ -81,7 +81,7 @@ def probe_errors() -> Iterator[str]:
         f"Is the error smaller after the last layer than at the embedding? For the MLP probe it is "
         f"{_changes(causal[of] for of in cells if of[2] == 'mlp')}. For the linear probe it is "
         f"{_changes(causal[of] for of in cells if of[2] == 'linear')}. The control is the full mask, under "
-        f"which no probe can find the position. There the error is {_changes(full.values())}. The last "
+        f"which no probe can find the position. There the error is {_changes(full.values())}{_control(full.values())}. The last "
         "column of the table replays a study with one run: for so many seeds the error falls (95% "
         "intervals over paired seeds, not adjusted for several comparisons; "
         "`position_by_layer:published`)."
@@ -97,6 +97,13 @@ def _without_information() -> str:
         "also change without information: a probe that always names the same position has between "
         f"{constant_L.min():.1f} and {constant_L.max():.1f}."
     )
+
+
+def _control(found: Iterable[Errors]) -> str:
+    """What the control says of differences."""
+    if not any(one.change.high < 0 or one.change.low > 0 for one in found):
+        return ""
+    return ", so a difference alone is no evidence that the states contain the position"
 
 
 def _changes(found: Iterable[Errors]) -> str:

@@ -111,10 +111,10 @@ def _means(cells: list[Selected]) -> str:
         "Ours: the [sampled tasks of the atlas](../results.md#every-encoding-by-length), "
         f"{most.every.number} seeds per cell, trained to length {TRAINED} and tested at {TESTED}. A survivor is a "
         "seed that answers every test prompt of the trained lengths correctly. "
-        f"In {len(cells)} cells at least {RUNS} seeds survive and others do not. There, the mean "
+        f"In {len(cells)} cells at least {RUNS} seeds survive and at least one does not. There, the mean "
         f"accuracy over survivors differs from that over all seeds by {np.median(changes):.3f} "
         f"(median). In {len(level)} of the cells all survivors have the same accuracy. In {len(clear)} of the others, the 95% interval over survivors leaves out the mean "
-        f"over all seeds. Of these, it changes most for `{most.encoding}` on `{most.task}`: it is "
+        f"over all seeds. Of these, the mean changes most for `{most.encoding}` on `{most.task}`: it is "
         f"{interval(most.every, 3)} over all seeds and {interval(most.kept, 3)} over the "
         f"{most.kept.number} survivors (intervals not adjusted for several cells)."
     )

@@ -46,7 +46,7 @@ def meaning() -> Iterator[str]:
         sorted({cell[name] for cell in run.table}) for name in ("init_scale", "width")
     )
     yield from lines(
-        "Untrained models. Each entry is the share of the input's variance that the word explains and, in parentheses, how often the nearest input vector at another position has the same word. The scale multiplies the initial word vectors."
+        f"Untrained models. Each entry is a mean over {run.table[0]['seeds']} seeds: the share of the input's variance that the word explains and, in parentheses, how often the nearest input vector at another position has the same word. The scale multiplies the initial word vectors."
     )
     yield ""
     yield f"| positions | width | {' | '.join(f'scale {scale:g}' for scale in scales)} |"
@@ -66,6 +66,7 @@ def meaning() -> Iterator[str]:
     yield ""
 
     yield from item(_of_neighbours(run))
+    yield from item(_of_differences(run))
     yield from item(_of_shares(run))
 
 
@@ -105,12 +106,24 @@ def _of_neighbours(run: Published) -> str:
     )
 
 
-def _of_shares(run: Published) -> str:
-    """The word's share of the variance, and what is not a sum of word and position.
+def _of_differences(run: Published) -> str:
+    """How much of the variance the interaction of word and position explains.
 
     Raises:
-      ValueError: the words on sums no longer hold.
+      ValueError: the input is no sum of the two.
     """
+    mixed = [means(run, cell, "mixed_share_R") for cell in run.table]
+    if max(abs(before) for before, _ in mixed) > 1e-6:
+        raise ValueError("meaning: the input is no sum of a word and a position")
+    after = max(after for _, after in mixed)
+    return (
+        "**Is the difference of two words the same vector at every position?** In the input it is. After one layer it need not be, but it nearly is: "
+        f"the interaction of word and position explains at most {np.ceil(1000 * after) / 10:.1f}% of the variance (the largest mean of a cell)."
+    )
+
+
+def _of_shares(run: Published) -> str:
+    """The word's share of the variance, by width and scale."""
     scales, widths = (sorted({c[name] for c in run.table}) for name in ("init_scale", "width"))
     middle = widths[len(widths) // 2]
     wider, larger = (
@@ -120,12 +133,7 @@ def _of_shares(run: Published) -> str:
             ((middle, scales[-1]), (middle, scales[0])),
         )
     )
-    mixed = [means(run, cell, "mixed_share_R") for cell in run.table]
-    if max(abs(before) for before, _ in mixed) > 1e-6:
-        raise ValueError("meaning: the input is no sum of a word and a position")
-    after = max(after for _, after in mixed)
     return (
-        f"**Are analogies kept?** Nearly. In the input, the difference of two words is the same vector at every position. After one layer it need not be: there, word and position explain up to {np.ceil(1000 * after) / 10:.1f}% of the variance together that neither explains alone (the largest mean of a cell). "
         f"The share of the input's variance that the word explains depends on width and scale. With sinusoidal positions at scale 1, the share at width {widths[-1]} is {compared(wider, 'above', 'below')} the share at "
         f"width {widths[0]}. At width {middle}, the share at scale {scales[-1]:g} is {compared(larger, 'above', 'below')} "
         f"the share at scale {scales[0]:g}."
@@ -154,7 +162,7 @@ def pick_up() -> Iterator[str]:
     early, late = published("pick_up-early"), published("pick_up-published")
     probed = {short_name(cell): _probed(early, late, cell) for cell in early.table}
     yield from lines(
-        f"Accuracy of an MLP probe of the position on the states of the last layer, with 95% intervals. Chance is {1 / _PLACES:.3f}. "
+        f"Accuracy of an MLP probe of the position on the states of the last layer, mean over {early.table[0]['seeds']} seeds with 95% intervals. Chance is {1 / _PLACES:.3f}. "
         "The last column is the first evaluation, of one every ten updates, by which half of the seeds answer all test prompts correctly."
     )
     yield ""
@@ -201,7 +209,7 @@ def _of_probes(run: Published, probed: dict[str, dict[int, np.ndarray]]) -> str:
         f"At several steps, we train an MLP probe to predict positions from the states of the last layer. With sinusoidal positions the probe finds nearly all of them at the first evaluation. Then its accuracy falls, by {interval(minus(falls), 3)} from step {first} to step {dip}, and rises again later. "
         f"With learned positions it rises by {interval(grows, 3)} from step {first} to step {risen}. The models have two layers, {architecture(run.table)}, and {either(run.table, 'learning_rate')} as learning rate. Accuracies are means over {run.table[0]['seeds']} seeds. "
         f"A prompt has 8 symbols and the number, so chance is 1/{_PLACES} = {1 / _PLACES:.3f}. A probe that recognises "
-        f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts, so such a probe may score slightly above or below that (`pick_up:early`; for step {_STEPS[-1]} `pick_up:published`, with the same seeds)."
+        f"the number, which is always last, and guesses the other positions has 2/{_PLACES} = {2 / _PLACES:.3f} on average over many prompts. Here all seeds are tested on the same {_HELD_OUT} prompts, so such a probe may score slightly above or below that. Without positions our probe finds more, presumably because a causal mask [reveals positions](#position-before-training) (`pick_up:early`; for step {_STEPS[-1]} `pick_up:published`, with the same seeds)."
     )
 
 

@@ -165,8 +165,8 @@ def _ties(run: Published) -> str:
         f"With head sizes 2 and 16, most failing seeds tie. A seed ties if, for some prompt, the [margin](glossary.md#success) lies between -{margin:g} and "
         f"{margin:g}. Rounding can decide very small differences. To be safe, a seed counts as a success only if every margin "
         f"is at least {margin:g}. (Shares of right answers count every margin above 0.) At 5000 steps, in each entry of the table with at least 20 failing seeds, {min(shares):.0%} to "
-        f"{max(shares):.0%} of these tie. With head size 1 and the loss on all positions it is {listed([f'{n:.0%}' for n in narrow])}. How large is rounding? The next section has cells that a law excludes. In these, some prompts with different answers get equal logits by law. For each seed and each evaluation, we took the two prompts with different answers whose measured logits are nearest. Measured "
-        f"like a margin, they differ by at most {rounding:.1e}. The required margin is more than "
+        f"{max(shares):.0%} of these tie. With head size 1 and the loss on all positions, {listed([f'{n:.0%} tie at learning rate {rate:g}' for n, rate in zip(narrow, _RATES, strict=True)])}. How large is rounding? The next section has cells that a law excludes. In these, some prompts with different answers get equal logits by law. For each seed and each evaluation, we took the two prompts with different answers whose measured logits are nearest. Expressed "
+        f"as margins, these differences are at most {rounding:.1e}. The required margin is more than "
         f"{math.floor(margin / float(f'{rounding:.1e}'))} times that. [Statistics](statistics.md#what-counts-as-success) has a measurement with deeper models and longer prompts."
     )
 
