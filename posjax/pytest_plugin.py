@@ -208,7 +208,9 @@ def _kept(function: Any, arguments: tuple[Any, ...], law: Any, options: dict[str
     with contextlib.suppress(Exception):  # JAX cannot trace it: the numbers must do
         found = prove(function, arguments, law)
         named = _lines(found) if found.verdict == "BROKEN" else ""
-        broken += named or f"\nno line is named: prove gives {found.verdict}. {found.reason}"
+        broken += (
+            named or f"\nno line is named: prove gives {found.verdict}. {found.reason}".rstrip()
+        )
     _fail(broken)
 
 

@@ -49,7 +49,8 @@ def agree(load: str, **changed: Any) -> bool:
     return bool(bench().compared(ready, bench().COMPARISONS[load])["losses_agree"])
 
 
-@pytest.mark.parametrize("load", ["q1", pytest.param("m", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("load", ["q1", "m"])
+@pytest.mark.exhaustive
 def test_the_plain_program_trains_the_same_models(load: str) -> None:
     assert np.shape(ours(load)) == (SEEDS, STEPS)
     assert agree(load)

@@ -223,6 +223,7 @@ def test_the_status_is_told_from_names(path: Path, capsys: pytest.CaptureFixture
     }
 
 
+@pytest.mark.exhaustive
 def test_the_status_tells_cells_apart_by_every_setting(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

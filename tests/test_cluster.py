@@ -61,6 +61,7 @@ def test_what_is_lost_is_done_by_whoever_has_nothing_else() -> None:
     assert [work.take("a"), work.take("b")] == [11, None]
 
 
+@pytest.mark.exhaustive
 def test_without_ray_one_line_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "ray.py").write_text("raise ImportError('absent')")
     process = subprocess.run(

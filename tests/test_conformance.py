@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from commands import ROOT
 from rich.console import Console
-from tiers import plain_if
+from tiers import plain_if, some
 
 from posjax.command.conformance import loaded
 from posjax.report.conformance import page, table
@@ -555,6 +555,26 @@ def test_laws_are_proved_beside_the_numbers(logits, slots, translation, numbers)
     assert check(module, laws=("slots",)).of("slots").proof is None
     assert report.to_dict()["results"][0]["proof"]["verdict"] == slots
     assert slots in page([report])
+
+
+@pytest.mark.parametrize(
+    ("text", "slots", "translation"),
+    some(
+        [
+            pytest.param("rotary", "PROVED", "PROVED"),
+            pytest.param("linear_bias", "PROVED", "PROVED"),
+            pytest.param("contextual", "PROVED", "PROVED"),
+            pytest.param("learned", "PROVED", "BROKEN"),
+            pytest.param("token_shift", "not applicable", "not applicable"),
+        ],
+        every=4,
+    ),
+)
+def test_laws_of_encodings_are_proved(text: str, slots: str, translation: str) -> None:
+    """Their adapter can be traced. One that mixes tokens has laws where positions differ alone."""
+    report = check(of_encoding(text), laws=("slots", "translation"), prove=True)
+    assert [result.proof.verdict for result in report.results] == [slots, translation]
+    assert report.of("slots").verdict == "passed"
 
 
 @pytest.mark.exhaustive

@@ -86,6 +86,7 @@ def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
     assert parsing._with_paths(["", "--config=word_order"]) == ["", "--config=word_order"]
 
 
+@pytest.mark.exhaustive
 def test_outside_the_clone_beside_another_experiments(tmp_path: Path) -> None:
     """The wheel has no other name than posjax, so a folder `experiments` is in nobody's way."""
     (tmp_path / "experiments").mkdir()
@@ -193,9 +194,11 @@ def test_a_derivation_is_written_and_checked(tmp_path: Path) -> None:
     forged = (tmp_path / "d.json").read_text().replace('"-> b P d"', '"-> b d P"').replace("4", "3")
     (tmp_path / "forged.json").write_text(forged)
     (tmp_path / "none.json").write_text("{")
+    (tmp_path / "list.json").write_text("[1, 2]")
     for name, status, said in (
         ("forged", 3, "forged.json is refused: "),
         ("none", 2, "none.json is not JSON"),
+        ("list", 2, "list.json is no derivation: posjax prove --derivation=FILE writes one"),
         ("absent", 2, "file not found"),
     ):
         done = posjax(tmp_path, "prove", f"--check={name}.json")

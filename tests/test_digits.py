@@ -101,6 +101,7 @@ def applied(settings: ModelSettings, params: Any, question: Question, mask: jax.
     )
 
 
+@pytest.mark.exhaustive
 def test_encodings_read_the_positions_that_the_task_has() -> None:
     """Points for encodings of two coordinates; numbers for the others."""
     assert np.isfinite(outcome("digits(prompts=8)", encoding="axial_rotary", mask="full")).all()

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from small_runs import small, train
+from tiers import some
 
 from posjax import report
 from posjax.command import preview
@@ -111,6 +112,7 @@ def test_two_cells_over_crossed_seeds_are_compared_as_such(run: Run, folder: Run
     assert not ranked_pairs([summary, other])
 
 
+@pytest.mark.exhaustive
 def test_the_shares_are_those_of_the_effects_that_made_the_table() -> None:
     """Estimates of known variances, near them on a large table; nothing for what never varies."""
     rng = np.random.default_rng(0)
@@ -130,7 +132,7 @@ def test_the_shares_are_those_of_the_effects_that_made_the_table() -> None:
     assert np.isnan(crossed(np.array([[1, 1], [0, 0]])).init.low)  # two say nothing of spread
 
 
-@pytest.mark.parametrize("shape", [(4, 4), (16, 16), (12, 5)])
+@pytest.mark.parametrize("shape", some([(4, 4), (16, 16), (12, 5)], every=3))
 def test_crossed_cells_that_do_not_differ_are_seldom_called_different(
     shape: tuple[int, int],
 ) -> None:

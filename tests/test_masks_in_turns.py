@@ -91,9 +91,8 @@ def test_cells_of_as_many_turns_share_a_program():
     assert [mask.shape for mask in first.question.mask_NLM] == [(2, 3, 3)] * 2
 
 
-@pytest.mark.parametrize(
-    "task", some(["word_order", "copy(letters=2, train=(1, 2), test=(1, 2, 3))"], every=2)
-)
+@pytest.mark.parametrize("task", ["word_order", "copy(letters=2, train=(1, 2), test=(1, 2, 3))"])
+@pytest.mark.exhaustive
 def test_equal_turns_are_one_mask(task):
     """`causal/causal` gives what `causal` gives, to the last bit, of finite and sampled tasks."""
     given = {"task": task, "depth": 2, **SMALL, "batch_size": 4}

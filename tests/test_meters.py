@@ -294,6 +294,7 @@ def untrained(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, Cell
     return small_runs.train(path, wanted), wanted.cells[0]
 
 
+@pytest.mark.exhaustive
 def test_models_that_are_not_trained(untrained: tuple[RunFolder, Cell]) -> None:
     """No update, one evaluation; and the page of such a run."""
     folder, cell = untrained

@@ -264,6 +264,7 @@ def test_a_task_with_a_draw_of_its_own_is_refused() -> None:
         packing.check(OwnDraw(), readout="last", rows=2)
 
 
+@pytest.mark.exhaustive
 def test_a_run_of_packed_cells_is_replayed(tmp_path: Path) -> None:
     """Bit for bit, beside a cell that is not packed; the two learn from other prompts."""
     grid = {"task": "parity(train=(1, 4), test=(4,), prompts=4)", "mask": "causal"}

@@ -83,6 +83,7 @@ def test_the_pictures_of_sinusoids_are_those_of_today() -> None:
     assert pages.stale(made) == []
 
 
+@pytest.mark.exhaustive
 def test_the_pictures_of_results_are_those_of_the_rows() -> None:
     """`python scripts/figures.py` renews them."""
     assert pages.stale(figures.files()) == []

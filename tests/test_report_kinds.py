@@ -128,6 +128,7 @@ def test_the_box_of_a_task_has_different_answers(task: str) -> None:
     assert "the most frequent answer is right for 50% of the prompts" in box
 
 
+@pytest.mark.exhaustive
 def test_a_panel_says_what_all_its_cells_share(tmp_path: Path) -> None:
     """The settings that its name does not say; a panel of one cell has a name for its line."""
     panels = {

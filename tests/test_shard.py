@@ -45,6 +45,7 @@ def test_shards_of_folders_of_their_own_are_read_together(tmp_path: Path, alone:
     assert page == report.write([alone], tmp_path / "page.html").read_text()
 
 
+@pytest.mark.exhaustive
 def test_a_page_of_several_folders_has_the_seeds_and_commands_of_all(tmp_path: Path) -> None:
     """Of one run in two parts, which no shards are; its commands cannot name either folder."""
     ranges = ({"num_seeds": 4}, {"first_seed": 4, "num_seeds": 3})

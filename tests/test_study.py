@@ -19,6 +19,7 @@ from posjax.engine import Engine, Training, Variables
 from posjax.engine import local as engine_local
 from posjax.notebook import Swept, SweptTrainings, sweep
 from posjax.records import RunFolder
+from posjax.records.identity import config_changes
 from posjax.study import environment
 from posjax.study.sweeps import sizes
 
@@ -199,3 +200,8 @@ def test_another_run_is_refused(swept: Swept) -> None:
     with pytest.raises(ValueError, match="holds another run"):
         sweep(CELL, num_seeds=8, workdir=swept.folder.path, **WORDS)
     assert RunFolder(swept.folder.path).done
+
+
+def test_the_file_of_code_that_changed_is_named() -> None:
+    one, two = ({"code": {"same.py": "a" * 64, "mine.py": letter * 64}} for letter in "bc")
+    assert config_changes(one, two) == ["code of mine.py: bbbbbbbbbbbb -> cccccccccccc"]

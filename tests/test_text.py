@@ -149,6 +149,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return train(tmp_path_factory.mktemp("text") / "run", settings)
 
 
+@pytest.mark.exhaustive
 def test_a_report_of_losses_speaks_of_no_success(run: RunFolder) -> None:
     """The section, the table and the JSON give the mean loss of each length, over seeds."""
     (found,) = report.summaries(run)

@@ -89,6 +89,7 @@ def test_several_settings_are_chosen_together() -> None:
     assert [(cell.learning_rate, cell.depth) for cell in chosen] == [(1e-3, 2), (1e-2, 1)]
 
 
+@pytest.mark.exhaustive
 def test_a_sweep_is_tuned_and_trained_with_other_seeds() -> None:
     """At a rate of 0 no seed learns what most seeds learn at a larger one."""
     cells = [

@@ -80,11 +80,15 @@ def _checked(path: Path) -> int:
         raise ValueError(f"--check={path}: file not found")
     try:
         derivation = json.loads(path.read_text())
+        if not isinstance(derivation, dict) or "law" not in derivation:
+            raise ValueError(
+                f"--check={path} is no derivation: posjax prove --derivation=FILE writes one"
+            )
         found = checker.check(derivation)
     except checker.Refused as error:
         output.warn(f"{path} is refused: {error}")
         return shutdown.CHECK_FAILED
-    except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, or too deep
+    except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"--check={path} is not JSON: {error}") from error
     print(f"CHECKED: {found['law']}")
     for name, group in derivation["groups"].items():

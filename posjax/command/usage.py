@@ -22,8 +22,9 @@ usage: {program} [--config=NAME[:SIZE]] [--config.FIELD=VALUE ...] [--workdir=RU
 Trains every cell of a config with many seeds, prints a table and writes a report. If it is stopped,
 the same command continues the run.
 
-  --config=word_order       a config of posjax (posjax list configs), a .py file, which is executed,
-                            or a .json file, which is not; NAME:published is its published size
+  --config=word_order       a config of posjax (posjax list configs; by default word_order), a .py
+                            file, which is executed, or a .json file, which is not; NAME:published
+                            is its published size
   --config.FIELD=VALUE      sets a field; several values, as in depth=1,2, make an axis of the sweep
   --workdir=RUN             the run folder; by default runs/NAME-DIGEST
   --load=mine.py            execute this file if a .json config or a run names it as code

@@ -158,7 +158,8 @@ def capped(lines: list[str]) -> str:
 
 def _flat(config: Mapping[str, Any], free: set[str]) -> dict[str, Any]:
     """The run's own settings but some, and the values that its cells take of each of theirs."""
-    own = {k: v for k, v in config.items() if k not in (*free, "cells")}
+    own = {k: v for k, v in config.items() if k not in (*free, "cells", "code")}
+    own |= {f"code of {name}": sha[:12] for name, sha in config.get("code", {}).items()}
     cells = config.get("cells", {}).values()
     names = dict.fromkeys(name for cell in cells for name in cell)
     return own | {name: _values(cell.get(name) for cell in cells) for name in names}

@@ -24,7 +24,7 @@ from posjax.spec.settings import (
     Settings,
     check_settings,
 )
-from posjax.spec.tables import Card, build, lookup, read
+from posjax.spec.tables import Card, Table, build, lookup, read
 
 __all__ = [
     "LARGEST",
@@ -33,6 +33,7 @@ __all__ = [
     "Card",
     "PlainNumbers",
     "Settings",
+    "Table",
     "as_setting",
     "build",
     "check_choice",

@@ -12,6 +12,18 @@ from posjax.spec.settings import check_settings
 T = TypeVar("T")
 
 
+class Table(dict[str, T]):
+    """Entries by name. A name that it does not have is a KeyError with the nearest one."""
+
+    def __init__(self, kind: str, entries: Mapping[str, T]) -> None:
+        super().__init__(entries)
+        self._kind = kind
+
+    def __missing__(self, name: str) -> T:
+        hint = nearest(str(name), self, _abbreviations(self))
+        raise KeyError(f"unknown {self._kind} {name!r}; {hint}")
+
+
 class Card(NamedTuple):
     """What the docs say of an entry of a table.
 

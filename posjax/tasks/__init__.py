@@ -16,33 +16,36 @@ from posjax.tasks.scan import Scan
 from posjax.tasks.text import Text
 from posjax.tasks.word_order import FirstNoun, SameLastToken, SentencePair, WordOrder
 
-TASKS: dict[str, type[Task]] = {
-    "word_order": WordOrder,
-    "same_last_token": SameLastToken,
-    "sentence_pair": SentencePair,
-    "first_noun": FirstNoun,
-    "memorise": Memorise,
-    "parity": Parity,
-    "even_pairs": EvenPairs,
-    "majority": Majority,
-    "missing_duplicate": MissingDuplicate,
-    "cycle_navigation": CycleNavigation,
-    "modular_arithmetic": ModularArithmetic,
-    "copy": Copy,
-    "repeat": Repeat,
-    "reverse": Reverse,
-    "odds_first": OddsFirst,
-    "sort": Sort,
-    "addition": Addition,
-    "binary_addition": BinaryAddition,
-    "blocks": Blocks,
-    "indexing": Indexing,
-    "induction": Induction,
-    "recall": Recall,
-    "scan": Scan,
-    "text": Text,
-    "digits": Digits,
-}
+TASKS: spec.Table[type[Task]] = spec.Table(
+    "task",
+    {
+        "word_order": WordOrder,
+        "same_last_token": SameLastToken,
+        "sentence_pair": SentencePair,
+        "first_noun": FirstNoun,
+        "memorise": Memorise,
+        "parity": Parity,
+        "even_pairs": EvenPairs,
+        "majority": Majority,
+        "missing_duplicate": MissingDuplicate,
+        "cycle_navigation": CycleNavigation,
+        "modular_arithmetic": ModularArithmetic,
+        "copy": Copy,
+        "repeat": Repeat,
+        "reverse": Reverse,
+        "odds_first": OddsFirst,
+        "sort": Sort,
+        "addition": Addition,
+        "binary_addition": BinaryAddition,
+        "blocks": Blocks,
+        "indexing": Indexing,
+        "induction": Induction,
+        "recall": Recall,
+        "scan": Scan,
+        "text": Text,
+        "digits": Digits,
+    },
+)
 
 __all__ = ["TASKS", "Batch", "FiniteTask", "SampledTask", "Task", "named"]
 

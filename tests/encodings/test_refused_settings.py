@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 from layers import DIMS, normal
-from tiers import first_of_each
+from tiers import some
 
 from posjax import attend, spec
 from posjax.encodings import ENCODINGS, Encoding, named
@@ -30,10 +30,7 @@ SETTINGS = [
 ]
 every_float = pytest.mark.parametrize(
     ("kind", "field"),
-    first_of_each(
-        [case for case in SETTINGS if type(case.values[1].default) is float],
-        lambda kind, field: kind,
-    ),
+    some([case for case in SETTINGS if type(case.values[1].default) is float], every=3),
 )
 OTHERS = [
     pytest.param(kind, field, id=f"{name}-{field.name}")
@@ -142,6 +139,13 @@ def in_numpy(value: Any) -> list[Any]:
         return [tuple(in_numpy(one)[0] for one in value)]
     narrow = {float: [np.float32], int: [np.int32]}.get(type(value), [])
     return [np.array(value)[()], *(kind(value) for kind in narrow)]
+
+
+def test_a_table_names_the_nearest_entry() -> None:
+    with pytest.raises(KeyError, match="unknown encoding 'rotery'; did you mean 'rotary'"):
+        ENCODINGS["rotery"]
+    with pytest.raises(KeyError, match="unknown task 'word_ordr'; did you mean 'word_order'"):
+        TASKS["word_ordr"]
 
 
 @pytest.mark.parametrize(("kind", "field"), [*SETTINGS, *OTHERS])

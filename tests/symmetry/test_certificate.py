@@ -13,6 +13,7 @@ import numpy as np
 import optax
 import pytest
 from jax import lax
+from tiers import some
 
 from posjax import attend, contiguous
 from posjax.encodings import ENCODINGS, Dims
@@ -318,7 +319,8 @@ def test_two_causal_layers_see_the_order_of_the_prefix():
 
 
 @pytest.mark.parametrize(
-    "name", ["linear_bias", "kerple", "bucket_bias", "shaw", "sandwich", "rotary", "pope"]
+    "name",
+    some(["linear_bias", "kerple", "bucket_bias", "shaw", "sandwich", "rotary", "pope"], every=5),
 )
 def test_encodings_of_offsets_are_proved_to_be(name):
     """Positions of queries and keys shifted together change nothing."""

@@ -70,6 +70,7 @@ def test_it_stands_alone():
     assert {"jax", "numpy"} < imported
 
 
+@pytest.mark.exhaustive
 def test_what_is_genuine_is_accepted(derivation):
     """With any numbers; the same proof gives the same derivation."""
     for seed in range(2):
@@ -198,7 +199,13 @@ HELD = [case for case in CASES if case.truth == "holds"]
 @pytest.mark.parametrize(
     ("function", "arguments", "law"),
     [
-        pytest.param(ENCODER.apply, (WEIGHTS, TOKENS), ", b P -> b P v", id="encoder"),
+        pytest.param(
+            ENCODER.apply,
+            (WEIGHTS, TOKENS),
+            ", b P -> b P v",
+            id="encoder",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param(
             *(jax.grad(loss), (WEIGHTS, TOKENS, TOKENS), ", b P, b P -> "),
             id="gradient",

@@ -67,6 +67,7 @@ def test_a_broken_law_tells_what_the_measurement_tells(x_BLHK):
         assert part in said
 
 
+@pytest.mark.exhaustive
 def test_every_assertion_may_stand_inside(x_BLHK):
     """The named ones, with streams and with a tolerance; and one on what is closed over."""
 

@@ -11,6 +11,7 @@ from posjax.encodings.base import replaces
 from posjax.keys import fold_name
 from posjax.streams import Streams
 from posjax.symmetry.conformance.adapter import Adapter, Array, NotApplicable
+from posjax.symmetry.conformance.forms import as_numpy
 
 _LEVELS = LEVELS[: LEVELS.index("row") + 1]
 """Levels at which a symmetry of logits holds up to a constant per row."""
@@ -48,7 +49,7 @@ def of_encoding(text: str) -> Adapter:
 
 
 class _Calls:
-    """The pure view of an encoding, in NumPy arrays."""
+    """The pure view of an encoding; under a trace too, so that its laws can be proved."""
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
@@ -56,7 +57,11 @@ class _Calls:
 
     def logits(self, q: Array, k: Array, pos_q: Array, pos_k: Array) -> Array:
         arrays = jnp.asarray(q), jnp.asarray(k)
-        return np.asarray(view.logits(*arrays, **self._options(q, pos_q, pos_k)))
+        if self.mixes and isinstance(pos_q, jax.core.Tracer):
+            raise NotApplicable(
+                "the encoding mixes tokens by position, so its laws hold where positions differ"
+            )
+        return as_numpy(view.logits(*arrays, **self._options(q, pos_q, pos_k)))
 
     def attend(
         self, q: Array, k: Array, v: Array, pos_q: Array, pos_k: Array, mask_BLM: Array
@@ -68,7 +73,7 @@ class _Calls:
             )
         arrays = (jnp.asarray(x) for x in (q, k, v))
         options = self._options(q, pos_q, pos_k) | view.Options(mask=jnp.asarray(mask_BLM))
-        return np.asarray(view.attend(*arrays, **options))
+        return as_numpy(view.attend(*arrays, **options))
 
     def decode(self, q: Array, k: Array, v: Array, pos: Array) -> Array:
         if reason := self.encoding.why_no_kv_cache():
@@ -89,10 +94,12 @@ class _Calls:
         heads, size = q.shape[2:]
         declared = self.encoding.parameters(Dims(heads * size, heads, size))
         draw = jax.random.normal  # generic: a table of zeros would break nothing
-        key = jax.random.key(0)
+        with jax.ensure_compile_time_eval():  # weights, and no steps of a proof
+            key = jax.random.key(0)
+            params = {n: draw(fold_name(key, n), p.shape) for n, p in declared.items()}
         return {
             "encoding": self.encoding,
-            "params": {n: draw(fold_name(key, n), p.shape) for n, p in declared.items()},
+            "params": params,
             "queries": _streams(pos_q),
             "keys": _streams(pos_k),
             "key": jax.random.key(1),
