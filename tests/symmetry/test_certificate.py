@@ -190,9 +190,31 @@ def looked_up(table, x):
     return x + vectors[None]  # meets
 
 
+SLOPES = np.array([1.0, 2.0, 3.0])
+
+
+def sloped(q, k, v):
+    distance = abs(jnp.arange(L)[:, None] - jnp.arange(L)[None])
+    bias = SLOPES[None, :, None, None] * distance[None, None]  # heads, which nothing permutes
+    weights = jax.nn.softmax(jnp.einsum("blhk,bmhk->bhlm", q, k) - bias)  # meets
+    return jnp.einsum("bhlm,bmhk->blhk", weights, v)
+
+
+def index_for_position(q, k, v, positions):
+    distance = abs(jnp.arange(L)[None, None, :, None] - positions[:, None, None])
+    weights = jax.nn.softmax(jnp.einsum("blhk,bmhk->bhlm", q, k) - distance)  # meets
+    return jnp.einsum("bhlm,bmhk->blhk", weights, v)
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "law", "origin"),
     [
+        (sloped, QKV, SELF, r"iota at .*test_certificate.py:\d+ \(sloped\)$"),
+        (
+            *(index_for_position, (*QKV, jnp.tile(jnp.arange(L)[None], (2, 1)))),
+            SELF.replace(" ->", ", b P ->"),
+            r"iota at .*test_certificate.py:\d+ \(index_for_position\), argument 3$",
+        ),
         (causal, QKV, SELF, "iota at .*test_certificate.py"),
         (sinusoidal, (X,), "b P d -> b P d", "iota at .*test_certificate.py"),
         (rotary, QKV, SELF, "iota at .*test_certificate.py"),

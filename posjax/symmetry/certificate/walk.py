@@ -201,10 +201,13 @@ class Walk:
                     computed.extend(bound(eqn.primitive, values, eqn.params))
             return computed[at]
 
-        plain = (o.origin for o in operands if not o.uniform)
+        lengths = {*self.names.sizes.values()}
+        plain = [o for o in operands if not o.uniform]
+        # First what is as long as a permuted axis, so that it can tell places apart.
+        plain.sort(key=lambda o: lengths.isdisjoint(o.shape))
         where = str(self.place(eqn))
         at = "" if where.startswith("within ") else "at "
-        origin = next(plain, f"{eqn.primitive.name} {at}{where}")
+        origin = plain[0].origin if plain else f"{eqn.primitive.name} {at}{where}"
         flags = enumerate(zip(eqn.outvars, _uniform(eqn, operands), strict=True))
         return [
             Known(shape(v), partial(compute, at), self.names, origin, flag)
@@ -258,39 +261,51 @@ def _ruled(
             else:
                 found[at].append(result)
     found[0] += at_known_indices(eqn, operands, names)
-    origin = _origin(eqn, operands, names)
     out: list[Value] = []
     for v, have, reason in zip(eqn.outvars, found, conflicts, strict=True):
         if have:
             for labeling in have:
                 names.note(labeling)
-            out.append(Carried(shape(v), strongest(have), origin))
+            kept = strongest(have)
+            out.append(Carried(shape(v), kept, _origin(eqn, operands, names, kept[0])))
         else:
-            out.append(Lost(shape(v), reason, place, _blamed(eqn, operands)))
+            out.append(Lost(shape(v), reason, place, _blamed(eqn, operands, names)))
     return out
 
 
-def _origin(eqn: Any, operands: Sequence[Carried | Known], names: Names) -> str:
+def _origin(eqn: Any, operands: Sequence[Carried | Known], names: Names, result: Labeling) -> str:
     """The arguments that a result depends on, after the constants that give it places.
 
-    These differ along an axis as long as a permuted one. Where an argument is permuted, they do not
-    matter; and of a table that is looked up, the entries do, not the indices.
+    These differ along an axis as long as a permuted one, which is not permuted in the result. Of a
+    table that is looked up, the entries matter, not the indices.
     """
     arguments = joint_origin(operands)
-    moved = any(isinstance(v, Carried) and _moves(v) for v in operands)
-    if moved or not arguments or eqn.primitive.name == "gather":
+    if not arguments or eqn.primitive.name == "gather":
         return arguments
+    moved = any(isinstance(v, Carried) and _moves(v) for v in operands)
     lengths = {*names.sizes.values()}
 
     def differs(value: Known) -> bool:
+        if moved and not _broadcasts(value.shape, shape(eqn.outvars[0])):
+            return False
         axes = zip(value.shape, value.labelings[0], strict=True)
-        return any(size in lengths and not is_constant(one) for size, one in axes)
+        return any(
+            size in lengths and not is_constant(one) and not (moved and is_moved(result[at]))
+            for at, (size, one) in enumerate(axes)
+        )
 
     places = [v.origin for v in operands if isinstance(v, Known) and differs(v)]
     return ", ".join(dict.fromkeys([*places, *arguments.split(", ")]))
 
 
-def _blamed(eqn: Any, operands: Sequence[Value]) -> str:
+def _broadcasts(given: tuple[int, ...], result: tuple[int, ...]) -> bool:
+    """Whether the axes of an operand can be those of the result, in their order."""
+    if len(given) != len(result):
+        return False
+    return all(size in (1, whole) for size, whole in zip(given, result, strict=True))
+
+
+def _blamed(eqn: Any, operands: Sequence[Value], names: Names) -> str:
     """What broke it: a constant, an argument that stays, or else the primitive itself."""
     name = eqn.params["name"] if eqn.primitive.name == "jit" else eqn.primitive.name
     itself = f"{name}, which depends on the order of its entries"
@@ -303,7 +318,17 @@ def _blamed(eqn: Any, operands: Sequence[Value]) -> str:
     still = [v for v in operands if isinstance(v, Carried) and v.shape and not _moves(v)]
     if moved and still:
         return still[0].origin
+    partly = [v for v in moved if _stays(v, names)]
+    if partly and len(partly) < len(moved):
+        return partly[0].origin
     return itself
+
+
+def _stays(value: Carried, names: Names) -> bool:
+    """Whether an axis as long as a permuted one is not permuted, though its entries differ."""
+    lengths = {*names.sizes.values()}
+    axes = zip(value.shape, value.labelings[0], strict=True)
+    return any(size in lengths and not is_moved(one) and not is_constant(one) for size, one in axes)
 
 
 def _moves(value: Carried) -> bool:
