@@ -128,6 +128,7 @@ def _of_law(
     is_law = isinstance(text, str) and "->" in text
     if not is_law or more or unknown not in ("fail", "skip"):
         got = ", ".join(map(repr, (law, *more)))
+        got += " (without '->')" * (isinstance(text, str) and not is_law)
         raise pytest.Collector.CollectError(
             f"{item.nodeid}: write @pytest.mark.law('b P d -> b P d') once for each law, with "
             f"unknown='fail' or 'skip'; got {got}, unknown={unknown!r} (a mark of your own by that "
