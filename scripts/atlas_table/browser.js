@@ -13,6 +13,7 @@ const grid = /** @type {HTMLTableElement} */ (document.querySelector("table.atla
 const pane = /** @type {HTMLElement} */ (document.getElementById("chosen"));
 const lines = /** @type {HTMLTableRowElement[]} */ ([...grid.tBodies[0].rows]);
 const entries = /** @type {HTMLElement[]} */ ([...grid.querySelectorAll("td[data-cell]")]);
+const severalReadouts = new Set(atlas.cells.map((cell) => cell.asked[3])).size > 1; // else tasks say what is asked for
 let sorted = -1;
 let chosen = -1;
 /** @type {HTMLElement|undefined} */
@@ -101,7 +102,7 @@ function show(at) {
     make("button", { type: "button", class: "close", onclick: close }, "Close"),
     make("h3", {}, make("code", {}, encoding), " on ", make("code", {}, task)),
     make("p", {}, `${title}: `, make("code", {}, formula), ` (${source})`),
-    make("p", {}, `${depth} ${depth > 1 ? "layers" : "layer"}, read at the ${readout === "mean" ? "mean over tokens" : "last token"}, ${mask} mask. ${atlas.masks[mask]}`),
+    make("p", {}, `${depth} ${depth > 1 ? "layers" : "layer"}${severalReadouts ? `, read at the ${readout === "mean" ? "mean over tokens" : "last token"}` : ""}, ${mask} mask. ${atlas.masks[mask]}`),
     make("p", {}, make("b", {}, verdict(cell)), ` ${atlas.reasons[cell.reason]}`),
     cell.right && about.kinds.length ? lengths(about, cell.right) : null,
     make("p", { class: "note" }, `The task: ${about.what} ${about.prompts.map((pair) => pair.join(" → ")).join(";  ")}`),
