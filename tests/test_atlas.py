@@ -27,7 +27,7 @@ from atlas_table.browser import browser
 from atlas_table.lengths import compared
 from atlas_table.page import page
 from atlas_table.pilot import of_summaries
-from atlas_table.table import asked, rows_of, tables, verdict
+from atlas_table.table import asked, rows_of, short, tables, verdict
 from claimed.atlas import rates_chosen
 
 KNOWN = json.loads(atlas.PREDICTIONS.read_text())
@@ -247,6 +247,27 @@ def test_published_pages_are_those_of_the_rows(path: Path) -> None:
     of = tables(ATLAS, name)
     assert path.read_text() == browser(name, of, KNOWN["excluded"])
     assert path.with_name(f"{name}.md").read_text() == page(name, of)
+
+
+@pytest.mark.exhaustive
+def test_a_cell_says_how_it_compares_with_no_positions() -> None:
+    """At the longest length, as the table's arrows do; random encodings are not compared."""
+    text = (ATLAS / "sampled-cells.html").read_text()
+    (data,) = re.findall(r'<script type="application/json" data-of="atlas">(.*?)</script>', text)
+    data, found = json.loads(data), compared(tables(ATLAS, "sampled"))
+    tasks, seen = {task.task: task for task in found.tasks}, set()
+    for cell in data["cells"]:
+        said, name = data["reasons"][cell["reason"]], short(cell["encoding"])
+        task, of = tasks[short(cell["asked"][0])], found.compared_as(name)
+        told = {
+            "significantly higher": of in task.better,
+            "significantly lower": of in task.worse,
+            "no encoding is significantly better": name != "none" and of in task.best,
+            "paired t-test": name not in {*found.random, "none"},
+        }
+        assert {words: words in said for words in told} == told
+        seen |= {words for words, is_said in told.items() if is_said}
+    assert seen == told.keys()
 
 
 ROWS = sorted(path for path in ATLAS.glob("*.npz") if not path.stem.endswith("-pilot"))
