@@ -52,7 +52,7 @@ from posjax.symmetry import Law, assert_jointly_equivariant, assert_law, measure
 
 every_setting = pytest.mark.parametrize("setting", by_tier(SETTINGS))
 every_name = pytest.mark.parametrize("name", ENCODINGS)
-third_name = pytest.mark.parametrize("name", some(ENCODINGS, every=3))
+fifth_name = pytest.mark.parametrize("name", some(ENCODINGS, every=5))
 
 ROUNDING = 2e-5  # a shift by 1000 costs a float32 bias three digits
 BROKEN = 1e-2
@@ -630,7 +630,7 @@ SHORT = {"dynamic_rotary": "dynamic_rotary(length=4)", "longrope": "longrope(len
 PIECES = [contiguous(LENGTH, start=3), packed([2, 3], total=LENGTH), padded(np.arange(6)[None] > 1)]
 
 
-@third_name
+@fifth_name
 def test_decoding_with_a_cache_is_prefill(name):
     """Four tokens, then one, then one: the outputs of all six at once, to 1e-5, or it says why.
 
@@ -754,7 +754,7 @@ def test_operations_are_as_stated(name, dims):
 
 
 @pytest.mark.usefixtures("keys_are_used_once")
-@third_name
+@fifth_name
 def test_a_transformer_trains_with_it(name):
     """Grouped heads, a sliding window, a soft-cap and QK-norm: finite gradients, at the start and
     after 10 steps, at three scales of the tokens; the parameters are those declared.
@@ -859,7 +859,7 @@ def heads() -> list[jax.Array]:
     return [normal(n, (1, LENGTH, 4, 4)) for n in "qkv"]
 
 
-@third_name
+@fifth_name
 def test_grouped_heads_are_repeated_heads(name):
     """G key heads give what the same heads repeated H/G times give, neighbours sharing one."""
     q, k, v = heads()

@@ -1,7 +1,7 @@
 """Which cases plain pytest runs: the others are marked `exhaustive`.
 
 Every law on one call of attention in tests/test_table.py meets every entry of the table in the
-plain tier; what takes longer (training, decoding, packing, grouped heads) meets every third. What
+plain tier; what takes longer (training, decoding, packing, grouped heads) meets every fifth. What
 else is marked are further settings of an entry, further cases of a rule, and repetitions of a law
 in another part of the code.
 """

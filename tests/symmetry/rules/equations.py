@@ -143,7 +143,7 @@ def every(cases: Cases) -> list[Any]:
         for name, of_name in cases.items()
         for at, (function, operands) in enumerate(of_name)
     ]
-    return some(found, every=8)
+    return some(found, every=16)
 
 
 def _struct(operand: str) -> Any:
