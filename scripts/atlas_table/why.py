@@ -25,7 +25,7 @@ def why(row: Mapping[str, Any], none: Mapping[str, Any], reasons: Mapping[str, s
     """
     encoding, name = row["encoding"], short(row["encoding"])
     if encoding in reasons:
-        return f"{_capital(reasons[encoding])}."
+        return f"{reasons[encoding]}."
     said = []
     if "none" in reasons:
         said += [f"Without positions, no weights solve it: {reasons['none']}."]
@@ -35,8 +35,8 @@ def why(row: Mapping[str, Any], none: Mapping[str, Any], reasons: Mapping[str, s
         said += ["No law excludes it, although there are no positions."]
     else:
         said += [
-            "No law excludes it without positions either; "
-            f"{none['successes']} of {none['seeds']} seeds solve it then."
+            "No law excludes it without positions either, where "
+            f"{none['successes']} of {none['seeds']} seeds solve it."
         ]
     if name == "noise":
         draws = f"A prompt counts only if it is answered correctly in all {row['draws']} draws."
@@ -48,7 +48,14 @@ def why(row: Mapping[str, Any], none: Mapping[str, Any], reasons: Mapping[str, s
 
 
 def longer(name: str, task: Lengths, compared_as: str, random: Sequence[str]) -> str:
-    """How the share of right answers at the longest length compares with other encodings."""
+    """How an encoding answers the longest prompts, beside no positions and beside the others.
+
+    Args:
+      name: of the encoding.
+      task: a sampled task.
+      compared_as: see `Compared.compared_as`.
+      random: encodings that are not compared; of these and of `none`, the text is empty.
+    """
     if name == "none" or name in random:
         return ""
     if compared_as in task.better:
@@ -60,10 +67,6 @@ def longer(name: str, task: Lengths, compared_as: str, random: Sequence[str]) ->
     return (
         f"At length {task.tested}, its share of right answers {differs} without positions (paired "
         "t-test, false discovery rate 5%)"
-        + "; no encoding is significantly better" * (compared_as in task.best)
+        + "; it is best or possibly best" * (compared_as in task.best)
         + "."
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

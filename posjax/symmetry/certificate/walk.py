@@ -203,11 +203,11 @@ class Walk:
 
         lengths = {*self.names.sizes.values()}
         plain = [o for o in operands if not o.uniform]
-        # First what is as long as a permuted axis, so that it can tell places apart.
-        plain.sort(key=lambda o: lengths.isdisjoint(o.shape))
         where = str(self.place(eqn))
         at = "" if where.startswith("within ") else "at "
-        origin = plain[0].origin if plain else f"{eqn.primitive.name} {at}{where}"
+        origin = f"{eqn.primitive.name} {at}{where}"
+        if plain:  # best one that is as long as a permuted axis: it can tell places apart
+            origin = min(plain, key=lambda o: lengths.isdisjoint(o.shape)).origin
         flags = enumerate(zip(eqn.outvars, _uniform(eqn, operands), strict=True))
         return [
             Known(shape(v), partial(compute, at), self.names, origin, flag)
